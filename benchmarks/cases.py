@@ -1,0 +1,226 @@
+"""The problems of the benchmark: residual, start, exact end point and how the tolerances are set.
+
+The residuals are the ones of ``daedal.library``; every solver that takes a residual gets the same function. The solvers with a
+modelling language of their own get the same equations from ``benchmarks.symbolic``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from daedal import library
+
+Array = np.ndarray
+
+RTOLS = tuple(10.0**-k for k in range(3, 11))
+LARGE_RTOLS = (1e-3, 1e-4, 1e-5, 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One problem as the benchmark runs it.
+
+    Parameters
+    ----------
+    residual : callable
+        ``F(t, y, yp, p)``, an array of ``n`` numbers: plain Python that ``numba.njit`` compiles unchanged, or compiled already.
+    algebraic : tuple of int
+        The variables whose derivative does not occur.
+    masked : bool
+        The algebraic variables must be left out of the error test (index 2).
+    atol_per_rtol : float
+        The absolute tolerance is this times ``rtol``. One number for all components, for some solvers take no more.
+    compared : slice
+        The components the error is measured on.
+    scale : {"mixed", "relative", "largest"}
+        Errors are divided by ``1 + |ref|``, by ``|ref|``, or by the largest ``|ref|``.
+    linear : {"dense", "sparse", "gmres"}
+        The linear solver all solvers are to use.
+    interpreted : bool
+        Whether a run with the residual in plain Python makes sense.
+    sparsity : scipy.sparse array, optional
+        Structure of dF/dy + cj dF/dy'.
+    preconditioner : benchmarks.preconditioners.Blocks or ILU, optional
+        The preconditioner of the GMRES cases.
+    """
+
+    name: str
+    title: str
+    residual: Callable[..., Array]
+    params: Array
+    t_span: tuple[float, float]
+    y0: Array
+    yp0: Array
+    reference: Array
+    algebraic: tuple[int, ...] = ()
+    masked: bool = False
+    atol_per_rtol: float = 1.0
+    compared: slice = slice(None)
+    scale: str = "mixed"
+    rtols: tuple[float, ...] = RTOLS
+    linear: str = "dense"
+    interpreted: bool = True
+    sparsity: Any = None
+    preconditioner: Any = None
+
+    @property
+    def n(self) -> int:
+        return len(self.y0)
+
+    def error(self, y: Array) -> float:
+        """The largest error of ``y`` at the end point."""
+        reference = self.reference[self.compared]
+        size = np.abs(reference)
+        scale = {"mixed": 1.0 + size, "relative": size, "largest": np.max(size)}[self.scale]
+        return float(np.max(np.abs(np.asarray(y, float)[self.compared] - reference) / scale))
+
+
+def from_library(name: str, title: str, model: library.Model, **changes: Any) -> Case:
+    """A case from a model of Daedal's library."""
+    problem = model.problem
+    y0, yp0 = (np.array(values, float) for values in model.initial)
+    algebraic = () if problem.algebraic is None else tuple(int(i) for i in np.flatnonzero(problem.algebraic))
+    if "reference" not in changes and model.reference is not None:
+        changes["reference"] = model.reference.y
+    return Case(
+        name, title, problem.residual, problem.params, **({"t_span": model.t_span} | changes), y0=y0, yp0=yp0, algebraic=algebraic
+    )
+
+
+def robertson() -> Case:
+    model = library.get("robertson", t1=4e10)
+    # Radau IIA of five stages in 40-digit arithmetic, 200 geometric steps; at 1e11 it gives 12 digits of the test set's values.
+    end = np.array([5.2083451767992e-8, 2.0833381779255e-13, 0.9999999479163399])
+    return from_library(
+        "robertson", "Robertson's reaction, t = 4e10", model, reference=end, atol_per_rtol=1e-6, scale="relative"
+    )
+
+
+def transistor() -> Case:
+    return from_library("transistor", "Transistor amplifier, t = 0.2", library.get("transistor_amplifier"))
+
+
+def tppc() -> Case:
+    return from_library("tppc", "Trajectory control, index 1", library.get("tppc2", form="index1"))
+
+
+def pendulum(form: str, title: str) -> Case:
+    model = library.get("pendulum", form=form)
+    case = from_library(f"pendulum-{form}", title, model, compared=slice(0, 4), masked=model.index == 2)
+    return replace(case, t_span=(0.0, 10.0), reference=pendulum_end(10.0))
+
+
+@cache
+def pendulum_end(t1: float) -> Array:
+    """Position and velocity of the pendulum at ``t1`` from the equation of its angle, a'' = cos a, to about 1e-13."""
+    from scipy.integrate import solve_ivp
+
+    run = solve_ivp(lambda t, a: [a[1], np.cos(a[0])], (0.0, t1), [0.0, 1.0], method="DOP853", rtol=3e-14, atol=1e-15)
+    angle, speed = run.y[:, -1]
+    return np.array([np.cos(angle), np.sin(angle), -speed * np.sin(angle), speed * np.cos(angle)])
+
+
+def akzo_residual(t, y, yp, p):
+    """p: k1, k2, k3, k4, K, klA, Ks, pressure of CO2, H."""
+    r = np.empty(6)
+    root = np.sqrt(y[1])
+    r1 = p[0] * y[0] * y[0] * y[0] * y[0] * root
+    r2 = p[1] * y[2] * y[3]
+    r3 = p[1] / p[4] * y[0] * y[4]
+    r4 = p[2] * y[0] * y[3] * y[3]
+    r5 = p[3] * y[5] * y[5] * root
+    inflow = p[5] * (p[7] / p[8] - y[1])
+    r[0] = yp[0] + 2.0 * r1 - r2 + r3 + r4
+    r[1] = yp[1] + 0.5 * r1 + r4 + 0.5 * r5 - inflow
+    r[2] = yp[2] - r1 + r2 - r3
+    r[3] = yp[3] + r2 - r3 + 2.0 * r4
+    r[4] = yp[4] - r2 + r3 - r5
+    r[5] = p[6] * y[0] * y[3] - y[5]
+    return r
+
+
+def akzo() -> Case:
+    """The chemical Akzo Nobel problem, data and end point from the Test Set for Initial Value Problem Solvers."""
+    params = np.array([18.7, 0.58, 0.09, 0.42, 34.4, 3.3, 115.83, 0.9, 737.0])
+    y0 = np.array([0.444, 0.00123, 0.0, 0.007, 0.0, 115.83 * 0.444 * 0.007])
+    yp0 = -akzo_residual(0.0, y0, np.zeros(6), params)
+    yp0[5] = 115.83 * (yp0[0] * y0[3] + y0[0] * yp0[3])
+    end = [
+        0.1150794920661702,
+        0.1203831471567715e-2,
+        0.1611562887407974,
+        0.3656156421249283e-3,
+        0.1708010885264404e-1,
+        0.4873531310307455e-2,
+    ]
+    return Case(
+        "akzo",
+        "Chemical Akzo Nobel, t = 180",
+        akzo_residual,
+        params,
+        (0.0, 180.0),
+        y0,
+        yp0,
+        np.array(end),
+        algebraic=(5,),
+        atol_per_rtol=1e-2,
+        scale="relative",
+    )
+
+
+def heat(m: int, linear: str) -> Case:
+    """The heat equation on ``m`` by ``m`` points, its edges as algebraic equations; linear, with a known solution."""
+    from benchmarks.preconditioners import ILU
+
+    model = library.get("heat2d", m=m, structure="sparse", compiled=True)
+    return from_library(
+        f"heat-{m * m}-{linear}",
+        f"Heat equation, {m * m} unknowns, {'sparse LU' if linear == 'sparse' else 'GMRES with ILU'}",
+        model,
+        atol_per_rtol=1e-2,
+        scale="largest",
+        rtols=LARGE_RTOLS,
+        linear=linear,
+        interpreted=False,
+        sparsity=model.problem.sparsity,
+        preconditioner=ILU(heat_matrix(m)) if linear == "gmres" else None,
+    )
+
+
+def heat_matrix(m: int) -> Callable[[float], Any]:
+    """The iteration matrix of ``heat2d`` as a function of cj."""
+    from scipy import sparse
+
+    inside = np.zeros((m, m))
+    inside[1:-1, 1:-1] = 1.0
+    rows = sparse.diags_array(inside.ravel())
+    second = sparse.diags_array([np.ones(m - 1), -2.0 * np.ones(m), np.ones(m - 1)], offsets=[-1, 0, 1])
+    laplacian = (m - 1) ** 2 * (sparse.kron(sparse.eye_array(m), second) + sparse.kron(second, sparse.eye_array(m)))
+    steady = (sparse.eye_array(m * m) - rows - rows @ laplacian).tocsc()
+    return lambda cj: (steady + cj * rows).tocsc()
+
+
+SMALL: dict[str, Callable[[], Case]] = {
+    "robertson": robertson,
+    "transistor": transistor,
+    "akzo": akzo,
+    "tppc": tppc,
+    "pendulum-index1": lambda: pendulum("index1", "Pendulum, index 1, t = 10"),
+    "pendulum-index2": lambda: pendulum("index2", "Pendulum, index 2, t = 10"),
+    "pendulum-ggl": lambda: pendulum("ggl", "Pendulum, stabilised index 2 (GGL), t = 10"),
+}
+LARGE: dict[str, Callable[[], Case]] = {
+    f"heat-{m * m}-{linear}": (lambda m=m, linear=linear: heat(m, linear)) for m in (100, 316) for linear in ("sparse", "gmres")
+}
+CASES = SMALL | LARGE
+
+
+@cache
+def get(name: str) -> Case:
+    """The case called ``name``, built once."""
+    return CASES[name]()

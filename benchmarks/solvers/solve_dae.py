@@ -1,0 +1,49 @@
+"""Radau IIA and BDF of solve_dae, written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.solvers.base import Level, Outcome, ResidualSolver, SolveFailure
+
+
+class SolveDaeBDF(ResidualSolver):
+    name = "solve_dae-bdf"
+    label = "solve-dae BDF"
+    package = "solve_dae"
+    callbacks = "python"
+    method = "BDF"
+
+    def prepare(self, level: Level) -> Callable[[], Any]:
+        from solve_dae.integrate import solve_dae
+
+        case, function = self.case, self.function
+        options = {"rtol": level.rtol, "atol": level.atol, "t_eval": [case.t_span[1]]}
+        return lambda: solve_dae(function, case.t_span, case.y0, case.yp0, method=self.method, **options)
+
+    def outcome(self, raw: Any) -> Outcome:
+        if not raw.success:
+            raise SolveFailure(str(raw.message))
+        return Outcome(raw.y[:, -1], raw.nfev)
+
+
+class SolveDaeRadau(SolveDaeBDF):
+    name = "solve_dae-radau"
+    label = "solve-dae Radau"
+    family = "Radau"
+    method = "Radau"
+
+
+class SolveDaeRadauNumba(SolveDaeRadau):
+    name = "solve_dae-radau-numba"
+    label = "solve-dae Radau, Numba residual"
+    callbacks = "compiled"
+    requires = ("numba",)
+
+
+class SolveDaeBDFNumba(SolveDaeBDF):
+    name = "solve_dae-bdf-numba"
+    label = "solve-dae BDF, Numba residual"
+    callbacks = "compiled"
+    requires = ("numba",)

@@ -1,0 +1,119 @@
+"""Write the pages that follow from the package itself: the reference of all public names and the library of problems.
+
+Both are written to ``docs/_generated`` before the sources are read, so they never fall behind the code.
+"""
+
+import dataclasses
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import daedal
+import daedal.library
+
+# The rooms in the order a reader meets them; a room not listed here follows at the end under its own name.
+ROOM_TITLES = {
+    "solve": "Solving",
+    "problems": "Problems",
+    "initial": "Initial values",
+    "methods": "Methods",
+    "formulations": "Formulations",
+    "linear_solvers": "Linear solvers",
+    "events": "Events",
+    "solution": "The solution",
+    "errors": "Errors",
+}
+
+# In the other rooms a user makes objects but does not call their methods.
+ROOMS_WITH_MEMBERS = {"problems", "solution"}
+
+
+def heading(text: str, underline: str = "=") -> str:
+    return f"{text}\n{underline * len(text)}\n\n"
+
+
+def indent(text: str, by: int = 3) -> str:
+    return "\n".join(" " * by + line if line.strip() else "" for line in inspect.cleandoc(text).splitlines())
+
+
+def number(value: float) -> str:
+    """The number in LaTeX."""
+    mantissa, _, exponent = f"{value:g}".partition("e")
+    if not exponent:
+        return mantissa
+    factor = "" if mantissa == "1" else mantissa + r"\cdot"
+    return f"{factor}10^{{{int(exponent)}}}"
+
+
+def fields(value: type) -> list[str]:
+    """The fields of a dataclass, which its docstring describes."""
+    return [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
+
+
+def rooms() -> dict[str, list[str]]:
+    """Group the public names by the room that defines them."""
+    groups: dict[str, list[str]] = {room: [] for room in ROOM_TITLES}
+    for name in daedal.__all__:
+        value = getattr(daedal, name)
+        if inspect.isclass(value) or callable(value):
+            groups.setdefault(value.__module__.split(".")[1], []).append(name)
+    return {room: names for room, names in groups.items() if names}
+
+
+def write_reference(folder: Path) -> None:
+    pages = []
+    for room, names in rooms().items():
+        page = heading(ROOM_TITLES.get(room, room.capitalize())) + ".. currentmodule:: daedal\n\n"
+        for name in names:
+            value = getattr(daedal, name)
+            if not inspect.isclass(value):
+                page += f".. autofunction:: daedal.{name}\n\n"
+            elif issubclass(value, Exception):
+                page += f".. autoexception:: daedal.{name}\n   :show-inheritance:\n\n"
+            else:
+                members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
+                page += f".. autoclass:: daedal.{name}\n" + (members if room in ROOMS_WITH_MEMBERS else "") + "\n"
+        (folder / f"{room}.rst").write_text(page, encoding="utf-8")
+        pages.append(room)
+    for name in daedal.__all__:
+        value = getattr(daedal, name)
+        if isinstance(value, ModuleType):
+            page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n"
+            page += "   :members:\n   :imported-members:\n" if hasattr(value, "__all__") else "   :members:\n"
+            (folder / f"module-{name}.rst").write_text(page, encoding="utf-8")
+            pages.append(f"module-{name}")
+    index = ".. toctree::\n   :maxdepth: 2\n\n" + "".join(f"   /_generated/api/{page}\n" for page in pages)
+    (folder / "toctree.txt").write_text(index, encoding="utf-8")
+
+
+def write_library(path: Path) -> None:
+    text = ""
+    for name in daedal.library.names():
+        model = daedal.library.get(name)
+        text += f".. _problem-{name}:\n\n" + heading(model.title, "-")
+        text += inspect.cleandoc(model.description) + "\n\n"
+        text += ".. math::\n\n" + indent(model.equations) + "\n\n"
+        facts = {
+            "Name": f"``{name}``; parameters: :func:`daedal.library.{name}`",
+            "Unknowns": str(model.problem.n),
+            "Index": str(model.index),
+            "Interval": f":math:`{number(model.t_span[0])} \\le t \\le {number(model.t_span[1])}`",
+            "Source": "\\" + model.source,  # "K. E. Brenan" would begin an enumerated list
+        }
+        if model.reference is not None:
+            facts["Reference solution"] = model.reference.source
+        text += ".. container:: problem-facts\n\n"
+        text += "".join(f"   :{key}: {' '.join(str(value).split())}\n" for key, value in facts.items()) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def write_pages(app) -> None:
+    folder = Path(app.srcdir) / "_generated"
+    (folder / "api").mkdir(parents=True, exist_ok=True)
+    write_reference(folder / "api")
+    write_library(folder / "library.txt")
+
+
+def setup(app):
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

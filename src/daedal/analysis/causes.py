@@ -1,0 +1,310 @@
+"""Finders of causes: each looks for one reason why a run cannot go on, and returns sentences, or None if that is not it.
+
+With ``dF/dy'`` and ``dF/dy`` at hand, causes can be told apart that look alike from inside the integrator: inconsistent
+values, a higher index, a discontinuity. Equations and variables are numbered from 0, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.failure import Failure
+from daedal.analysis.inconsistency import describe_inconsistency
+from daedal.analysis.index import LocalIndex, partials, pencil_index
+from daedal.analysis.probe import LARGEST_DENSE, Jump, Probe, WrongEntry, along, find_jump, find_wrong_entry, flow, jumps_with
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number, ordinal, times, variable, variables
+
+_HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
+_JACOBIAN_REMEDY = (
+    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, raise atol of tiny variables, "
+    "or limit the step (max_step)."
+)
+_SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
+
+
+class Case:
+    """A failure with what can be computed about it, when asked for."""
+
+    def __init__(self, problem: Any, failure: Failure):
+        self.probe = Probe(problem)
+        self.problem = self.probe.problem
+        self.failure = failure
+        self.n = self.probe.n
+        usable = np.isfinite(failure.weights) & (failure.weights > 0.0)
+        self.weights = np.where(usable, failure.weights, np.maximum(1e-6 * np.abs(failure.y), 1e-9))
+        included = failure.included
+        self.included = included != 0.0 if included.shape == (self.n,) else np.ones(self.n, dtype=bool)
+
+    @property
+    def point(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """The last good t, y, y'."""
+        return self.failure.t, self.failure.y, self.failure.yp
+
+    @property
+    def span(self) -> float:
+        return abs(self.failure.t_span[1] - self.failure.t_span[0])
+
+    @property
+    def elapsed(self) -> float:
+        return abs(self.failure.t - self.failure.t_span[0])
+
+    @property
+    def at_start(self) -> bool:
+        return self.failure.steps == 0
+
+    @cached_property
+    def partials(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """dF/dy' and dF/dy at the last good point, if they can be had."""
+        if self.n > LARGEST_DENSE:
+            return None
+        scale = max(1e-3 * self.span, 1e-300)
+        E, B = partials(self.probe.residual, *self.point, weights=self.weights, time_scale=scale)
+        return (E, B) if np.all(np.isfinite(E)) and np.all(np.isfinite(B)) else None
+
+    @cached_property
+    def index(self) -> LocalIndex | None:
+        if self.partials is None:
+            return None
+        try:
+            return pencil_index(*self.partials)
+        except np.linalg.LinAlgError:
+            return None
+
+    @cached_property
+    def wrong_entry(self) -> WrongEntry | None:
+        """An entry of the iteration matrix that does not fit the residual."""
+        failure = self.failure
+        if self.partials is None or not np.isfinite(failure.cj):
+            return None
+        return find_wrong_entry(self.probe, *self.partials, *self.point, failure.cj, failure.h, self.weights)
+
+    @cached_property
+    def corrections(self) -> np.ndarray:
+        """The change of each variable in the failed step, in units of its tolerance."""
+        return np.abs(self.failure.correction) / self.weights
+
+    @property
+    def negligible(self) -> np.ndarray:
+        """Changes of the equations that go with negligible changes of the variables."""
+        return np.zeros(self.n) if self.partials is None else 1e-3 * np.abs(self.partials[1]) @ self.weights
+
+    def name(self, j: int) -> str:
+        return variable(self.problem, j)
+
+    def names(self, which) -> str:
+        return variables(self.problem, which)
+
+
+# ------------------------------------------------------------------------ equations that do not determine the solution
+
+
+def singular_pencil(case: Case) -> list[str] | None:
+    """Equations that never determine the solution, however often they are differentiated."""
+    found = case.index
+    if found is None or found.index is not None:
+        return None
+    return _undetermined(case, found.redundant_equations, found.undetermined_variables)
+
+
+def _undetermined(case: Case, rows, columns) -> list[str]:
+    assert case.partials is not None
+    used = (case.partials[0] != 0.0) | (case.partials[1] != 0.0)
+    empty = [i for i in rows if not used[i].any()]
+    unused = [j for j in columns if not used[:, j].any()]
+    parts = []
+    if empty:
+        parts.append(f"{equations(empty)} {FROM_ZERO} {'contains' if len(empty) == 1 else 'contain'} no unknown here")
+    elif rows:
+        parts.append(f"{equations(rows)} {FROM_ZERO} repeat or contradict one another")
+    if unused:
+        parts.append(f"{case.names(unused)} {'occurs' if len(unused) == 1 else 'occur'} in no equation")
+    elif columns:
+        parts.append(f"{case.names(columns)} {'is' if len(columns) == 1 else 'are'} left undetermined")
+    return [
+        "Likely cause: the equations do not determine all variables (judged locally, from dF/dy and dF/dy').",
+        f"Suspected: {'; '.join(parts)}.",
+        "Remedy: replace the superfluous equation by the missing one. Often a constraint or a boundary condition is stated "
+        "twice, or a variable is fixed nowhere.",
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------- higher index
+
+
+def higher_index(case: Case) -> list[str] | None:
+    """An index above 1, unless it is 2, its variables are left out of the error test and no hidden constraint is violated."""
+    found = case.index
+    if found is None or found.index is None or found.index < 2:
+        return None
+    excluded = found.index == 2 and not np.any(case.included[[j for j, _ in found.higher_index_variables]])
+    violation = _hidden_violation(case) if case.at_start else None
+    if excluded and violation is None:
+        return None
+    assert case.partials is not None
+    rows = [i for i, count in found.constraints if count == found.index - 1]
+    waiting = [j for j, index in found.higher_index_variables if index == found.index]
+    what = f"a combination of {equations(rows)}" if np.any(case.partials[0][rows]) else equations(rows)
+    plural = len(rows) > 1 and not np.any(case.partials[0][rows])
+    lines = [
+        f"Likely cause: the problem has index {found.index} (judged locally, from dF/dy and dF/dy'): so often must equations "
+        "be differentiated until all derivatives are known. DASSL is made for index 0 and 1.",
+        f"Suspected constraint{'s' if plural else ''}: {what} {FROM_ZERO} {'do' if plural else 'does'} not determine "
+        f"{case.names(waiting)}; only the {ordinal(found.index - 1)} time derivative does.",
+    ]
+    if violation is not None:
+        lines.append(
+            f"The initial values violate the hidden constraint: its first time derivative is {number(violation)}, not 0."
+        )
+        if excluded:
+            return lines + ["Remedy: correct the initial values; daedal.consistent_initial may help."]
+    return lines + [_index_remedy(case, found.index, rows, waiting)]
+
+
+def _hidden_violation(case: Case) -> float | None:
+    """The derivative of the constraints that have to be differentiated, if it is not zero.
+
+    Their combination of ``dF/dt = F_t + F_y y' + F_y' y''`` does not contain y''.
+    """
+    assert case.partials is not None and case.index is not None
+    t, y, yp = case.point
+    step = 1e-6 * (case.failure.t_span[1] - case.failure.t_span[0])
+    F_t = (case.probe.residual(t + step, y, yp) - case.probe.residual(t, y, yp)) / step
+    if not np.all(np.isfinite(F_t)):
+        return None
+    B = case.partials[1]
+    combinations = case.index.levels[1].combinations
+    values = combinations @ (F_t + B @ yp)
+    terms = np.abs(combinations) @ (np.abs(F_t) + np.abs(B) @ np.abs(yp))
+    worst = int(np.argmax(np.abs(values)))
+    if abs(values[worst]) <= _HIDDEN_VIOLATION * terms[worst]:
+        return None
+    return float(values[worst] / combinations[worst, np.argmax(np.abs(combinations[worst]))])
+
+
+def _index_remedy(case: Case, index: int, rows, waiting) -> str:
+    which = equations(rows)
+    if index == 2:
+        return (
+            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the problem '
+            f"as a SemiExplicitDAE, for which this is done, or replace {which} by the time derivative (index 1)."
+        )
+    if index == 3:
+        return (
+            "Remedy: state a mechanism as daedal.MechanicalSystem, which reduces the index. By hand: replace "
+            f"{which} by the second time derivative (index 1); or keep {which}, add the first time derivative and as many "
+            'multipliers (the stabilised form of Gear, Gupta and Leimkuhler, index 2), with error_test="differential".'
+        )
+    return (
+        f"Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with respect to "
+        f"time; with the other equations inserted, the results determine {case.names(waiting)}."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- wrong matrices
+
+
+def wrong_jacobian(case: Case) -> list[str] | None:
+    """A user's Jacobian or structure that does not fit the residual."""
+    entry = case.wrong_entry
+    if entry is None or entry.origin == "differences":
+        return None
+    place = f"in row {entry.equation}, column {entry.variable} ({case.name(entry.variable)}), counted from 0,"
+    if entry.origin == "structure":
+        return [
+            "Likely cause: sparsity or bandwidth is incomplete. "
+            f"The entry {place} is {number(entry.expected)}, but the given structure has none.",
+            "Remedy: complete sparsity or bandwidth, or leave it out.",
+        ]
+    return [
+        f"Likely cause: the given jacobian is wrong. The entry {place} is {number(entry.used)}; "
+        f"difference quotients give {number(entry.expected)} (cj = {number(case.failure.cj)}).",
+        "Remedy: correct jacobian, which must return dF/dy + cj dF/dy', or leave it out.",
+    ]
+
+
+def inaccurate_differences(case: Case) -> list[str] | None:
+    """A difference quotient that is far off, usually by cancellation."""
+    entry = case.wrong_entry
+    if entry is None or entry.origin != "differences":
+        return None
+    return [
+        "Likely cause: an inaccurate numerical Jacobian. "
+        f"The derivative of equation {entry.equation} {FROM_ZERO} with respect to {case.name(entry.variable)} comes out as "
+        f"{number(entry.used)}; a more careful difference gives {number(entry.expected)} (cj = {number(case.failure.cj)}).",
+        _JACOBIAN_REMEDY,
+    ]
+
+
+def newton_trouble(case: Case) -> list[str] | None:
+    """Newton failures that outnumber the error-test failures: the matrix does not fit the equations."""
+    failure = case.failure
+    if failure.newton_failures <= max(failure.error_test_failures, 0.05 * failure.steps):
+        return None
+    return inaccurate_differences(case) or [
+        f"Likely cause: a strongly nonlinear equation or an inaccurate Jacobian. In {failure.steps} steps Newton's iteration "
+        f"failed {times(failure.newton_failures)}, the error test {times(failure.error_test_failures)}.",
+        _JACOBIAN_REMEDY,
+    ]
+
+
+# ------------------------------------------------------------------------------------------- what is not smooth, or ends
+
+
+def discontinuity(case: Case) -> list[str] | None:
+    """A jump of an equation: along the solution, or in a variable that changed most in the failed step."""
+    failure = case.failure
+    path = flow(*case.point, failure.h, failure.t_span)
+    jump = find_jump(case.probe, path, case.negligible)
+    if jump is not None:
+        t, y, _ = path(jump.s)
+        return _jump_in_words(case, jump, y, jumps_with(case.probe, path, jump), f" (t = {number(t)})")
+    for j in largest(case.corrections) or range(min(case.n, MOST_NAMED)):
+        change = np.zeros(case.n)
+        change[j] = 10.0 * case.weights[j] * min(max(case.corrections[j], 1.0), 1e3)
+        jump = find_jump(case.probe, along(*case.point, change), case.negligible)
+        if jump is not None:
+            return _jump_in_words(case, jump, failure.y + jump.s * change, (j,), "")
+    return None
+
+
+def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], time: str) -> list[str]:
+    values = np.where(np.abs(y) < case.weights, 0.0, y)
+    if switching:
+        where = f"where {listing(f'{case.name(j)} passes {number(values[j])}' for j in switching[:MOST_NAMED])}{time}"
+    else:
+        where = f"at{time.replace('(', '').replace(')', '')}"
+    return [
+        f"Likely cause: a discontinuity. Equation {jump.equation} {FROM_ZERO} jumps by {number(abs(jump.size))} {where}.",
+        "Remedy: do not switch inside the residual. Stop at the switching point with a terminal event (events=...), change "
+        "the equations there, and start again with consistent values (daedal.consistent_initial).",
+    ]
+
+
+def inconsistent_start(case: Case) -> list[str] | None:
+    """Initial values that do not satisfy the equations."""
+    if not case.at_start or case.partials is None:
+        return None
+    F = case.probe.residual(*case.point)
+    E, B = case.partials
+    tolerated = np.abs(B) @ case.weights + np.abs(E) @ (1e-6 * np.abs(case.failure.yp) + case.weights)
+    if not np.any(np.abs(F) > 10.0 * tolerated):
+        return None
+    return describe_inconsistency(case.problem, *case.point, F, case.failure.correction, case.weights)[0].split("\n")
+
+
+def singularity(case: Case) -> list[str] | None:
+    """A variable or a slope that grows without bound."""
+    failure = case.failure
+    size = np.maximum(np.abs(failure.y), 1e6 * case.weights)  # a variable that passes through zero is not meant
+    rate = np.nan_to_num(np.abs(failure.yp) / size, posinf=1e300)
+    j = int(np.argmax(rate))
+    if case.at_start or rate[j] * case.elapsed * _SINGULARITY < 1.0:
+        return None
+    return [
+        f"Likely cause: the solution runs into a singularity: {case.name(j)} = {number(failure.y[j])} has the slope "
+        f"{number(failure.yp[j])} after {number(case.elapsed)} time units.",
+        "Remedy: check the model; the solution may not exist beyond this time. A terminal event can stop before it.",
+    ]

@@ -1,0 +1,266 @@
+"""Why an integration stopped, in words: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2, as code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.causes import (
+    Case,
+    discontinuity,
+    higher_index,
+    inaccurate_differences,
+    inconsistent_start,
+    newton_trouble,
+    singular_pencil,
+    singularity,
+    wrong_jacobian,
+)
+from daedal.analysis.failure import Failure
+from daedal.analysis.inconsistency import describe_inconsistency
+from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number
+
+__all__ = ["describe_inconsistency", "diagnose"]
+
+_ROUNDOFF = np.finfo(float).eps
+_CRAWLING = 20.0  # the rest would take so many times the steps already taken
+_OFTEN = 0.3  # failures for each step taken
+
+_MEANINGS = {
+    -1: "the limit of {steps} steps was reached",
+    -2: "the tolerances ask for more digits than double precision has",
+    -3: "the error weight rtol |y| + atol of {variable} is zero",
+    -6: "the error estimate stayed above the tolerance, however short the step",
+    -7: "Newton's iteration for the next step did not converge, however short the step",
+    -8: "the matrix of Newton's iteration, dF/dy + cj dF/dy', is singular",
+    -9: "the error test failed again and again, and then Newton's iteration did not converge",
+    -10: "the equations could not be evaluated at the next step, however short",
+    -14: "GMRES could not solve the linear systems of Newton's iteration",
+}
+
+
+def diagnose(problem: Any, failure: Failure) -> str:
+    """Say what happened, where, which variables are concerned, the likely cause and what to do.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE or SemiExplicitDAE
+        Its residual is evaluated near the point of failure; an exception raised there is not passed on.
+    failure : Failure
+        What the integrator knows.
+
+    Returns
+    -------
+    str
+        Three to eight lines.
+    """
+    case = Case(problem, failure)
+    speakers: dict[int, Callable[[Case], list[str]]] = {
+        -1: _step_limit,
+        -2: _too_tight,
+        -3: _zero_weight,
+        -8: _singular,
+        -10: _not_evaluable,
+        -14: _krylov,
+    }
+    speak = speakers.get(failure.code, _no_progress)
+    with np.errstate(all="ignore"):
+        return "\n".join([_what_happened(case), *_components(case), *speak(case)])
+
+
+def _what_happened(case: Case) -> str:
+    failure = case.failure
+    concerned = case.name(failure.component) if 0 <= failure.component < case.n else "a variable"
+    meaning = _MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
+    where = f"t = {number(failure.t)}" + (" (the start)" if case.at_start else "")
+    if failure.code not in (-2, -3):
+        where += f", step size {number(failure.h)}, order {failure.order}"
+    return f"Stopped at {where}: {meaning} (IDID {failure.code})."
+
+
+def _components(case: Case) -> list[str]:
+    if case.failure.code in (-1, -2, -3):
+        return []
+    broken = np.flatnonzero(~np.isfinite(case.failure.tried_y))
+    if broken.size:
+        return [f"Not finite in the failed step: {case.names(broken)}."]
+    worst = [j for j in largest(case.corrections) if case.corrections[j] > 1.0]
+    if not worst:
+        return []
+    named = listing(f"{case.name(j)} ({number(case.corrections[j])})" for j in worst)
+    return [f"Changed most in the failed step, in units of the tolerance: {named}."]
+
+
+def _first_found(case: Case, *finders: Callable[[Case], list[str] | None]) -> list[str]:
+    for find in finders:
+        found = find(case)
+        if found:
+            return found
+    return []
+
+
+def _no_progress(case: Case) -> list[str]:
+    found = _first_found(
+        case,
+        singular_pencil,
+        higher_index,
+        wrong_jacobian,
+        discontinuity,
+        inconsistent_start,
+        singularity,
+        newton_trouble,
+    )
+    if found:
+        return found
+    if case.at_start:
+        found = [
+            "Likely cause: initial values that do not fit together, or equations that change abruptly at the start.",
+            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial), or try "
+            "a smaller first_step.",
+        ]
+    else:
+        found = [
+            "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than the "
+            "residual is accurate.",
+            "Remedy: look at what was computed (error.solution); stop at discontinuities with events=... and restart there; "
+            "loosen rtol and atol.",
+        ]
+    return _not_analysed(case) + found
+
+
+def _not_analysed(case: Case) -> list[str]:
+    if case.n <= LARGEST_DENSE:
+        return []
+    return [f"The index was not examined: this is done for up to {LARGEST_DENSE} unknowns, and there are {case.n}."]
+
+
+def _step_limit(case: Case) -> list[str]:
+    failure = case.failure
+    t0, t1 = failure.t_span
+    rest = abs(t1 - failure.t) / max(abs(failure.h), 1e-300)
+    lines = [
+        f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; at the "
+        f"last step size the rest takes about {number(rest)} steps more."
+    ]
+    crawling = rest > _CRAWLING * failure.steps
+    if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
+        found = _first_found(case, singular_pencil, higher_index, wrong_jacobian, discontinuity, newton_trouble)
+        if found:
+            return lines + found
+    if not crawling:
+        enough = 10.0 ** np.ceil(np.log10(1.5 * (failure.steps + rest)))
+        return lines + [f"Remedy: raise the limit, for example max_steps={int(enough)}, or loosen rtol and atol."]
+    return (
+        lines
+        + _not_analysed(case)
+        + [
+            "Likely cause: the steps are far too short for this interval: a fast oscillation, a singularity, or "
+            "tolerances that are too tight.",
+            "Remedy: look at what was computed (error.solution); loosen rtol and atol, or set atol by the size of each "
+            "variable.",
+        ]
+    )
+
+
+def _too_tight(case: Case) -> list[str]:
+    failure = case.failure
+    ratio = np.abs(failure.y) / case.weights
+    factor = 1000.0 * _ROUNDOFF * np.sqrt(np.mean(ratio**2))
+    named = listing(
+        f"{case.name(j)} = {number(failure.y[j])} with tolerance {number(case.weights[j])}" for j in largest(ratio)
+    )
+    return [
+        f"Likely cause: rtol or atol is too small: {named}. Double precision has about 16 digits; DASSL needs some of them.",
+        f"Remedy: multiply rtol and atol by {number(max(factor, 10.0))} or more; rtol below 1e-13 is seldom useful.",
+    ]
+
+
+def _zero_weight(case: Case) -> list[str]:
+    j = case.failure.component
+    name, which = (case.name(j), f"atol[{j}]") if 0 <= j < case.n else ("a variable", "atol")
+    return [
+        f"Likely cause: atol is zero for {name}, and {name} is zero here, so that no error at all would be allowed.",
+        f"Remedy: make {which} positive: the size below which {name} does not matter. atol may be an array with one entry "
+        "for each variable.",
+    ]
+
+
+def _singular(case: Case) -> list[str]:
+    found = _first_found(case, singular_pencil, wrong_jacobian, higher_index, inaccurate_differences)
+    return found or _not_analysed(case) + [
+        "Likely cause: an equation that repeats others (in a discretised partial differential equation often a boundary "
+        "condition stated twice), or one that is missing.",
+        "Remedy: count equations and unknowns, and check jacobian, sparsity and bandwidth if you gave them.",
+    ]
+
+
+def _krylov(case: Case) -> list[str]:
+    return _first_found(case, singular_pencil, higher_index) or [
+        "Likely cause: the preconditioner is too far from dF/dy + cj dF/dy' for GMRES to reach its tolerance.",
+        "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner or your "
+        "own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size=20, restarts=10)), or use a "
+        'direct solver (linear_solver="sparse").',
+    ]
+
+
+def _not_evaluable(case: Case) -> list[str]:
+    bad = bad_equations(case.probe.residual(*case.point))
+    if bad:
+        reason = case.probe.complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
+        return [
+            f"The equations cannot be evaluated at the last good point either: {reason}.",
+            "Remedy: evaluate the residual there by hand; error.solution holds the values.",
+        ]
+    found = singularity(case)
+    if found:
+        return found
+    for path in _paths_ahead(case):
+        edge = find_edge(case.probe, path)
+        if edge is None:
+            continue
+        t, y, _ = path(edge.good)
+        guilty = culprits(case.probe, path, edge)
+        place = (
+            listing((f"{case.name(j)} = {number(y[j])}" for j in guilty[:MOST_NAMED])) if guilty else f"t = {number(t)}"
+        )
+        if case.probe.complaint:
+            what = f"the residual raises {case.probe.complaint}"
+        else:
+            what = f"{equations(edge.equations)} {FROM_ZERO} gives NaN or infinity"
+        return [f"Likely cause: beyond {place}, {what}.", _domain_remedy(case, guilty, y, t)]
+    return [
+        "Likely cause: a root, a logarithm or a division in the residual leaves its domain close to the last good point.",
+        "Remedy: keep the variables in their domain (nonnegative=...), or stop before with a terminal event.",
+    ]
+
+
+def _paths_ahead(case: Case) -> list[Path]:
+    """Along the solution, and towards the values of the failed step."""
+    failure = case.failure
+    paths = [flow(*case.point, failure.h, failure.t_span)]
+    step = failure.tried_y - failure.y
+    if np.all(np.isfinite(step)) and np.any(step):
+        paths.append(along(*case.point, 2.0 * step))
+    return paths
+
+
+def _domain_remedy(case: Case, guilty, y, t) -> str:
+    if not guilty:
+        return (
+            f"Remedy: end t_span before t = {number(t)}, or define the residual beyond it; look for roots, logarithms and "
+            "divisions that contain t."
+        )
+    vanishing = [j for j in guilty if abs(y[j]) <= 100.0 * case.weights[j]]
+    if vanishing:
+        listed = ", ".join(map(str, vanishing[:MOST_NAMED]))
+        return (
+            f"Remedy: if {case.names(vanishing)} must not become negative, use nonnegative=[{listed}]; if the model ends "
+            "here, stop with a terminal event (events=...)."
+        )
+    return (
+        "Remedy: look for roots, logarithms and divisions in the residual; if the model ends here, stop with a terminal "
+        "event (events=...)."
+    )

@@ -1,0 +1,61 @@
+"""What an integrator knows when it gives up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The state of a run that could not go on; the raw material of a diagnosis.
+
+    Attributes
+    ----------
+    code : int
+        DASSL's IDID: -1 step limit, -2 tolerances too tight, -3 a vanishing error weight, -6 repeated error-test failures,
+        -7 no Newton convergence, -8 singular iteration matrix, -9 Newton failures after error-test failures, -10 the residual
+        could not be evaluated, -14 GMRES did not converge.
+    t, h, order : float, float, int
+        Last good time, step size and order of the failed attempt.
+    y, yp : numpy.ndarray
+        The last good values.
+    tried_y : numpy.ndarray
+        The values of the failed attempt (may hold NaN).
+    correction : numpy.ndarray
+        y - y(0) of the failed attempt, whose weighted norm is tested.
+    weights : numpy.ndarray
+        rtol |y| + atol.
+    cj : float
+        Leading coefficient of the failed attempt.
+    steps, error_test_failures, newton_failures : int
+        Totals of the run.
+    attempt_error_failures, attempt_newton_failures : int
+        Failures inside the last step.
+    first_step_failures : int
+        Failures before the first step was accepted.
+    t_span : tuple of float
+    component : int
+        The variable concerned (code -3), else -1.
+    """
+
+    code: int
+    t: float
+    h: float
+    order: int
+    y: np.ndarray
+    yp: np.ndarray
+    tried_y: np.ndarray
+    correction: np.ndarray
+    weights: np.ndarray
+    cj: float
+    steps: int
+    error_test_failures: int
+    newton_failures: int
+    attempt_error_failures: int
+    attempt_newton_failures: int
+    first_step_failures: int
+    t_span: tuple[float, float]
+    component: int = -1
+    included: np.ndarray = field(default_factory=lambda: np.zeros(0))

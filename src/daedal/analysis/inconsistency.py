@@ -1,0 +1,124 @@
+"""Which equations given values violate, and what would have to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.index import partials
+from daedal.analysis.probe import LARGEST_DENSE, Probe
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, largest, listing, number, variable
+
+_NEGLIGIBLE = 1e-3  # part of the worst violation
+
+
+def describe_inconsistency(
+    problem: Any,
+    t: float,
+    y: np.ndarray,
+    yp: np.ndarray,
+    residual: np.ndarray,
+    correction: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[str, tuple[int, ...]]:
+    """Words for values that do not satisfy ``F(t, y, y') = 0``.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE or SemiExplicitDAE
+    t, y, yp : float, numpy.ndarray, numpy.ndarray
+        The values.
+    residual : numpy.ndarray
+        F at these values.
+    correction : numpy.ndarray
+        A change of `y` that would reduce the residual, of either sign; named where nothing better can be computed.
+    weights : numpy.ndarray
+        Changes of `y` that do not matter, ``rtol |y| + atol``.
+
+    Returns
+    -------
+    message : str
+    equations : tuple of int
+        The violated equations, worst first, numbered from 0.
+    """
+    probe = Probe(problem)
+    problem = probe.problem
+    E, B = _partials(probe, t, y, yp, weights)
+    sizes = np.abs(np.nan_to_num(residual, nan=np.inf, posinf=np.inf, neginf=np.inf))
+    if B is not None:
+        tolerated = np.abs(B) @ weights
+        sizes = sizes / np.where(tolerated > 0.0, tolerated, np.min(weights))
+    order = np.argsort(-sizes, kind="stable")
+    violated = tuple(int(i) for i in order if sizes[i] > _NEGLIGIBLE * min(sizes[order[0]], 1e300))
+    lines = [f"The initial values do not satisfy the equations at t = {number(t)}."]
+    if violated:
+        named = listing((f"equation {i} ({number(residual[i])})" for i in violated[:MOST_NAMED]), len(violated))
+        lines.append(f"Violated {FROM_ZERO}, with the residual that should be 0: {named}.")
+    changes, stuck = _needed_changes(problem, y, yp, residual, weights, E, B)
+    if not changes:
+        changes = [f"{variable(problem, j)} by {number(abs(correction[j]))}" for j in largest(correction / weights)]
+    if changes:
+        example = ", for example" if stuck else ""
+        lines.append(f"What would have to change (to first order{example}): {listing(changes)}.")
+    return "\n".join(lines + [_remedy(stuck)]), violated
+
+
+def _remedy(stuck: bool) -> str:
+    if stuck:
+        return (
+            "Remedy: correct y0 itself; neither derivatives nor algebraic variables can make up for it. "
+            "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values when told which variables to keep."
+        )
+    return (
+        "Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values; None as the second part "
+        "of initial (yp0 or z0) has it computed; daedal.consistent_initial shows the values beforehand."
+    )
+
+
+def _partials(probe, t, y, yp, weights):
+    if probe.n > LARGEST_DENSE:
+        return None, None
+    E, B = partials(probe.residual, t, y, yp, weights=weights)
+    return (E, B) if np.all(np.isfinite(E)) and np.all(np.isfinite(B)) else (None, None)
+
+
+def _needed_changes(problem, y, yp, residual, weights, E, B) -> tuple[list[str], bool]:
+    """Changes of algebraic variables and derivatives that satisfy the equations, or, if none do, changes of y.
+
+    Returns the changes in words and whether the differential variables themselves have to move.
+    """
+    if E is None or not np.all(np.isfinite(residual)):
+        return [], False
+    algebraic = ~np.any(E != 0.0, axis=0)
+    scale_y = np.maximum(np.abs(y), 1e3 * weights)
+    scale_yp = np.maximum(np.abs(yp), scale_y)
+    columns = np.where(algebraic, B, E) * np.where(algebraic, scale_y, scale_yp)
+    change, unsatisfied = _least_squares(columns, -residual)
+    if np.any(unsatisfied):
+        rows = ~np.any(E != 0.0, axis=1)
+        dy, _ = _least_squares(B[rows] * scale_y, -residual[rows])
+        return _in_words(problem, dy * scale_y, weights, ""), True
+    change = change * np.where(algebraic, scale_y, scale_yp)
+    words = _in_words(problem, np.where(algebraic, change, 0.0), weights, "")
+    words += _in_words(problem, np.where(algebraic, 0.0, change), 1e-6 * scale_yp, "'")
+    return words[:MOST_NAMED], False
+
+
+def _least_squares(matrix, right):
+    """The smallest solution, and which rows it leaves unsatisfied."""
+    if right.size == 0:
+        return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
+    size = np.abs(matrix).max(axis=1)
+    size = np.where(size > 0.0, size, 1.0)
+    solution = np.linalg.lstsq(matrix / size[:, None], right / size, rcond=1e-10)[0]
+    rest = np.abs(matrix @ solution - right)
+    return solution, rest > 1e-6 * np.abs(right).max() + 1e-6 * np.abs(right)
+
+
+def _in_words(problem, change, weights, prime) -> list[str]:
+    return [
+        f"{variable(problem, j)}{prime} by {number(change[j])}"
+        for j in largest(change / weights)
+        if abs(change[j]) > weights[j]
+    ]

@@ -1,0 +1,308 @@
+"""The local index of ``F(t, y, y') = 0``: the index of ``E y' + B y`` with ``E = dF/dy'``, ``B = dF/dy`` at one point.
+
+The index says how often equations have to be differentiated until they determine all derivatives ``y'``. A row of ``E``
+that is zero, or becomes zero in a combination of rows, is a constraint: an equation without derivatives. The constraints
+and as many unknowns are removed; if the rest has constraints again, those were hidden, and appear only when the first
+ones are differentiated. The number of rounds is the index. Only orthogonal transformations are used (the staircase form
+of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a pencil), so that rounding
+errors and errors of difference quotients do not grow.
+
+For nonlinear equations the linearisation at one point can mislead (Brenan, Campbell and Petzold, sections 2.4 and 7.2):
+the result is a strong hint, not a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
+_DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this part of the largest
+# Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
+_INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
+_INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
+_WEIGHT_B = 0.1  # of B in the scaling: the ranks of E decide, and stiff equations have entries of B that do not fit E
+
+
+@dataclass(frozen=True)
+class Level:
+    """Constraints that have to be differentiated so often or more, and the variables that wait for it.
+
+    Attributes
+    ----------
+    differentiations : int
+        0 for the constraints that stand in the equations, 1 for those among them that hide another one, and so on.
+    equations, variables : tuple of int
+        Rows and columns that dominate, largest coefficient first.
+    combinations : numpy.ndarray, shape (m, n)
+        The constraints as combinations of the equations.
+    """
+
+    differentiations: int
+    equations: tuple[int, ...]
+    variables: tuple[int, ...]
+    combinations: np.ndarray = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class LocalIndex:
+    """What the linearised equations say at one point. Equations and variables are numbered from 0.
+
+    Attributes
+    ----------
+    index : int or None
+        None if the equations do not determine the solution, however often they are differentiated (a singular pencil).
+    levels : tuple of Level
+        ``levels[0]`` are the constraints, ``levels[k]`` those which have to be differentiated k times or more;
+        as many levels as the index.
+    redundant_equations : tuple of int
+        For a singular pencil: equations of which one follows from the others, or contradicts them.
+    undetermined_variables : tuple of int
+        For a singular pencil: variables which the equations leave undetermined.
+    """
+
+    index: int | None
+    levels: tuple[Level, ...] = ()
+    redundant_equations: tuple[int, ...] = ()
+    undetermined_variables: tuple[int, ...] = ()
+
+    @property
+    def constraints(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (equation, how often to differentiate it to reach index 1), for index 2 and above."""
+        return self._deepest("equations")
+
+    @property
+    def higher_index_variables(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (variable, its index) of the variables with index 2 or more."""
+        return tuple((variable, times + 1) for variable, times in self._deepest("variables"))
+
+    def _deepest(self, kind: str) -> tuple[tuple[int, int], ...]:
+        found: dict[int, int] = {}
+        for level in reversed(self.levels[1:]):
+            for member in getattr(level, kind):
+                found.setdefault(member, level.differentiations)
+        return tuple(found.items())
+
+
+def partials(
+    residual: Callable[[float, np.ndarray, np.ndarray], np.ndarray],
+    t: float,
+    y: np.ndarray,
+    yp: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    time_scale: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """``E = dF/dy'`` and ``B = dF/dy`` by central differences.
+
+    Several increments are tried for each variable, and for each entry the most consistent result is taken.
+
+    Parameters
+    ----------
+    residual : callable
+        ``residual(t, y, yp) -> array (n,)``; NaN where it cannot be evaluated.
+    t, y, yp : float, numpy.ndarray, numpy.ndarray
+        Where to differentiate.
+    weights : numpy.ndarray, optional
+        Changes of `y` that do not matter, ``rtol |y| + atol``. They set the increment where `y` is near zero.
+    time_scale : float
+        A time in which the solution changes. It sets the increment of derivatives that are near zero.
+
+    Returns
+    -------
+    E, B : numpy.ndarray, shape (n, n)
+        NaN where the residual cannot be evaluated on both sides.
+    """
+    y, yp = np.asarray(y, dtype=float), np.asarray(yp, dtype=float)
+    size = np.maximum(np.abs(y), 1.0 if weights is None else 1e3 * np.asarray(weights))
+    size_p = np.maximum(np.abs(yp), size / time_scale)
+    E = _difference_quotients(lambda change: residual(t, y, yp + change), size_p, _INCREMENTS_YP)
+    B = _difference_quotients(lambda change: residual(t, y + change, yp), size, _INCREMENTS_Y)
+    return E, B
+
+
+def _difference_quotients(changed, sizes, increments):
+    """The derivative of ``changed(d)`` with respect to d at 0, column by column."""
+    n = sizes.size
+    result = np.empty((n, n))
+    change = np.zeros(n)
+    for j in range(n):
+        quotients = np.array([_central(changed, change, j, sizes[j] * m) for m in increments])
+        # Rounding errors fall with the increment, truncation errors grow: trust the increment after the least change.
+        changes = np.abs(np.diff(quotients, axis=0))
+        changes[np.isnan(changes)] = np.inf
+        # Increments too small to be felt give 0 again and again; that says nothing if larger ones are felt.
+        zero = quotients == 0.0
+        changes[zero[1:] & zero[:-1] & ~zero.all(axis=0)] = np.inf
+        best = len(changes) - 1 - np.argmin(changes[::-1], axis=0)
+        error = changes[best, np.arange(n)]
+        value = np.where(np.isfinite(error), quotients[best + 1, np.arange(n)], quotients[0])
+        result[:, j] = np.where(np.isfinite(error) & (np.abs(value) <= 2.0 * error), 0.0, value)
+    return result
+
+
+def _central(changed, change, j, increment):
+    change[j] = increment
+    above = changed(change)
+    change[j] = -increment
+    below = changed(change)
+    change[j] = 0.0
+    return (above - below) / (2.0 * increment)
+
+
+def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = RANK_TOLERANCE) -> LocalIndex:
+    """The index of a problem linearised at one point.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE or SemiExplicitDAE
+        For a semi-explicit problem `y` is the stacked vector of differential and algebraic variables.
+    t, y, yp : float, array_like, array_like
+        The point. It should satisfy the equations.
+    tolerance : float
+        See :func:`pencil_index`.
+
+    Returns
+    -------
+    LocalIndex
+
+    Notes
+    -----
+    The linearisation at one point can have another index than the nonlinear problem; take the result as a strong hint.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.analysis import local_index
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2)
+    >>> local_index(problem, 0.0, [0.0, 0.0], [0.0, 2.0]).index
+    2
+    """
+    implicit = problem.implicit() if hasattr(problem, "implicit") else problem
+    E, B = partials(implicit.evaluate, t, np.asarray(y, dtype=float), np.asarray(yp, dtype=float))
+    return pencil_index(E, B, tolerance=tolerance)
+
+
+def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERANCE) -> LocalIndex:
+    """The index of ``E y' + B y = f(t)`` with constant square matrices.
+
+    Parameters
+    ----------
+    E, B : array_like, shape (n, n)
+    tolerance : float
+        Singular values below it count as zero, after rows and columns have been scaled to entries of size 1.
+
+    Examples
+    --------
+    A differentiator: ``y0 = f(t)``, ``y1 = y0'``.
+
+    >>> from daedal.analysis import pencil_index
+    >>> found = pencil_index([[0.0, 0.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    >>> found.index, found.constraints, found.higher_index_variables
+    (2, ((0, 1),), ((1, 2),))
+    """
+    E, B, rows = _equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
+    by_rows = _staircase(E, B, tolerance)
+    by_columns = _staircase(E.T, B.T, tolerance)
+    if by_rows.dependent is not None or by_columns.dependent is not None:
+        return LocalIndex(
+            None,
+            redundant_equations=_dominant(by_rows.dependent),
+            undetermined_variables=_dominant(by_columns.dependent),
+        )
+    return LocalIndex(
+        len(by_rows.levels),
+        tuple(
+            Level(k, _dominant(equations), _dominant(variables), equations * rows)
+            for k, (equations, variables) in enumerate(zip(by_rows.levels, by_columns.levels, strict=False))
+        ),
+    )
+
+
+@dataclass
+class _Staircase:
+    levels: list[np.ndarray]  # orthonormal rows: which rows of the pencil are differentiated so often
+    dependent: np.ndarray | None = None  # rows that vanish in some combination: the pencil is singular
+
+
+def _staircase(E, B, tolerance):
+    """Remove the constraints of the pencil level by level."""
+    norm_E = np.linalg.norm(E, 2)
+    row_norms = np.linalg.norm(B, axis=1)
+    remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
+    reduced = remaining  # the same, with the unknowns already removed eliminated by means of the constraints
+    result = _Staircase([])
+    source = link = None  # of the level before: the equations its constraints come from, and how E depends on them
+    while len(E):
+        U, s, _ = np.linalg.svd(E)
+        rank = int(np.sum(s > tolerance * norm_E))
+        if rank == len(E):
+            break
+        U1, U2 = U[:, :rank], U[:, rank:]
+        constraint = U2.T @ B
+        members = U2.T @ remaining
+        # U2^T E is a combination of the constraints of the level before: this level needs their derivatives.
+        source = members if link is None else U2.T @ link @ source
+        source = source / np.linalg.norm(source)
+        result.levels.append(_orthonormal_rows(source))
+        uncancelled = np.abs(members) @ row_norms
+        W, s, V = np.linalg.svd(constraint / np.where(uncancelled > 0.0, uncancelled, 1.0)[:, None])
+        m = int(np.sum(s > tolerance))
+        if m < len(constraint):
+            weights = W[:, m:].T / np.where(uncancelled > 0.0, uncancelled, 1.0)
+            result.dependent = np.vstack([_normalised(weights @ U2.T @ reduced), _normalised(weights @ source)])
+            break
+        V1, V2 = V[:m].T, V[m:].T
+        eliminate = np.linalg.inv(constraint @ V1)
+        link = U1.T @ E @ V1 @ eliminate
+        reduced = U1.T @ reduced - U1.T @ B @ V1 @ eliminate @ U2.T @ reduced
+        E, B = U1.T @ E @ V2, U1.T @ B @ V2
+        remaining = U1.T @ remaining
+    return result
+
+
+def _normalised(matrix):
+    size = np.linalg.norm(matrix)
+    return matrix / size if size > 0.0 else matrix
+
+
+def _orthonormal_rows(matrix):
+    return np.linalg.svd(matrix, full_matrices=False)[2]
+
+
+def _dominant(combinations):
+    """The members with the largest coefficients, largest first."""
+    if combinations is None:
+        return ()
+    share = np.linalg.norm(combinations, axis=0)
+    order = np.argsort(-share, kind="stable")
+    return tuple(int(i) for i in order if share[i] >= _DOMINANT * share[order[0]])
+
+
+def _equilibrate(E, B):
+    """Scale equations, variables and time such that the nonzero entries of E and B come near 1.
+
+    Least squares for the logarithms of the entries (Curtis and Reid). Returns the scaled matrices and the row scales.
+    """
+    n = len(E)
+    in_E = (E != 0.0).astype(float)
+    weight = in_E + _WEIGHT_B * (B != 0.0)
+    log_E = np.log(np.abs(E), where=E != 0.0, out=np.zeros_like(E))
+    log_B = np.log(np.abs(B), where=B != 0.0, out=np.zeros_like(B))
+    total = log_E + _WEIGHT_B * log_B
+    normal = np.block(
+        [
+            [np.diag(weight.sum(axis=1)), weight, in_E.sum(axis=1)[:, None]],
+            [weight.T, np.diag(weight.sum(axis=0)), in_E.sum(axis=0)[:, None]],
+            [in_E.sum(axis=1), in_E.sum(axis=0), np.atleast_1d(in_E.sum())],
+        ]
+    )
+    right = np.concatenate([total.sum(axis=1), total.sum(axis=0), [log_E.sum()]])
+    # What the entries leave open (a common factor of rows and columns, empty rows) stays near 1.
+    logs = np.linalg.solve(normal + 1e-8 * np.eye(2 * n + 1), right)
+    rows, columns, time = np.exp(-logs[:n]), np.exp(-logs[n : 2 * n]), np.exp(-logs[-1])
+    scale = rows[:, None] * columns
+    return E * scale * time, B * scale, rows

@@ -1,0 +1,251 @@
+"""Careful looks at a problem near the point where a run stopped: can it be evaluated, does it jump, is its matrix right?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LARGEST_DENSE = 500
+_GRID = np.linspace(-1.0, 1.0, 17)
+_BISECTIONS = 30
+_CLOSE = 2.0**-20  # to a jump, as part of a path
+_FLOW_FRACTION = 1e-6  # of the interval of integration: how far to look ahead along the solution
+_WRONG_ENTRY = 0.05
+
+Path = Callable[[float], tuple[float, np.ndarray, np.ndarray]]
+
+
+class Probe:
+    """The functions of a problem as functions that never raise.
+
+    Where a function raises, or returns what it must not, the result is NaN and `complaint` keeps the reason.
+    """
+
+    def __init__(self, problem: Any):
+        self.problem = problem.implicit() if hasattr(problem, "implicit") else problem
+        self.n = int(self.problem.n)
+        self.complaint: str | None = None
+
+    def residual(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """F(t, y, y'), NaN where it cannot be evaluated."""
+        result = self._guarded(self.problem.evaluate, float(t), y.copy(), yp.copy())
+        return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
+
+    def jacobian(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float) -> np.ndarray | None:
+        """The user's dF/dy + cj dF/dy' as a dense matrix, or None."""
+        function = getattr(self.problem, "jacobian", None)
+        if function is None:
+            return None
+        params = getattr(self.problem, "params", None)
+        tail = () if params is None else (params,)
+        matrix = self._guarded(function, float(t), y.copy(), yp.copy(), float(cj), *tail)
+        if matrix is None:
+            return None
+        bandwidth = getattr(self.problem, "bandwidth", None)
+        if bandwidth is not None and matrix.shape == (sum(bandwidth) + 1, self.n):
+            matrix = _from_band(matrix, *bandwidth)
+        pattern = getattr(self.problem, "sparsity", None)
+        if pattern is not None and matrix.shape == (pattern.nnz,):
+            entries, matrix = matrix, pattern.toarray()
+            columns = np.repeat(np.arange(self.n), np.diff(pattern.indptr))
+            matrix[pattern.indices, columns] = entries
+        return matrix if matrix.shape == (self.n, self.n) and np.all(np.isfinite(matrix)) else None
+
+    def _guarded(self, function, *arguments) -> np.ndarray | None:
+        try:
+            with np.errstate(all="ignore"):
+                result = function(*arguments)
+            result = result.toarray() if hasattr(result, "toarray") else result
+            return np.asarray(result, dtype=float)
+        except Exception as error:  # whatever the user's function raises: the diagnosis goes on without this value
+            self.complaint = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return None
+
+
+def _from_band(band, ml, mu):
+    """A dense matrix from the layout of :func:`scipy.linalg.solve_banded`."""
+    n = band.shape[1]
+    rows, columns = np.indices((n, n))
+    inside = (rows - columns <= ml) & (columns - rows <= mu)
+    return np.where(inside, band[np.clip(mu + rows - columns, 0, ml + mu), columns], 0.0)
+
+
+def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
+    """A short way along the solution: s from -1 (behind) to 1 (ahead), within the interval of integration."""
+    reach = max(_FLOW_FRACTION * abs(t_span[1] - t_span[0]), 1e3 * abs(h))
+    low, high = min(t_span), max(t_span)
+    sign = 1.0 if t_span[1] >= t_span[0] else -1.0
+
+    def path(s):
+        at = min(max(t + sign * s * reach, low), high)
+        return at, y + (at - t) * yp, yp
+
+    return path
+
+
+def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
+    """From y - change (s = -1) to y + change (s = 1)."""
+    return lambda s: (t, y + s * change, yp)
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Equation `equation` changes by `size` at the place `s` of a path."""
+
+    equation: int
+    size: float
+    s: float
+
+
+def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
+    """The largest jump of an equation on a path: a change that does not shrink with the distance."""
+    values = np.array([probe.residual(*path(s)) for s in _GRID])
+    if not np.all(np.isfinite(values)):
+        return None
+    changes = np.abs(np.diff(values, axis=0))
+    largest = changes.max(axis=0)
+    smooth = np.median(changes, axis=0)
+    suspects = np.flatnonzero((largest > 4.0 * smooth) & (largest > negligible))
+    for equation in suspects[np.argsort(-largest[suspects] / (smooth[suspects] + negligible[suspects] + 1e-300))][:3]:
+        k = int(changes[:, equation].argmax())
+        low, high = _GRID[k], _GRID[k + 1]
+        at_low, at_high = values[k, equation], values[k + 1, equation]
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            at_middle = probe.residual(*path(middle))[equation]
+            if abs(at_middle - at_low) >= abs(at_high - at_middle):
+                high, at_high = middle, at_middle
+            else:
+                low, at_low = middle, at_middle
+        if abs(at_high - at_low) >= 0.5 * changes[k, equation]:
+            return Jump(int(equation), float(at_high - at_low), float(0.5 * (low + high)))
+    return None
+
+
+def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
+    """The variables each of which makes the jump when it alone moves across it; none if time does."""
+    t, y, yp = path(jump.s - _CLOSE)
+    later, beyond, _ = path(jump.s + _CLOSE)
+    before = probe.residual(t, y, yp)[jump.equation]
+    if abs(probe.residual(later, y, yp)[jump.equation] - before) > 0.5 * abs(jump.size):
+        return ()
+    found = []
+    for j in np.flatnonzero(beyond != y)[:LARGEST_DENSE]:
+        moved = y.copy()
+        moved[j] = beyond[j]
+        if abs(probe.residual(t, moved, yp)[jump.equation] - before) > 0.5 * abs(jump.size):
+            found.append(int(j))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where the residual stops being defined: its last good place on a path, the first bad one, and the equations."""
+
+    good: float
+    bad: float
+    equations: tuple[int, ...]
+
+
+def find_edge(probe: Probe, path: Path) -> Edge | None:
+    """The first place ahead (s > 0) where the residual is NaN or infinite."""
+    good = 0.0
+    if not np.all(np.isfinite(probe.residual(*path(good)))):
+        return None
+    for bad in _GRID[_GRID > 0.0]:
+        if not np.all(np.isfinite(probe.residual(*path(bad)))):
+            break
+        good = bad
+    else:
+        return None
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (good + bad)
+        if np.all(np.isfinite(probe.residual(*path(middle)))):
+            good = middle
+        else:
+            bad = middle
+    return Edge(float(good), float(bad), bad_equations(probe.residual(*path(bad))))
+
+
+def bad_equations(residual: np.ndarray) -> tuple[int, ...]:
+    """The equations whose residual is NaN or infinite."""
+    return tuple(int(i) for i in np.flatnonzero(~np.isfinite(residual)))
+
+
+def culprits(probe: Probe, path: Path, edge: Edge) -> tuple[int, ...]:
+    """The variables each of which, moved alone across the edge, makes the residual undefined."""
+    t, y, yp = path(edge.good)
+    _, beyond, _ = path(edge.bad)
+    found = []
+    for j in np.flatnonzero(beyond != y)[:LARGEST_DENSE]:
+        moved = y.copy()
+        moved[j] = beyond[j]
+        if not np.all(np.isfinite(probe.residual(t, moved, yp))):
+            found.append(int(j))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class WrongEntry:
+    """An entry of the iteration matrix that disagrees with careful differences.
+
+    `origin` is "jacobian" (the user's function), "structure" (outside `sparsity` or `bandwidth`) or "differences".
+    """
+
+    equation: int
+    variable: int
+    used: float
+    expected: float
+    origin: str
+
+
+def find_wrong_entry(probe: Probe, E, B, t, y, yp, cj, h, weights) -> WrongEntry | None:
+    """Compare the matrix that DASSL uses, the user's or its own difference quotients, with ``cj E + B``."""
+    expected = cj * E + B
+    outside = np.where(_structure(probe.problem), 0.0, expected)
+    used = probe.jacobian(t, y, yp, cj)
+    origin = "differences" if used is None else "jacobian"
+    if np.any(outside):
+        used, origin = expected - outside, "structure"
+    elif used is None:
+        used = _dassl_differences(probe, t, y, yp, cj, h, weights)
+    if not np.all(np.isfinite(used)):
+        return None
+    # An error matters if it moves its equation as much as the largest entries do.
+    effect = np.abs(used - expected) * weights
+    size = (np.maximum(np.abs(expected), np.abs(used)) * weights).max(axis=1, keepdims=True)
+    share = effect / np.where(size > 0.0, size, 1.0)
+    i, j = np.unravel_index(int(np.argmax(share)), share.shape)
+    if share[i, j] < _WRONG_ENTRY:
+        return None
+    return WrongEntry(int(i), int(j), float(used[i, j]), float(expected[i, j]), origin)
+
+
+def _structure(problem) -> np.ndarray:
+    """Where the problem says that the iteration matrix has entries."""
+    n = problem.n
+    pattern, bandwidth = getattr(problem, "sparsity", None), getattr(problem, "bandwidth", None)
+    if pattern is not None:
+        return pattern.toarray() != 0.0
+    if bandwidth is not None:
+        rows, columns = np.indices((n, n))
+        return (rows - columns <= bandwidth[0]) & (columns - rows <= bandwidth[1])
+    return np.ones((n, n), dtype=bool)
+
+
+def _dassl_differences(probe, t, y, yp, cj, h, weights):
+    """The iteration matrix by one-sided differences with DASSL's increments (BCP section 5.2.2)."""
+    base = probe.residual(t, y, yp)
+    size = np.maximum(np.maximum(np.abs(y), np.abs(h * yp)), weights)
+    increments = np.copysign(np.sqrt(np.finfo(float).eps) * size, h * yp)
+    matrix = np.empty((probe.n, probe.n))
+    for j, increment in enumerate(increments):
+        moved, moved_p = y.copy(), yp.copy()
+        moved[j] += increment
+        increment = moved[j] - y[j]
+        moved_p[j] += cj * increment
+        matrix[:, j] = (probe.residual(t, moved, moved_p) - base) / increment
+    return matrix

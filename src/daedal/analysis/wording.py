@@ -1,0 +1,57 @@
+"""How messages name variables, equations and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+MOST_NAMED = 3
+FROM_ZERO = "(numbered from 0)"
+
+
+def number(x: float) -> str:
+    """Four digits are enough for a sentence."""
+    return f"{x:.4g}"
+
+
+def variable(problem: Any, j: int) -> str:
+    """The name of variable j, or ``y[j]``."""
+    return str(problem.names[j]) if problem.names else f"y[{j}]"
+
+
+def listing(parts: Iterable[str], total: int | None = None) -> str:
+    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number."""
+    named = list(parts)
+    more = (total or 0) - len(named)
+    if more > 0:
+        named.append(f"{more} more")
+    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
+
+
+def variables(problem: Any, which: Sequence[int]) -> str:
+    """The names of the first few variables of `which`."""
+    return listing((variable(problem, j) for j in which[:MOST_NAMED]), len(which))
+
+
+def equations(which: Sequence[int]) -> str:
+    """``equation 4``, ``equations 4 and 5``; numbered from 0, as in NumPy."""
+    return ("equation " if len(which) == 1 else "equations ") + listing(map(str, which[:MOST_NAMED]), len(which))
+
+
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def ordinal(count: int) -> str:
+    """``first``, ``second``, ``third``, ``4th``."""
+    return {1: "first", 2: "second", 3: "third"}.get(count, f"{count}th")
+
+
+def largest(values: np.ndarray) -> list[int]:
+    """The places of the few largest finite values that are not negligible beside the largest one, largest first."""
+    sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
+    order = np.argsort(-sizes, kind="stable")[:MOST_NAMED]
+    return [int(i) for i in order if sizes[i] > 1e-3 * sizes[order[0]]]

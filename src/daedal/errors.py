@@ -1,0 +1,67 @@
+"""The exceptions of Daedal.
+
+An exception raised inside a user's function is never wrapped: it reaches the caller unchanged, with its traceback.
+Everything Daedal itself has to complain about derives from :class:`DaedalError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from daedal.solution import Solution
+
+
+class DaedalError(Exception):
+    """Base class of every error raised by Daedal."""
+
+
+class InvalidProblemError(DaedalError, ValueError):
+    """The problem or an argument is wrong: a shape, a NaN, an unknown name, an impossible combination."""
+
+
+class InconsistentInitialError(DaedalError):
+    """The initial values violate the equations; the message names the equations and by how much.
+
+    Attributes
+    ----------
+    equations : tuple of int
+        The violated equations, worst first.
+    residual : numpy.ndarray or None
+        The residual at the given initial values.
+    """
+
+    def __init__(self, message: str, equations=(), residual=None):
+        super().__init__(message)
+        self.equations = tuple(int(i) for i in equations)
+        self.residual = residual
+
+
+class IntegrationError(DaedalError):
+    """The integration could not be finished.
+
+    Attributes
+    ----------
+    solution : daedal.Solution
+        Everything computed up to the failure.
+    """
+
+    def __init__(self, message: str, solution: Solution):
+        super().__init__(message)
+        self.solution = solution
+
+
+class Unevaluable(DaedalError):
+    """Raise this in a residual that cannot be evaluated at the given point.
+
+    The step is then repeated with a smaller step size (DASSL's ``IRES = -1``), exactly as for a NaN or an infinity.
+
+    Examples
+    --------
+    >>> import math
+    >>> import daedal
+    >>> def residual(t, y, yp):
+    ...     if y[0] < 0.0:
+    ...         raise daedal.Unevaluable("square root of a negative number")
+    ...     return [yp[0] + math.sqrt(y[0])]
+    """

@@ -1,0 +1,7 @@
+"""Consistent initial values."""
+
+from daedal.initial.consistent import consistent_initial
+from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.euler_step import damped_euler_step
+
+__all__ = ["consistent_initial", "damped_euler_step", "derivative_array_initial"]

@@ -1,0 +1,178 @@
+"""Checking, completing and correcting initial values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.analysis.diagnosis import describe_inconsistency
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.euler_step import damped_euler_step
+from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.methods.workspace import Workspace
+from daedal.problems import SemiExplicitDAE
+from daedal.problems.checks import check_mask, check_vector
+
+_TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
+
+
+def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, atol=1e-9):
+    r"""Consistent initial values near the given ones.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE or SemiExplicitDAE
+    t0 : float
+    initial : tuple
+        (y0, yp0), or (y0, z0) for a semi-explicit problem; the second may be None.
+    fixed : None, "derivative", mask, or list of variables
+        What keeps its value. By default the differential variables do: their derivatives and the algebraic variables are
+        found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A mask or list of
+        variables keeps these and lets all other values move.
+    rtol, atol : float or array
+        Weights in which sizes are measured.
+
+    Returns
+    -------
+    (y0, yp0), or (y0, z0) for a semi-explicit problem.
+
+    Raises
+    ------
+    InconsistentInitialError
+        If no consistent values are found near the given ones.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [z[0] ** 2 - y[0]], 1, 1)
+    >>> y0, z0 = daedal.consistent_initial(problem, 0.0, ([4.0], [1.0]))
+    >>> print(y0, z0.round(6))
+    [4.] [2.]
+    """
+    implicit = problem.implicit()
+    y0, yp0 = split_initial(problem, initial)
+    n = implicit.n
+    rtol, atol = np.broadcast_to(rtol, n).astype(float), np.broadcast_to(atol, n).astype(float)
+    workspace = Workspace(implicit)
+    start = np.zeros(n) if yp0 is None else yp0
+    workspace.check_functions(t0, y0, start)
+    weights = rtol * np.abs(y0) + atol
+    h = _trial_step(t0)
+    if isinstance(fixed, str):
+        if fixed != "derivative":
+            raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
+        result = newton_with_given_slope(workspace, t0, y0, start, h, weights)
+    elif fixed is None:
+        result = _complete(workspace, t0, y0, start, h, weights)
+    else:
+        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names))
+    if not result.converged:
+        _refuse(implicit, t0, y0, start, weights, "no consistent initial values were found near the given ones")
+    if isinstance(problem, SemiExplicitDAE):
+        return result.y[: problem.n_y], result.y[problem.n_y :]
+    return result.y, result.yp
+
+
+def split_initial(problem, initial) -> tuple[np.ndarray, np.ndarray | None]:
+    """The stacked y0 and, if given, y'0, checked for shape and NaN."""
+    if not isinstance(initial, (tuple, list)) or len(initial) != 2:
+        what = "(y0, z0)" if isinstance(problem, SemiExplicitDAE) else "(y0, yp0)"
+        raise InvalidProblemError(f"initial must be a pair {what}; the second may be None")
+    first, second = initial
+    if isinstance(problem, SemiExplicitDAE):
+        y = check_vector(first, problem.n_y, "y0", names=problem.names)
+        z = np.zeros(problem.n_z) if second is None else check_vector(second, problem.n_z, "z0")
+        return np.concatenate([y, z]), None
+    y = check_vector(first, problem.n, "y0", names=problem.names)
+    return y, None if second is None else check_vector(second, problem.n, "yp0", names=problem.names)
+
+
+def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, h, correct: bool, masked=None):
+    """The initial values of an integration: completed, checked, and corrected if the user asks for it.
+
+    `masked` components do not take part in the error test, nor in the judgement here.
+    """
+    implicit = workspace.problem
+    t0 = t_span[0]
+    y0, yp0 = split_initial(problem, initial)
+    start = np.zeros(implicit.n) if yp0 is None else yp0
+    if isinstance(problem, SemiExplicitDAE):
+        problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :])
+        problem.constraint(t0, y0[: problem.n_y], y0[problem.n_y :])
+    workspace.check_functions(t0, y0, start)
+    weights = rtol * np.abs(y0) + atol
+    if np.any(weights <= 0.0):
+        return y0, start  # the integrator reports the vanishing weight with the variable's name
+    unknown_z = isinstance(problem, SemiExplicitDAE) and initial[1] is None
+    if yp0 is None or correct:
+        result = _complete(workspace, t0, y0, start, h, weights)
+        if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
+            stepped = damped_euler_step(workspace, t0, y0, start, h, weights)
+            if stepped is not None:
+                result = InitialResult(y0, stepped[2], True, 0.0)
+        if not result.converged:
+            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed")
+        if not (correct or unknown_z):
+            moved = result.y - y0
+            _check_size(implicit, t0, y0, result.yp, moved, weights, masked)
+            return y0, result.yp
+        return result.y, result.yp
+    r = workspace.residual(t0, y0, start)
+    if r is not None and np.any(r):
+        inverse = 1.0 / weights
+        if workspace.prepare(t0, y0, start, r, 1.0 / h, h, inverse):
+            delta = workspace.solve(t0, y0, start, r, 1.0 / h, inverse)
+            if delta is not None:
+                _check_size(implicit, t0, y0, start, delta, weights, masked)
+    return y0, start
+
+
+def _trial_step(t0: float) -> float:
+    return 1e-4 * max(1.0, abs(t0)) * 1e-2
+
+
+def _complete(workspace, t, y, yp, h, weights) -> InitialResult:
+    """The differential variables are given: Newton's method, then for small systems the derivative array."""
+    problem = workspace.problem
+    algebraic = algebraic_variables(problem, t, y, yp)
+    result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
+    if problem.n > LARGEST_DENSE or (result.converged and not _index_above_one(problem, t, result, algebraic)):
+        return result
+    held = ~algebraic
+    second = derivative_array_initial(problem, t, y, yp, fixed=held)
+    return second if second.converged else result
+
+
+def _index_above_one(problem, t, result, algebraic) -> bool:
+    """Whether dF/dv and dF/du' together are singular: then y' has to satisfy a hidden constraint."""
+    from daedal.initial.structure import partials
+
+    e, b = partials(problem, t, result.y, result.yp)
+    combined = np.where(algebraic[None, :], b, e)
+    scale = np.maximum(np.abs(combined).max(axis=1), 1e-300)
+    combined = combined / scale[:, None]
+    columns = np.maximum(np.abs(combined).max(axis=0), 1e-300)
+    singular = np.linalg.svd(combined / columns, compute_uv=False)
+    return bool(singular[-1] < 1e-9 * singular[0])
+
+
+def _hold(problem, t, y, yp, held) -> InitialResult:
+    if problem.n > LARGEST_DENSE:
+        raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
+    return derivative_array_initial(problem, t, y, yp, fixed=held)
+
+
+def _check_size(problem, t, y, yp, delta, weights, masked):
+    judged = np.where(masked, 0.0, delta) if masked is not None else delta
+    size = float(np.sqrt(np.mean((judged / weights) ** 2)))
+    if size > _TOLERATED:
+        residual = problem.evaluate(t, y, yp)
+        message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights)
+        raise InconsistentInitialError(message, equations, residual)
+
+
+def _refuse(problem, t, y, yp, weights, what):
+    residual = problem.evaluate(t, y, yp)
+    message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights)
+    raise InconsistentInitialError(f"{what} at t = {t:g}.\n{message}", equations, residual)

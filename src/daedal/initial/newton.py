@@ -1,0 +1,101 @@
+"""Consistent values at t0 by Newton's method with a linesearch (Brown, Hindmarsh and Petzold; BCP section 7.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.methods.workspace import Workspace
+
+_STEP_SIZES = 5  # artificial step sizes tried (MXNH)
+_MATRICES = 6  # matrices for each step size (MXNJ)
+_ITERATIONS = 5  # iterations with one matrix (MXNIT)
+_CONVERGING = 0.8
+_TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
+_SUFFICIENT = 1e-4
+_SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
+
+
+@dataclass
+class InitialResult:
+    """Values at t0, whether the iteration converged, and the last weighted correction."""
+
+    y: np.ndarray
+    yp: np.ndarray
+    converged: bool
+    size: float
+
+
+def newton_initial(
+    workspace: Workspace, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray, h: float, weights: np.ndarray
+) -> InitialResult:
+    r"""Problem 1: the differential variables u are given; find their derivatives u' and the algebraic variables v.
+
+    The iteration matrix is that of the integration, A = dF/dy + (1/h) dF/dy', with its differential columns scaled by h:
+    with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a`,
+    :math:`u' \leftarrow u' - \delta_d / h`.
+    """
+    result = InitialResult(y, yp, False, np.inf)
+    for _ in range(_STEP_SIZES):
+        result = _iterate(workspace, t, y, yp, ~algebraic, 1.0 / h, h, weights)
+        if result.converged:
+            return result
+        h *= 0.1
+    return result
+
+
+def newton_with_given_slope(
+    workspace: Workspace, t: float, y: np.ndarray, yp: np.ndarray, h: float, weights: np.ndarray
+) -> InitialResult:
+    """Problem 2: y' is given, find y; the iteration matrix is dF/dy."""
+    return _iterate(workspace, t, y, yp, np.zeros(y.size, dtype=bool), 0.0, h, weights)
+
+
+def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> InitialResult:
+    y, yp = y.copy(), yp.copy()
+    inverse = 1.0 / weights
+    size = np.inf
+    for _ in range(_MATRICES):
+        r = workspace.residual(t, y, yp)
+        if r is None or not workspace.prepare(t, y, yp, r, cj, h, inverse):
+            return InitialResult(y, yp, False, size)
+        delta = workspace.solve(t, y, yp, r, cj, inverse)
+        if delta is None:
+            return InitialResult(y, yp, False, size)
+        size = _norm(delta, inverse)
+        for _ in range(_ITERATIONS):
+            if size <= _TOLERANCE:
+                return InitialResult(y, yp, True, size)
+            moved = _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse)
+            if moved is None:
+                return InitialResult(y, yp, False, size)
+            y, yp, delta, new_size = moved
+            rate, size = new_size / size, new_size
+            if rate > _CONVERGING:
+                break
+        if size <= _TOLERANCE:
+            return InitialResult(y, yp, True, size)
+    return InitialResult(y, yp, False, size)
+
+
+def _norm(v, inverse) -> float:
+    return float(np.sqrt(np.mean((v * inverse) ** 2)))
+
+
+def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse):
+    """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step does."""
+    step = 1.0
+    smallest = _SMALLEST / max(size, 1e-300)
+    while step >= min(smallest, 0.5):
+        new_y = np.where(derivative_unknown, y, y - step * delta)
+        new_yp = np.where(derivative_unknown, yp - step * cj * delta, yp)
+        r = workspace.residual(t, new_y, new_yp)
+        if r is not None:
+            new_delta = workspace.solve(t, new_y, new_yp, r, cj, inverse)
+            if new_delta is not None:
+                new_size = _norm(new_delta, inverse)
+                if new_size**2 <= (1.0 - 2.0 * _SUFFICIENT * step) * size**2:
+                    return new_y, new_yp, new_delta, new_size
+        step *= 0.5
+    return None

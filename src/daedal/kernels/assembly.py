@@ -1,0 +1,233 @@
+"""Building the records that kernels work on: systems, matrices, linear solvers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import Bridge
+from daedal.kernels.functions import store_matrix, store_sparse, store_vector
+from daedal.kernels.gmres import KRYLOV
+from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
+from daedal.kernels.newton import LINEAR, TOLERANCE
+from daedal.kernels.patterns import band_pattern, band_position, block_pattern, groups_from_colours, sparse_groups
+from daedal.kernels.records import Record
+from daedal.kernels.system import SYSTEM
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, row_power=None) -> Record:
+    """A SYSTEM record for the user's residual and, if given, norm ``norm(v, w) -> float``."""
+    norm_callback = bridge.absent()
+    if norm is not None:
+        block = np.zeros(2 * n + 1)
+
+        def norm_body(t):
+            block[2 * n] = float(norm(block[:n].copy(), block[n : 2 * n].copy()))
+
+        norm_callback = bridge.python(norm_body, block)
+    return Record(
+        SYSTEM,
+        n=n,
+        residual=bridge.function(residual, (n, n), n, store_vector("residual", n), params),
+        norm=norm_callback,
+        scaled_rows=row_power is not None,
+        row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
+        row_scale=np.ones(n),
+    )
+
+
+def dense_matrix(bridge: Bridge, system: Record, n: int, jacobian=None, params=None) -> Record:
+    """Dense storage and LAPACK."""
+    callback = bridge.absent()
+    if jacobian is not None:
+        callback = bridge.function(jacobian, (n, n), n * n, store_matrix("jacobian", n, n), params, scalars=1)
+    return _matrix(bridge, system, n, DENSE, data=np.zeros(n * n), jacobian=callback)
+
+
+def banded_matrix(
+    bridge: Bridge, system: Record, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None
+) -> Record:
+    """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
+    column_start, rows = band_pattern(n, ml, mu)
+    width = min(ml + mu + 1, n)
+    callback = bridge.absent()
+    if jacobian is not None:
+        callback = bridge.function(
+            jacobian, (n, n), (ml + mu + 1) * n, store_matrix("jacobian", ml + mu + 1, n), params, scalars=1
+        )
+    groups = groups_from_colours(np.arange(n) % width, width)
+    return _matrix(
+        bridge,
+        system,
+        n,
+        BANDED,
+        ml=ml,
+        mu=mu,
+        data=np.zeros((2 * ml + mu + 1) * n),
+        groups=groups,
+        pattern=(column_start, rows, band_position(column_start, rows, ml, mu)),
+        jacobian=callback,
+        own_system=own_system,
+    )
+
+
+def block_diagonal_matrix(bridge: Bridge, system: Record, n: int, size: int, own_system=None) -> Record:
+    """The diagonal blocks only, as a band with the pattern of the blocks; `size` residuals make it."""
+    column_start, rows = block_pattern(n, size)
+    bandwidth = min(size, n) - 1
+    return _matrix(
+        bridge,
+        system,
+        n,
+        BANDED,
+        ml=bandwidth,
+        mu=bandwidth,
+        data=np.zeros((3 * bandwidth + 1) * n),
+        groups=groups_from_colours(np.arange(n) % size, min(size, n)),
+        pattern=(column_start, rows, band_position(column_start, rows, bandwidth, bandwidth)),
+        own_system=own_system,
+    )
+
+
+def sparse_matrix(
+    bridge: Bridge, system: Record, n: int, pattern, factorise, jacobian=None, params=None, own_system=None
+) -> Record:
+    """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves with the matrix."""
+    callback = bridge.absent()
+    if jacobian is not None:
+        callback = bridge.function(
+            jacobian, (n, n), pattern.nnz, store_sparse("jacobian", pattern), params, scalars=1
+        )
+    data = np.zeros(pattern.nnz)
+    factor, solve = _sparse_callbacks(bridge, n, data, pattern, factorise)
+    column_start, rows = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
+    return _matrix(
+        bridge,
+        system,
+        n,
+        SPARSE,
+        data=data,
+        groups=sparse_groups(pattern) if jacobian is None else (_NOTHING, _NOTHING),
+        pattern=(column_start, rows, np.arange(pattern.nnz, dtype=np.int64)),
+        jacobian=callback,
+        factor=factor,
+        solve=solve,
+        own_system=own_system,
+    )
+
+
+def _sparse_callbacks(bridge, n, data, pattern, factorise) -> tuple[Record, Record]:
+    factors: list = [None]
+    vector = np.zeros(n)
+
+    def factor(t):
+        try:
+            factors[0] = factorise(data, pattern.indices, pattern.indptr)
+        except RuntimeError as error:  # SuperLU's word for a singular matrix
+            if "singular" not in str(error):
+                raise
+            return SINGULAR
+        return None
+
+    def solve(t):
+        vector[:] = factors[0](vector)
+
+    return bridge.python(factor, np.zeros(1)), bridge.python(solve, vector)
+
+
+def _matrix(
+    bridge,
+    system,
+    n,
+    kind,
+    *,
+    data,
+    ml=0,
+    mu=0,
+    groups=(_NOTHING, _NOTHING),
+    pattern=(_NOTHING, _NOTHING, _NOTHING),
+    jacobian=None,
+    factor=None,
+    solve=None,
+    own_system=None,
+) -> Record:
+    empty = bridge.absent()
+    return Record(
+        MATRIX,
+        kind=kind,
+        n=n,
+        ml=ml,
+        mu=mu,
+        size=data.size,
+        data=data,
+        pivots=np.zeros(n, dtype=np.int64),
+        lapack=np.array([n, ml, mu, 2 * ml + mu + 1, 1, ord("N"), 0], dtype=np.int64),
+        groups=max(groups[0].size - 1, 0),
+        group_start=groups[0],
+        group_columns=groups[1],
+        column_start=pattern[0],
+        rows=pattern[1],
+        position=pattern[2],
+        jacobian=empty if jacobian is None else jacobian,
+        factor=empty if factor is None else factor,
+        solve=empty if solve is None else solve,
+        has_own_residual=own_system is not None,
+        own=system if own_system is None else own_system,
+        weight_share=1.0,
+        base=np.zeros(n),
+        shifted_y=np.zeros(n),
+        shifted_yp=np.zeros(n),
+        shifted_r=np.zeros(n),
+        increment=np.zeros(n),
+    )
+
+
+def direct(matrix: Record) -> Record:
+    """A direct solver."""
+    return Record(LINEAR, use_krylov=False, matrix=matrix)
+
+
+def krylov(
+    bridge: Bridge,
+    matrix: Record | None,
+    system: Record,
+    n: int,
+    *,
+    basis_size: int,
+    orthogonal_to: int,
+    restarts: int,
+    tolerance: float,
+    setup: Record | None = None,
+    solve: Record | None = None,
+) -> Record:
+    """GMRES, preconditioned by `matrix` or by the callbacks `setup` and `solve`; linear tolerance 0.05 x 0.33."""
+    iteration = _krylov(
+        bridge, n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve
+    )
+    if matrix is None:
+        matrix = _matrix(bridge, system, n, DENSE, data=np.zeros(0))
+    return Record(LINEAR, use_krylov=True, matrix=matrix, krylov=iteration, solution=np.zeros(n))
+
+
+def _krylov(bridge, n, basis_size, restarts, tolerance, use_matrix, orthogonal_to=0, setup=None, solve=None) -> Record:
+    return Record(
+        KRYLOV,
+        n=n,
+        basis_size=basis_size,
+        orthogonal_to=orthogonal_to,
+        restarts=restarts,
+        tolerance=tolerance,
+        setup=bridge.absent() if setup is None else setup,
+        solve=bridge.absent() if solve is None else solve,
+        use_matrix=use_matrix,
+        basis=np.zeros((basis_size + 1, n)),
+        hessenberg=np.zeros((basis_size + 1, basis_size)),
+        givens=np.zeros((basis_size, 2)),
+        rhs=np.zeros(basis_size + 1),
+        start=np.zeros(n),
+        shifted_y=np.zeros(n),
+        shifted_yp=np.zeros(n),
+        shifted_r=np.zeros(n),
+        direction=np.zeros(n),
+    )

@@ -1,0 +1,265 @@
+"""User functions as pointers that compiled kernels can call.
+
+Every function reaches a kernel in the same shape. Its arguments and its result live in one block of floats, and the kernel
+calls it with the time only::
+
+    residual    block = [ y (n) | y' (n) | F (n) ]
+    jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
+
+* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called with no
+  Python in the loop.
+* A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
+
+The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step will be
+repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, cfunc, njit, types
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic
+
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.functions import is_compiled
+from daedal.kernels.records import ADDRESS, INTEGER, Record
+
+EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
+
+_ABSENT, _COMPILED, _PYTHON = 0, 1, 2
+_COMPILED_CODE_RAISED = 1
+
+CALLBACK = np.dtype([("kind", INTEGER), ("address", ADDRESS), ("python", ADDRESS), ("block", ADDRESS)])
+"""What a kernel sees of a function: its kind, C address, Python object and argument block."""
+
+_call_one_arg = types.ExternalFunction("PyObject_CallOneArg", types.intp(types.intp, types.intp))
+_float_from_double = types.ExternalFunction("PyFloat_FromDouble", types.intp(types.float64))
+_long_as_long = types.ExternalFunction("PyLong_AsLong", types.intp(types.intp))
+_decref = types.ExternalFunction("Py_DecRef", types.void(types.intp))
+_gil_ensure = types.ExternalFunction("PyGILState_Ensure", types.int32())
+_gil_release = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
+
+_C_SIGNATURE = types.int32(types.float64, types.CPointer(types.float64))
+
+
+@intrinsic
+def _call_address(typingctx, address, t, block):
+    """Call the C function ``int (double, double*)`` at `address`."""
+
+    def codegen(context, builder, signature, args):
+        function_type = ir.FunctionType(ir.IntType(32), [ir.DoubleType(), ir.IntType(64)])
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        return builder.call(function, args[1:])
+
+    return types.int32(types.intp, types.float64, types.intp), codegen
+
+
+@part
+def _call_python(function, t):
+    gil = _gil_ensure()
+    argument = _float_from_double(t)
+    result = _call_one_arg(function, argument)
+    _decref(argument)
+    status = RAISED
+    if result != 0:
+        status = _long_as_long(result)
+        _decref(result)
+    _gil_release(gil)
+    return status
+
+
+@part
+def call(callback, t):
+    """Call a function whose arguments have been written to ``callback.block``."""
+    if callback.kind == _PYTHON:
+        return _call_python(callback.python, t)
+    status = _call_address(callback.address, t, callback.block)
+    if status == _COMPILED_CODE_RAISED:
+        # Compiled code cannot say which exception it raised: the same call is repeated from Python, which can.
+        return _call_python(callback.python, t)
+    return status
+
+
+@inlined
+def is_given(callback):
+    return callback.kind != _ABSENT
+
+
+class Bridge:
+    """A set of callbacks with the first exception that one of them raised.
+
+    The bridge owns the blocks and keeps everything alive that a kernel reaches by address.
+    """
+
+    def __init__(self):
+        self.exception: BaseException | None = None
+        self._alive: list = []
+
+    def absent(self) -> Record:
+        """The callback that is not there."""
+        return Record(CALLBACK)
+
+    def python(self, body, block: np.ndarray) -> Record:
+        """A callback that runs ``body(t)`` in Python; `body` works on views of `block`."""
+        entry = self._guard(body)
+        self._alive += [entry, block]
+        return Record(CALLBACK, kind=_PYTHON, python=id(entry), block=block)
+
+    def function(self, function, shapes, result_size: int, store, params=None, scalars: int = 0) -> Record:
+        """A callback for the user's ``function(t, *arrays[, *scalars][, params]) -> array``.
+
+        Parameters
+        ----------
+        function : callable
+            Plain or compiled with ``numba.njit``.
+        shapes : sequence of int
+            Lengths of the array arguments, in order, as they stand in the block.
+        result_size : int
+            Number of floats of the result, behind the arguments.
+        store : callable
+            ``store(result, target)`` checks a Python result and writes it to the float array `target`.
+        params : object, optional
+            Passed on as the last argument.
+        scalars : int
+            How many float arguments follow the arrays.
+        """
+        ends = np.cumsum(shapes)
+        first_result = int(ends[-1]) + scalars
+        compiled = is_compiled(function)
+        numbers = _parameter_array(params) if compiled and params is not None else np.zeros(0)
+        block = np.concatenate([np.zeros(first_result + result_size), numbers])
+        arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
+        target = block[first_result : first_result + result_size]
+        tail = () if params is None else (numbers if compiled else params,)
+
+        if scalars:
+
+            def body(t):
+                values = block[ends[-1] : ends[-1] + scalars].tolist()
+                store(function(t, *[a.copy() for a in arrays], *values, *tail), target)
+
+        elif len(arrays) == 2:
+            first, second = arrays
+
+            def body(t):
+                store(function(t, first.copy(), second.copy(), *tail), target)
+
+        else:
+
+            def body(t):
+                store(function(t, *[a.copy() for a in arrays], *tail), target)
+
+        entry = self._guard(body)
+        self._alive += [entry, block, params]
+        if not compiled:
+            return Record(CALLBACK, kind=_PYTHON, python=id(entry), block=block)
+        layout = (len(shapes), int(shapes[0]), int(ends[-1]), scalars, result_size, numbers.size if tail else -1)
+        pointer = _c_pointer(function, layout)
+        self._alive.append(pointer)
+        return Record(CALLBACK, kind=_COMPILED, address=pointer.address, python=id(entry), block=block)
+
+    def raise_pending(self):
+        """Raise the exception kept from a user's function, if there is one."""
+        if self.exception is not None:
+            exception, self.exception = self.exception, None
+            raise exception
+
+    def _guard(self, body):
+        def entry(t):
+            try:
+                status = body(t)
+                return EVALUATED if status is None else status
+            except Unevaluable:
+                return UNEVALUABLE
+            except BaseException as exception:
+                if self.exception is None:
+                    self.exception = exception
+                return RAISED
+
+        return entry
+
+
+_pointers: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _parameter_array(params) -> np.ndarray:
+    try:
+        return np.ascontiguousarray(params, dtype=float).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblemError(f"compiled functions need params as an array of floats: {error}") from error
+
+
+def _c_pointer(function, layout):
+    """Wrap a compiled function in a C function that reads its arguments from a block and writes its result behind them.
+
+    The wrapper is made once for a function and a layout, and lives as long as the function.
+    """
+    known = _pointers.setdefault(function, {})
+    if layout not in known:
+        known[layout] = _make_c_pointer(function, *layout)
+    return known[layout]
+
+
+def _make_c_pointer(function, n_arrays, a, b, scalars, size, n_params):
+    apply = _APPLY[n_arrays, scalars, n_params >= 0](function)
+    first, last = b + scalars, b + scalars + size
+    total = last + max(n_params, 0)
+
+    def entry(t, pointer):
+        block = carray(pointer, total)
+        try:
+            result = apply(t, block[:a], block[a:b], block[b], block[last:])
+            if scalars == 1:
+                flat = result.T.ravel()
+            else:
+                flat = result.ravel()
+            if flat.size != size:
+                return _COMPILED_CODE_RAISED
+            for i in range(size):
+                block[first + i] = flat[i]
+        except Exception:
+            return _COMPILED_CODE_RAISED
+        return EVALUATED
+
+    try:
+        return cfunc(_C_SIGNATURE)(entry)
+    except NumbaError as error:
+        name = getattr(function, "__name__", "function")
+        raise InvalidProblemError(
+            f"the compiled function '{name}' cannot be used with float arrays; it must return a float array of {size} "
+            f"numbers. Numba says: {_first_lines(error)}"
+        ) from error
+
+
+def _first_lines(error) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:400]
+
+
+def _apply_two(f):
+    return njit(lambda t, y, yp, c, p: f(t, y, yp))
+
+
+def _apply_two_params(f):
+    return njit(lambda t, y, yp, c, p: f(t, y, yp, p))
+
+
+def _apply_two_scalar(f):
+    return njit(lambda t, y, yp, c, p: f(t, y, yp, c))
+
+
+def _apply_two_scalar_params(f):
+    return njit(lambda t, y, yp, c, p: f(t, y, yp, c, p))
+
+
+_APPLY = {
+    (2, 0, False): _apply_two,
+    (2, 0, True): _apply_two_params,
+    (2, 1, False): _apply_two_scalar,
+    (2, 1, True): _apply_two_scalar_params,
+}

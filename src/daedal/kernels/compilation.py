@@ -1,0 +1,75 @@
+"""How Daedal's inner loops are compiled: lazily, once, and cached on disk.
+
+The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached. What
+they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba
+decides whether a cached kernel is stale from the file that holds it alone; here the stamp covers the sources of all rooms
+that hold kernels, because a kernel inlines functions of other files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from functools import cache
+from pathlib import Path
+
+import numba
+from numba.core import event as numba_event
+
+_ROOMS_WITH_KERNELS = ("kernels", "methods", "events", "initial")
+
+
+@cache
+def _source_stamp() -> str:
+    package = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for room in _ROOMS_WITH_KERNELS:
+        for path in sorted((package / room).glob("*.py")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def part(function):
+    """Compile `function` as a part of kernels: it can be called from compiled code only, and lives inside their caches."""
+    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def inlined(function):
+    """A part that is copied into its callers before compilation: for one-liners, which cost more to compile than to run."""
+    return numba.njit(inline="always")(function)
+
+
+def kernel(function):
+    """Compile `function` on first use, callable from Python, and keep the machine code for later processes."""
+    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _source_stamp()
+    return dispatcher
+
+
+class _Announcer(numba_event.Listener):
+    """Says on stderr that a kernel is being compiled, so that a first run is not mistaken for a hang."""
+
+    def __init__(self, announced: dict[str, str]):
+        self._announced = announced
+
+    def on_start(self, event):
+        name = event.data["dispatcher"].py_func.__qualname__
+        what = self._announced.pop(name, None)
+        if what is not None:
+            print(f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True)
+
+    def on_end(self, event):
+        pass
+
+
+_announced: dict[str, str] = {}
+numba_event.register("numba:compile", _Announcer(_announced))
+
+
+def announce(dispatcher, what: str):
+    """Announce on stderr when `dispatcher` has to be compiled, i.e. was not found in the cache."""
+    _announced[dispatcher.py_func.__qualname__] = what
+    return dispatcher

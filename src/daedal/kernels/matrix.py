@@ -1,0 +1,330 @@
+"""The iteration matrix G = dF/dy + cj dF/dy': formed by differences or by the user, factored, and solved with.
+
+One interface serves dense, banded and general sparse storage. `data` holds, column by column,
+
+    DENSE     all n rows,
+    BANDED    LAPACK's band storage with 2 ml + mu + 1 rows,
+    SPARSE    the entries of the pattern (compressed columns), factored by a callback.
+
+Difference quotients perturb whole groups of columns that share no row (Curtis, Powell and Reid).
+"""
+
+from __future__ import annotations
+
+from math import copysign, sqrt
+
+import numpy as np
+
+from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, is_given
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.lapack import dgbtrf, dgbtrs, dgetrf, dgetrs
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers
+from daedal.kernels.system import SYSTEM, rescale_rows, residual
+
+DENSE, BANDED, SPARSE = 0, 1, 2
+
+SINGULAR = 1
+
+MATRIX = np.dtype(
+    [
+        ("kind", INTEGER),
+        ("n", INTEGER),
+        ("ml", INTEGER),
+        ("mu", INTEGER),
+        ("size", INTEGER),
+        ("data", ADDRESS),
+        ("pivots", ADDRESS),
+        ("lapack", ADDRESS),
+        ("groups", INTEGER),
+        ("group_start", ADDRESS),
+        ("group_columns", ADDRESS),
+        ("column_start", ADDRESS),
+        ("rows", ADDRESS),
+        ("position", ADDRESS),
+        ("jacobian", CALLBACK),
+        ("factor", CALLBACK),
+        ("solve", CALLBACK),
+        ("has_own_residual", INTEGER),
+        ("own", SYSTEM),
+        ("weight_share", FLOAT),
+        ("base", ADDRESS),
+        ("shifted_y", ADDRESS),
+        ("shifted_yp", ADDRESS),
+        ("shifted_r", ADDRESS),
+        ("increment", ADDRESS),
+    ]
+)
+
+# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both sides,
+# of which LAPACK uses the lower half.
+_N, _ML, _MU, _ROWS, _ONE, _MODE, _INFO = 0, 8, 16, 24, 32, 40, 48
+
+_SMALL = 12  # up to this size the loops below beat the calling overhead of LAPACK (benchmarks/micro.py)
+_SQRT_ROUNDOFF = sqrt(np.finfo(float).eps)
+
+
+@part
+def increment(y, yp, h, inverse_weight, weight_share):
+    """delta_j = sign(h y'_j) max(sqrt(u) |y_j|, sqrt(u) |h y'_j|, share w_j), made exactly representable.
+
+    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; with share = 1
+    the smallest increment is a change that the error test would just notice.
+    """
+    slope = h * yp
+    size = max(abs(y), abs(slope)) * _SQRT_ROUNDOFF
+    if inverse_weight > 0.0:
+        size = max(size, weight_share / inverse_weight)
+    return (y + copysign(size, slope)) - y
+
+
+@inlined
+def _lapack_info(matrix):
+    return integers(matrix.lapack + _INFO, 1)[0]
+
+
+@part
+def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+    """Form and factor G at (t, y, y'); `r` is the residual there. Returns 0, a callback status, or SINGULAR."""
+    rescale_rows(system, cj, r)
+    system.jacobians += 1
+    if is_given(matrix.jacobian):
+        status = _form_by_user(system, matrix, t, y, yp, cj)
+    elif matrix.has_own_residual:
+        base = floats(matrix.base, matrix.n)
+        status = residual(matrix.own, t, y, yp, base)
+        if status == 0:
+            status = _difference_groups(matrix.own, matrix, t, y, yp, base, cj, h, inverse_weights)
+    elif matrix.kind == DENSE:
+        status = _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    else:
+        status = _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    if status != 0:
+        return status
+    system.factorisations += 1
+    if matrix.kind == DENSE:
+        return _factor_dense(matrix)
+    if matrix.kind == BANDED:
+        return _factor_banded(matrix)
+    return call(matrix.factor, t)
+
+
+@part
+def _form_by_user(system, matrix, t, y, yp, cj):
+    n = matrix.n
+    ml, mu = matrix.ml, matrix.mu
+    width = ml + mu + 1
+    length = n * n if matrix.kind == DENSE else n * width if matrix.kind == BANDED else matrix.size
+    block = floats(matrix.jacobian.block, 2 * n + 1 + length)
+    for i in range(n):
+        block[i] = y[i]
+        block[n + i] = yp[i]
+    block[2 * n] = cj
+    status = call(matrix.jacobian, t)
+    if status != 0:
+        return status
+    scale = floats(system.row_scale, n)
+    data = floats(matrix.data, matrix.size)
+    first = 2 * n + 1
+    check = 0.0
+    if matrix.kind == DENSE:
+        for j in range(n):
+            for i in range(n):
+                value = block[first + j * n + i] * scale[i]
+                data[j * n + i] = value
+                check += value * 0.0
+    elif matrix.kind == BANDED:
+        for m in range(matrix.size):
+            data[m] = 0.0
+        for j in range(n):
+            for i in range(max(0, j - mu), min(n, j + ml + 1)):
+                value = block[first + j * width + mu + i - j] * scale[i]
+                data[j * (width + ml) + ml + mu + i - j] = value
+                check += value * 0.0
+    else:
+        rows = integers(matrix.rows, matrix.size)
+        for m in range(matrix.size):
+            value = block[first + m] * scale[rows[m]]
+            data[m] = value
+            check += value * 0.0
+    return 0 if check == 0.0 else UNEVALUABLE
+
+
+@part
+def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+    n = matrix.n
+    data = floats(matrix.data, n * n)
+    shifted = floats(matrix.shifted_r, n)
+    for j in range(n):
+        delta = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
+        y_j, yp_j = y[j], yp[j]
+        y[j] = y_j + delta
+        yp[j] = yp_j + cj * delta
+        system.jacobian_residuals += 1
+        status = residual(system, t, y, yp, shifted)
+        if status == UNEVALUABLE:
+            delta = -delta
+            y[j] = y_j + delta
+            yp[j] = yp_j + cj * delta
+            system.jacobian_residuals += 1
+            status = residual(system, t, y, yp, shifted)
+        y[j], yp[j] = y_j, yp_j
+        if status != 0:
+            return status
+        for i in range(n):
+            data[j * n + i] = (shifted[i] - r[i]) / delta
+    return 0
+
+
+@part
+def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+    n = matrix.n
+    data = floats(matrix.data, matrix.size)
+    if matrix.kind == BANDED:
+        for m in range(matrix.size):
+            data[m] = 0.0
+    group_start = integers(matrix.group_start, matrix.groups + 1)
+    group_columns = integers(matrix.group_columns, n)
+    column_start = integers(matrix.column_start, n + 1)
+    entries = column_start[n]
+    rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
+    shifted_y, shifted_yp = floats(matrix.shifted_y, n), floats(matrix.shifted_yp, n)
+    shifted_r, deltas = floats(matrix.shifted_r, n), floats(matrix.increment, n)
+    for i in range(n):
+        shifted_y[i] = y[i]
+        shifted_yp[i] = yp[i]
+    for group in range(matrix.groups):
+        first, last = group_start[group], group_start[group + 1]
+        sign = 1.0
+        status = UNEVALUABLE
+        while True:
+            for m in range(first, last):
+                j = group_columns[m]
+                delta = sign * increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
+                deltas[j] = delta
+                shifted_y[j] = y[j] + delta
+                shifted_yp[j] = yp[j] + cj * delta
+            system.jacobian_residuals += 1
+            status = residual(system, t, shifted_y, shifted_yp, shifted_r)
+            if status != UNEVALUABLE or sign < 0.0:
+                break
+            sign = -1.0
+        for m in range(first, last):
+            j = group_columns[m]
+            shifted_y[j] = y[j]
+            shifted_yp[j] = yp[j]
+            if status == 0:
+                for e in range(column_start[j], column_start[j + 1]):
+                    i = rows[e]
+                    data[position[e]] = (shifted_r[i] - r[i]) / deltas[j]
+        if status != 0:
+            return status
+    return 0
+
+
+@part
+def _factor_dense(matrix):
+    n = matrix.n
+    if n > _SMALL:
+        size = matrix.lapack + _N
+        dgetrf(size, size, matrix.data, size, matrix.pivots, matrix.lapack + _INFO)
+        return SINGULAR if _lapack_info(matrix) != 0 else 0
+    a = floats(matrix.data, n * n)
+    pivots = integers(matrix.pivots, n)
+    for k in range(n):
+        pivot = k
+        largest = abs(a[k * n + k])
+        for i in range(k + 1, n):
+            if abs(a[k * n + i]) > largest:
+                largest = abs(a[k * n + i])
+                pivot = i
+        pivots[k] = pivot
+        if largest == 0.0:
+            return SINGULAR
+        if pivot != k:
+            for j in range(n):
+                a[j * n + k], a[j * n + pivot] = a[j * n + pivot], a[j * n + k]
+        inverse = 1.0 / a[k * n + k]
+        for i in range(k + 1, n):
+            a[k * n + i] *= inverse
+        for j in range(k + 1, n):
+            factor = a[j * n + k]
+            if factor != 0.0:
+                for i in range(k + 1, n):
+                    a[j * n + i] -= factor * a[k * n + i]
+    return 0
+
+
+@part
+def _factor_banded(matrix):
+    arguments = matrix.lapack
+    dgbtrf(
+        arguments + _N,
+        arguments + _N,
+        arguments + _ML,
+        arguments + _MU,
+        matrix.data,
+        arguments + _ROWS,
+        matrix.pivots,
+        arguments + _INFO,
+    )
+    return SINGULAR if _lapack_info(matrix) != 0 else 0
+
+
+@part
+def solve(matrix, t, b):
+    """b := G^{-1} b with the factors at hand; returns 0 or a callback status."""
+    n = matrix.n
+    if matrix.kind == SPARSE:
+        block = floats(matrix.solve.block, n)
+        for i in range(n):
+            block[i] = b[i]
+        status = call(matrix.solve, t)
+        for i in range(n):
+            b[i] = block[i]
+        return status
+    if matrix.kind == BANDED:
+        arguments = matrix.lapack
+        dgbtrs(
+            arguments + _MODE,
+            arguments + _N,
+            arguments + _ML,
+            arguments + _MU,
+            arguments + _ONE,
+            matrix.data,
+            arguments + _ROWS,
+            matrix.pivots,
+            b.ctypes.data,
+            arguments + _N,
+            arguments + _INFO,
+        )
+        return 0
+    if n > _SMALL:
+        arguments = matrix.lapack
+        dgetrs(
+            arguments + _MODE,
+            arguments + _N,
+            arguments + _ONE,
+            matrix.data,
+            arguments + _N,
+            matrix.pivots,
+            b.ctypes.data,
+            arguments + _N,
+            arguments + _INFO,
+        )
+        return 0
+    a = floats(matrix.data, n * n)
+    pivots = integers(matrix.pivots, n)
+    for k in range(n):
+        pivot = pivots[k]
+        value = b[pivot]
+        b[pivot] = b[k]
+        b[k] = value
+        if value != 0.0:
+            for i in range(k + 1, n):
+                b[i] -= value * a[k * n + i]
+    for k in range(n - 1, -1, -1):
+        b[k] /= a[k * n + k]
+        value = b[k]
+        for i in range(k):
+            b[i] -= value * a[k * n + i]
+    return 0

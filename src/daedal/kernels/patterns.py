@@ -1,0 +1,75 @@
+"""Structure of iteration matrices: which columns can be differenced together, and where their entries are stored."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.compilation import kernel
+
+
+@kernel
+def _colour(indptr, indices, row_start, row_columns, colours):
+    """Greedy colouring: columns that share a row get different colours. Returns the number of colours."""
+    n = indptr.size - 1
+    forbidden = np.full(n + 1, -1, np.int64)
+    count = 0
+    for j in range(n):
+        for e in range(indptr[j], indptr[j + 1]):
+            i = indices[e]
+            for m in range(row_start[i], row_start[i + 1]):
+                other = row_columns[m]
+                if colours[other] >= 0:
+                    forbidden[colours[other]] = j
+        colour = 0
+        while forbidden[colour] == j:
+            colour += 1
+        colours[j] = colour
+        count = max(count, colour + 1)
+    return count
+
+
+def groups_from_colours(colours: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(group_start, group_columns): the columns of each colour, contiguous."""
+    order = np.argsort(colours, kind="stable").astype(np.int64)
+    start = np.searchsorted(colours[order], np.arange(count + 1)).astype(np.int64)
+    return start, order
+
+
+def sparse_groups(pattern) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of columns of a CSC `pattern` that share no row (Curtis, Powell and Reid)."""
+    by_rows = pattern.tocsr()
+    colours = np.full(pattern.shape[0], -1, dtype=np.int64)
+    count = _colour(
+        pattern.indptr.astype(np.int64),
+        pattern.indices.astype(np.int64),
+        by_rows.indptr.astype(np.int64),
+        by_rows.indices.astype(np.int64),
+        colours,
+    )
+    return groups_from_colours(colours, count)
+
+
+def band_pattern(n: int, ml: int, mu: int) -> tuple[np.ndarray, np.ndarray]:
+    """(column_start, rows) of a full band."""
+    columns = np.arange(n)
+    first, last = np.maximum(columns - mu, 0), np.minimum(columns + ml, n - 1)
+    lengths = last - first + 1
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.arange(start[-1]) - np.repeat(start[:-1] - first, lengths)
+    return start, rows.astype(np.int64)
+
+
+def block_pattern(n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """(column_start, rows) of a block-diagonal matrix with blocks of `size` (the last may be smaller)."""
+    columns = np.arange(n)
+    first = columns // size * size
+    lengths = np.minimum(first + size, n) - first
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.arange(start[-1]) - np.repeat(start[:-1] - first, lengths)
+    return start, rows.astype(np.int64)
+
+
+def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) -> np.ndarray:
+    """Places of the entries in LAPACK band storage with 2 ml + mu + 1 rows."""
+    columns = np.repeat(np.arange(column_start.size - 1), np.diff(column_start))
+    return (columns * (2 * ml + mu + 1) + ml + mu + rows - columns).astype(np.int64)

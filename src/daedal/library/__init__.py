@@ -1,0 +1,111 @@
+"""Ready-made problems, each with its data, its source and a reference solution.
+
+>>> import daedal
+>>> daedal.library.names()[:3]
+['coupled_derivatives', 'damped_oscillator', 'differentiator_cascade']
+>>> daedal.library.get("pendulum", form="index1").index
+1
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import daedal
+from daedal.library.amplifiers import differentiator_cascade, four_resistor_amplifier
+from daedal.library.flames import flame
+from daedal.library.heat import heat2d
+from daedal.library.kinetics import robertson
+from daedal.library.linear import Source
+from daedal.library.model import Model, Reference
+from daedal.library.networks import Branch, rc_circuit, rlc_network, sparse_tableau
+from daedal.library.pendulums import pendulum
+from daedal.library.population import food_web
+from daedal.library.textbook import (
+    coupled_derivatives,
+    damped_oscillator,
+    hessenberg_index2,
+    index3_chain,
+    linear_index1,
+    prothero_robinson,
+)
+from daedal.library.trajectory import tppc2, tppc3
+from daedal.library.transistor import transistor_amplifier
+from daedal.library.unicursal import unicursal_loop
+
+_FACTORIES: dict[str, Callable[..., Model]] = {
+    factory.__name__: factory
+    for factory in (
+        coupled_derivatives,
+        damped_oscillator,
+        differentiator_cascade,
+        flame,
+        food_web,
+        four_resistor_amplifier,
+        heat2d,
+        hessenberg_index2,
+        index3_chain,
+        linear_index1,
+        pendulum,
+        prothero_robinson,
+        rc_circuit,
+        rlc_network,
+        robertson,
+        tppc2,
+        tppc3,
+        transistor_amplifier,
+        unicursal_loop,
+    )
+}
+
+__all__ = [
+    "Branch",
+    "Model",
+    "Reference",
+    "Source",
+    "get",
+    "names",
+    "sparse_tableau",
+    *sorted(_FACTORIES),
+]
+
+
+def names() -> list[str]:
+    """The names of all problems, in alphabetical order."""
+    return sorted(_FACTORIES)
+
+
+def get(name: str, **parameters: Any) -> Model:
+    """The problem called `name`.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    **parameters
+        Parameters of the problem, as in the function of the same name in this module.
+
+    Returns
+    -------
+    Model
+
+    Examples
+    --------
+    >>> import daedal
+    >>> daedal.library.get("robertson", t1=40.0).t_span
+    (0.0, 40.0)
+    """
+    if name not in _FACTORIES:
+        close = difflib.get_close_matches(str(name), _FACTORIES, n=1, cutoff=0.4)
+        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names())}"
+        raise daedal.InvalidProblemError(f"the library has no problem called '{name}'; {hint}")
+    factory = _FACTORIES[name]
+    known = inspect.signature(factory).parameters
+    for parameter in parameters:
+        if parameter not in known:
+            offered = ", ".join(known) if known else "none"
+            raise daedal.InvalidProblemError(f"'{name}' has no parameter '{parameter}'; its parameters: {offered}")
+    return factory(**parameters)

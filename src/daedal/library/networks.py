@@ -1,0 +1,209 @@
+"""Linear electrical networks by the sparse tableau, after Brenan, Campbell and Petzold, section 6.4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import daedal
+from daedal.library.linear import Array, Source, linear_dae, response
+from daedal.library.model import Model, Reference, check_choice, check_positive
+
+SOURCE = (
+    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
+    "Differential-Algebraic Equations, SIAM Classics 14 (1996), section 6.4"
+)
+_KINDS = {"E": "voltage source", "C": "capacitor", "R": "resistor", "L": "inductor", "S": "current source"}
+_TABLEAU = (
+    r"\begin{aligned} v_E &= e(t), & C v_C' &= i_C, & v_R &= R i_R, & L i_L' &= v_L, & i_S &= s(t) \\ "
+    r"v_B &= A v_N, & A^T i_B &= 0 \end{aligned}"
+)
+
+
+class Branch(NamedTuple):
+    """One element of a network.
+
+    Attributes
+    ----------
+    kind : {"E", "C", "R", "L", "S"}
+        Voltage source, capacitor, resistor, inductor or current source.
+    positive, negative : int
+        The nodes; the current flows through the branch from the positive to the negative one. Node 0 is the ground.
+    value : float or Source
+        Capacitance, resistance or inductance; the signal of a source.
+    """
+
+    kind: str
+    positive: int
+    negative: int
+    value: Any
+
+
+def incidence(branches: Sequence[Branch]) -> Array:
+    """The incidence matrix A (branches x nodes without the ground): ``v_B = A v_N`` and ``A^T i_B = 0``."""
+    nodes = max(max(branch.positive, branch.negative) for branch in branches)
+    A = np.zeros((len(branches), nodes))
+    for row, branch in enumerate(branches):
+        for node, sign in ((branch.positive, 1.0), (branch.negative, -1.0)):
+            if node > 0:
+                A[row, node - 1] += sign
+    return A
+
+
+def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
+    """The tableau ``H x' + G x = f(t)`` of a network with ``x = (v_B, i_B, v_N)``.
+
+    Parameters
+    ----------
+    branches : sequence of Branch
+        The network as an incidence list; plain tuples ``(kind, positive, negative, value)`` will do.
+
+    Returns
+    -------
+    daedal.ImplicitDAE
+        Its variables are named ``v_R2``, ``i_R2``, ``v2``: kind and number of the branch (from 1, in the given order),
+        number of the node. The equations are those of the branches, ``A v_N = v_B``, and Kirchhoff's current law.
+
+    Examples
+    --------
+    >>> from daedal.library import sparse_tableau
+    >>> sparse_tableau([("E", 1, 0, 5.0), ("R", 1, 2, 100.0), ("C", 2, 0, 1e-6)]).names
+    ('v_E1', 'v_R2', 'v_C3', 'i_E1', 'i_R2', 'i_C3', 'v1', 'v2')
+    """
+    network = [Branch(*branch) for branch in branches]
+    for branch in network:
+        check_choice("kind", branch.kind, _KINDS)
+        if branch.kind in "CRL":
+            check_positive(**{_KINDS[branch.kind]: branch.value})
+    A = incidence(network)
+    n_branches, n_nodes = A.shape
+    unconnected = np.flatnonzero(~np.any(A != 0.0, axis=0))
+    if unconnected.size:
+        raise daedal.InvalidProblemError(f"no branch ends at node {unconnected[0] + 1}; number the nodes 1, 2, 3, ...")
+    n = 2 * n_branches + n_nodes
+    H, G = np.zeros((n, n)), np.zeros((n, n))
+    sources = {}
+    for k, (kind, _, _, value) in enumerate(network):
+        v, i = k, n_branches + k
+        if kind in "ES":
+            G[k, v if kind == "E" else i] = 1.0
+            sources[k] = value if isinstance(value, Source) else Source(offset=value)
+        elif kind == "C":
+            H[k, v], G[k, i] = value, -1.0
+        elif kind == "R":
+            G[k, v], G[k, i] = 1.0, -value
+        else:
+            H[k, i], G[k, v] = value, -1.0
+    drop = slice(n_branches, 2 * n_branches)
+    G[drop, 2 * n_branches :] = A
+    G[drop, :n_branches] = -np.eye(n_branches)
+    G[2 * n_branches :, drop] = A.T
+    labels = [f"{branch.kind}{k}" for k, branch in enumerate(network, 1)]
+    names = [f"v_{label}" for label in labels] + [f"i_{label}" for label in labels]
+    return linear_dae(H, G, sources, names + [f"v{k}" for k in range(1, n_nodes + 1)])
+
+
+def _model(branches, index, exact: Callable[[float, int], Array], t1: float, **texts) -> Model:
+    return Model(
+        problem=sparse_tableau(branches),
+        t_span=(0.0, t1),
+        initial=(exact(0.0, 0), exact(0.0, 1)),
+        index=index,
+        source=SOURCE,
+        equations=_TABLEAU,
+        reference=Reference(t1, exact(t1, 0), "closed solution", 1e-13),
+        extra={"exact": exact, "branches": branches, "incidence": incidence(branches)},
+        **texts,
+    )
+
+
+def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: float = 0.05) -> Model:
+    """One branch of each kind: source, resistor and inductor in series feed a capacitor; a current source adds to it.
+
+    Notes
+    -----
+    ``model.extra["exact"](t, derivative)`` is the closed solution, ``model.extra["branches"]`` the incidence list.
+    """
+    check_positive(resistance=resistance, inductance=inductance, capacitance=capacitance)
+    R, L, C = resistance, inductance, capacitance
+    e, s = Source(amplitude=1.0, frequency=10.0), Source(offset=0.1, amplitude=0.2, frequency=4.0)
+    branches = [
+        Branch("E", 1, 0, e),
+        Branch("C", 3, 0, C),
+        Branch("R", 1, 2, R),
+        Branch("L", 2, 3, L),
+        Branch("S", 0, 3, s),
+    ]
+    A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # of (i_L, v_C)
+    state = response(A, [(np.array([1.0 / L, 0.0]), e), (np.array([0.0, 1.0 / C]), s)], np.array([0.0, 0.5]))
+
+    def exact(t: float, derivative: int = 0) -> Array:
+        i, v = state(t, derivative)
+        e_t, s_t = e(t, derivative), s(t, derivative)
+        v_branches = [e_t, v, R * i, e_t - R * i - v, -v]
+        return np.array([*v_branches, -i, i + s_t, i, i, s_t, e_t, e_t - R * i, v])
+
+    return _model(
+        branches,
+        1,
+        exact,
+        2.0,
+        name="rlc_network",
+        title="RLC network",
+        description="The five kinds of branches in one network, with branch voltages, branch currents and node "
+        "voltages as unknowns. Only two of the thirteen variables are differentiated.",
+        options={"rtol": 1e-6, "atol": 1e-8},
+        plot={"variables": ["v_E1", "v_C2", "i_L4"]},
+    )
+
+
+def rc_circuit(index: int = 1) -> Model:
+    """Two RC circuits with a voltage source, of index 1 and of index 2.
+
+    Parameters
+    ----------
+    index : {1, 2}
+        With 1 the source charges a capacitor through a resistor. With 2 source and two capacitors form a loop: the
+        current of the source then depends on the derivative of its voltage.
+
+    Notes
+    -----
+    ``model.extra["exact"](t, derivative)`` is the closed solution. An RC circuit with voltage sources has index 1 if
+    and only if the rows of the incidence matrix that belong to sources and capacitors are linearly independent.
+    """
+    check_choice("index", index, (1, 2))
+    e = Source(amplitude=1.0, frequency=2.0)
+    if index == 1:
+        branches = [Branch("E", 1, 0, e), Branch("R", 1, 2, 1.0), Branch("C", 2, 0, 0.5), Branch("R", 2, 0, 2.0)]
+        v2 = response(np.array([[-3.0]]), [(np.array([2.0]), e)], np.array([0.25]))
+
+        def exact(t: float, derivative: int = 0) -> Array:
+            e_t, v, slope = e(t, derivative), v2(t, derivative)[0], v2(t, derivative + 1)[0]
+            return np.array([e_t, e_t - v, v, v, v - e_t, e_t - v, 0.5 * slope, 0.5 * v, e_t, v])
+
+    else:
+        branches = [Branch("E", 1, 0, e), Branch("C", 1, 2, 0.5), Branch("C", 2, 0, 1.5), Branch("R", 2, 0, 1.0)]
+        # (C1 + C2) v2' = C1 e' - v2/R: with w = v2 - e/4 the derivative of the source disappears.
+        w = response(np.array([[-0.5]]), [(np.array([-0.125]), e)], np.array([0.25]))
+
+        def exact(t: float, derivative: int = 0) -> Array:
+            e_t, e_slope = e(t, derivative), e(t, derivative + 1)
+            v = w(t, derivative)[0] + 0.25 * e_t
+            slope = w(t, derivative + 1)[0] + 0.25 * e_slope
+            i1 = 0.5 * (e_slope - slope)
+            return np.array([e_t, e_t - v, v, v, -i1, i1, 1.5 * slope, v, e_t, v])
+
+    return _model(
+        branches,
+        index,
+        exact,
+        5.0,
+        name="rc_circuit",
+        title=f"RC circuit of index {index}",
+        description="A voltage source, capacitors and resistors. Whether the index is 1 or 2 is decided by the network "
+        "alone: a loop of capacitors and sources raises it to 2.",
+        options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if index == 2 else {}),
+        plot={"variables": ["v1", "v2", "i_E1"]},
+    )

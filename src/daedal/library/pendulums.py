@@ -1,0 +1,161 @@
+"""The plane pendulum in Cartesian coordinates, in the four forms of Brenan, Campbell and Petzold, section 6.2.
+
+The second coordinate points downwards, along gravity. (The book prints the opposite sign; its tables belong to this
+one.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import daedal
+from daedal.library.model import Model, Reference, check_choice, check_positive
+
+SOURCE = (
+    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
+    "Differential-Algebraic Equations, SIAM Classics 14 (1996), section 6.2"
+)
+
+# (z1, z2, z3, z4, lambda) at t = 1 for unit gravity and length, from z1 = cos a, z2 = sin a, a'' = cos a by Taylor
+# series in 25-digit arithmetic; agrees with the ten digits printed in the book.
+TRUTH_AT_1 = (0.13499492612775738, 0.9908462897542491, -1.7109515822858760, 0.23310354476488663, 3.9725388692627472)
+
+
+def index3_residual(t, y, yp, p):
+    r = np.empty(5)
+    r[0] = yp[0] - y[2]
+    r[1] = yp[1] - y[3]
+    r[2] = yp[2] + y[0] * y[4]
+    r[3] = yp[3] + y[1] * y[4] - p[0]
+    r[4] = y[0] * y[0] + y[1] * y[1] - p[1] * p[1]
+    return r
+
+
+def index2_residual(t, y, yp, p):
+    r = np.empty(5)
+    r[0] = yp[0] - y[2]
+    r[1] = yp[1] - y[3]
+    r[2] = yp[2] + y[0] * y[4]
+    r[3] = yp[3] + y[1] * y[4] - p[0]
+    r[4] = y[0] * y[2] + y[1] * y[3]
+    return r
+
+
+def index1_residual(t, y, yp, p):
+    r = np.empty(5)
+    r[0] = yp[0] - y[2]
+    r[1] = yp[1] - y[3]
+    r[2] = yp[2] + y[0] * y[4]
+    r[3] = yp[3] + y[1] * y[4] - p[0]
+    r[4] = y[2] * y[2] + y[3] * y[3] - y[4] * p[1] * p[1] + p[0] * y[1]
+    return r
+
+
+def ggl_residual(t, y, yp, p):
+    r = np.empty(6)
+    r[0] = yp[0] - y[2] - y[0] * y[5]
+    r[1] = yp[1] - y[3] - y[1] * y[5]
+    r[2] = yp[2] + y[0] * y[4]
+    r[3] = yp[3] + y[1] * y[4] - p[0]
+    r[4] = y[0] * y[2] + y[1] * y[3]
+    r[5] = y[0] * y[0] + y[1] * y[1] - p[1] * p[1]
+    return r
+
+
+_CONSTRAINTS = {
+    "index3": r"0 &= z_1^2 + z_2^2 - L^2",
+    "index2": r"0 &= z_1 z_3 + z_2 z_4",
+    "index1": r"0 &= z_3^2 + z_4^2 - \lambda L^2 + g z_2",
+    "ggl": r"0 &= z_1 z_3 + z_2 z_4,\qquad 0 = z_1^2 + z_2^2 - L^2",
+}
+# form: residual, index, what to say about it
+_FORMS = {
+    "index3": (index3_residual, 3, "The constraint is that of the positions, as it is written down first."),
+    "index2": (index2_residual, 2, "The constraint is that of the velocities; the positions may drift."),
+    "index1": (index1_residual, 1, "The constraint is that of the accelerations; positions and velocities may drift."),
+    "ggl": (
+        ggl_residual,
+        2,
+        "Gear, Gupta and Leimkuhler's stabilised form: the constraints of position and velocity are both kept and a "
+        "second multiplier, which is zero, takes up the redundancy.",
+    ),
+}
+
+
+def _options(index: int) -> dict:
+    if index == 3:
+        return {"fixed_step": 0.005, "max_order": 2}
+    return {"rtol": 1e-7, "atol": 1e-7} | ({"error_test": "differential"} if index == 2 else {})
+
+
+def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Model:
+    """A point mass on a rod, started horizontally with downward speed 1.
+
+    Parameters
+    ----------
+    form : {"ggl", "index1", "index2", "index3"}
+        Which constraint stands in the equations.
+    gravity : float
+        Acceleration along the second coordinate, which points downwards.
+    length : float
+        Length of the rod.
+
+    Notes
+    -----
+    ``model.extra["constraints"](y)`` gives the residuals of position, velocity and acceleration constraint of a
+    state or of many (shape ``(n, nt)``), to measure drift.
+    """
+    check_choice("form", form, _FORMS)
+    check_positive(length=length)
+    residual, index, remark = _FORMS[form]
+    stabilised = form == "ggl"
+    lam = 1.0 / length**2
+    y0 = [length, 0.0, 0.0, 1.0, lam]
+    yp0 = [0.0, 1.0, -length * lam, gravity, 3.0 * gravity * lam]
+    names = ["z1", "z2", "z3", "z4", "lambda"]
+    truth = list(TRUTH_AT_1)
+    if stabilised:
+        names.append("mu")
+        for values in (y0, yp0, truth):
+            values.append(0.0)
+    problem = daedal.ImplicitDAE(
+        residual,
+        len(y0),
+        params=np.array([gravity, length], dtype=float),
+        algebraic=[4, 5] if stabilised else [4],
+        names=names,
+    )
+    reference = None
+    if gravity == 1.0 and length == 1.0:
+        source = "the angle equation a'' = cos a, solved by Taylor series in 25-digit arithmetic"
+        reference = Reference(1.0, np.array(truth), source, 1e-15)
+
+    def constraints(y):
+        z1, z2, z3, z4, lam = np.asarray(y)[:5]
+        return np.array(
+            [
+                z1**2 + z2**2 - length**2,
+                z1 * z3 + z2 * z4,
+                z3**2 + z4**2 - lam * length**2 + gravity * z2,
+            ]
+        )
+
+    mu = r" + \mu z_{}" if stabilised else ""
+    return Model(
+        name="pendulum",
+        title="Plane pendulum",
+        problem=problem,
+        t_span=(0.0, 1.0),
+        initial=(np.array(y0), np.array(yp0)),
+        index=index,
+        source=SOURCE,
+        description=f"A point mass on a rod in Cartesian coordinates, with the rod force as multiplier. {remark}",
+        equations=(
+            r"\begin{aligned} z_1' &= z_3" + mu.format(1) + r",\qquad z_2' = z_4" + mu.format(2) + r" \\ "
+            r"z_3' &= -\lambda z_1,\qquad z_4' = -\lambda z_2 + g \\ " + _CONSTRAINTS[form] + r" \end{aligned}"
+        ),
+        reference=reference,
+        options=_options(index),
+        plot={"variables": ["z1", "z2", "lambda"]},
+        extra={"constraints": constraints},
+    )

@@ -1,0 +1,257 @@
+"""Small problems with closed solutions, each made to show one thing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+import daedal
+from daedal.library.model import Model, Reference, check_choice
+
+BOOK = (
+    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
+    "Differential-Algebraic Equations, SIAM Classics 14 (1996)"
+)
+
+
+def _model(
+    problem, solution: Callable[[float], tuple[np.ndarray, np.ndarray]], t1: float, initial=None, **texts
+) -> Model:
+    """A model with the closed solution ``solution(t) = (y, y')``."""
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        return solution(t)[derivative]
+
+    texts.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
+    return Model(
+        problem=problem,
+        t_span=(0.0, t1),
+        initial=solution(0.0) if initial is None else initial,
+        reference=Reference(t1, exact(t1), "closed solution", 1e-14),
+        extra={"exact": exact},
+        **texts,
+    )
+
+
+def linear_index1_residual(t, y, yp):
+    r = np.empty(2)
+    r[0] = yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1]
+    r[1] = y[1] - math.sin(t)
+    return r
+
+
+def linear_index1() -> Model:
+    """A linear DAE of index 1 that is not semi-explicit: the algebraic variable occurs differentiated.
+
+    ``model.extra["exact"](t, derivative)`` is the closed solution, derivative 0 or 1, as in all problems of this module.
+    """
+
+    def solution(t: float):
+        s, c, e = math.sin(t), math.cos(t), math.exp(-t)
+        return np.array([e + t * s, s]), np.array([-e + s + t * c, c])
+
+    return _model(
+        daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]),
+        solution,
+        1.0,
+        name="linear_index1",
+        title="Fully implicit linear DAE of index 1",
+        index=1,
+        source=BOOK + ", equation (4.3.33)",
+        description="Made from x' = -x, y = sin t by a change of variables that depends on time. Shows the order of a "
+        "method on DAEs that are not semi-explicit.",
+        equations=r"x' - t y' + x - (1 + t)\,y = 0,\qquad y = \sin t",
+        plot={"variables": ["x", "y"]},
+    )
+
+
+def hessenberg_index2_residual(t, x, xp, p):
+    nu, e = p[0], math.exp(t)
+    r = np.empty(3)
+    r[0] = xp[0] - ((nu - 1.0 / (2.0 - t)) * x[0] + (2.0 - t) * nu * x[2] + (3.0 - t) / (2.0 - t) * e)
+    r[1] = xp[1] - ((1.0 - nu) / (t - 2.0) * x[0] - x[1] + (nu - 1.0) * x[2] + 2.0 * e)
+    r[2] = (t + 2.0) * x[0] + (t * t - 4.0) * x[1] - (t * t + t - 2.0) * e
+    return r
+
+
+def hessenberg_index2_f(t, y, z, p):
+    nu, e = p[0], math.exp(t)
+    f = np.empty(2)
+    f[0] = (nu - 1.0 / (2.0 - t)) * y[0] + (2.0 - t) * nu * z[0] + (3.0 - t) / (2.0 - t) * e
+    f[1] = (1.0 - nu) / (t - 2.0) * y[0] - y[1] + (nu - 1.0) * z[0] + 2.0 * e
+    return f
+
+
+def hessenberg_index2_g(t, y, z, p):
+    g = np.empty(1)
+    g[0] = (t + 2.0) * y[0] + (t * t - 4.0) * y[1] - (t * t + t - 2.0) * math.exp(t)
+    return g
+
+
+def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
+    """Ascher and Petzold's linear Hessenberg system of index 2 with variable coefficients.
+
+    Parameters
+    ----------
+    nu : float
+        The larger it is, the more a change of the step size upsets the differential variables: variable-step BDF codes
+        stay at order 1 from about 10 on.
+    form : {"implicit", "semi-explicit"}
+        Kind of the problem.
+    """
+    check_choice("form", form, ("implicit", "semi-explicit"))
+    params, names = np.array([float(nu)]), ["y1", "y2", "z"]
+
+    def solution(t: float):
+        e = math.exp(t)
+        return np.array([e, e, -e / (2.0 - t)]), np.array([e, e, -e * (3.0 - t) / (2.0 - t) ** 2])
+
+    problem: daedal.ImplicitDAE | daedal.SemiExplicitDAE
+    if form == "implicit":
+        problem = daedal.ImplicitDAE(hessenberg_index2_residual, 3, params=params, algebraic=[2], names=names)
+        initial = None
+    else:
+        problem = daedal.SemiExplicitDAE(hessenberg_index2_f, hessenberg_index2_g, 2, 1, params=params, names=names)
+        initial = (np.array([1.0, 1.0]), np.array([-0.5]))
+    return _model(
+        problem,
+        solution,
+        1.0,
+        initial,
+        name="hessenberg_index2",
+        title="Linear Hessenberg system of index 2",
+        index=2,
+        source="U. M. Ascher, L. R. Petzold, Projected implicit Runge-Kutta methods for differential-algebraic "
+        "equations, SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
+        description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes "
+        "with semi-explicit index 2 and with which order in the multiplier.",
+        equations=(
+            r"\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\ "
+            r"y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\ "
+            r"0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}"
+        ),
+        options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if form == "implicit" else {}),
+        plot={"variables": names},
+    )
+
+
+def coupled_derivatives_residual(t, y, yp):
+    r = np.empty(2)
+    r[0] = yp[0] + yp[1] + y[0] - math.cos(t)
+    r[1] = y[1] - math.sin(t)
+    return r
+
+
+def coupled_derivatives() -> Model:
+    """A DAE whose initial values cannot be found from its equations alone: the derivative of Y2 = g2 is needed too."""
+
+    def solution(t: float):
+        e = math.exp(-t)
+        return np.array([e, math.sin(t)]), np.array([-e, math.cos(t)])
+
+    return _model(
+        daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]),
+        solution,
+        2.0,
+        name="coupled_derivatives",
+        title="Coupled derivatives",
+        index=1,
+        source=BOOK + ", section 5.3.4",
+        description="Two derivatives in one equation and an algebraic equation for one of the variables. Given Y1'(0), "
+        "the equations at t = 0 leave Y1(0) open; the time derivative of the second equation is needed. A test for the "
+        "computation of consistent initial values.",
+        equations=r"Y_1' + Y_2' + Y_1 = \cos t,\qquad Y_2 = \sin t",
+        plot={"variables": ["Y1", "Y2"]},
+    )
+
+
+def index3_chain_residual(t, y, yp):
+    r = np.empty(3)
+    r[0] = yp[0] - y[1]
+    r[1] = yp[1] - y[2]
+    r[2] = y[0] - math.sin(t)
+    return r
+
+
+def index3_chain() -> Model:
+    """The smallest DAE of index 3: differentiate sin t twice."""
+
+    def solution(t: float):
+        s, c = math.sin(t), math.cos(t)
+        return np.array([s, c, -s]), np.array([c, -s, -c])
+
+    return _model(
+        daedal.ImplicitDAE(index3_chain_residual, 3, algebraic=[2], names=["x1", "x2", "x3"]),
+        solution,
+        1.0,
+        name="index3_chain",
+        title="Chain of index 3",
+        index=3,
+        source=BOOK + ", equation (3.1.4)",
+        description="The third variable is the second derivative of a given function. Variable steps destroy it: a "
+        "code that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
+        equations=r"x_1' = x_2,\qquad x_2' = x_3,\qquad 0 = x_1 - \sin t",
+        options={"fixed_step": 0.01, "max_order": 2},
+        plot={"variables": ["x1", "x2", "x3"]},
+    )
+
+
+def prothero_robinson_residual(t, y, yp, p):
+    r = np.empty(1)
+    r[0] = yp[0] + p[0] * (y[0] - math.cos(t)) + math.sin(t)
+    return r
+
+
+def prothero_robinson(stiffness: float = 1e6) -> Model:
+    """Prothero and Robinson's test of stiff solvers: the solution is cos t, whatever the stiffness."""
+
+    def solution(t: float):
+        return np.array([math.cos(t)]), np.array([-math.sin(t)])
+
+    return _model(
+        daedal.ImplicitDAE(prothero_robinson_residual, 1, params=np.array([float(stiffness)]), names=["y"]),
+        solution,
+        10.0,
+        name="prothero_robinson",
+        title="Prothero-Robinson problem",
+        index=0,
+        source="A. Prothero, A. Robinson, On the stability and accuracy of one-step methods for solving stiff systems "
+        "of ordinary differential equations, Math. Comp. 28 (1974), pp. 145-162",
+        description="A stiff ordinary differential equation with a smooth solution; in the limit of infinite stiffness "
+        "it is the algebraic equation y = cos t. Shows order reduction.",
+        equations=r"y' = -k\,(y - \cos t) - \sin t",
+        plot={"variables": ["y"]},
+    )
+
+
+def damped_oscillator_residual(t, y, yp, p):
+    r = np.empty(2)
+    r[0] = yp[0] + p[0] * y[0] - p[1] * y[1]
+    r[1] = yp[1] + p[1] * y[0] + p[0] * y[1]
+    return r
+
+
+def damped_oscillator(damping: float = 10.0, frequency: float = 200.0) -> Model:
+    """An oscillator with eigenvalues ``-damping ± i frequency``, close to the imaginary axis."""
+
+    def solution(t: float):
+        s, c, e = math.sin(frequency * t), math.cos(frequency * t), math.exp(-damping * t)
+        y = e * np.array([c, -s])
+        return y, -damping * y + frequency * e * np.array([-s, -c])
+
+    return _model(
+        daedal.ImplicitDAE(damped_oscillator_residual, 2, params=np.array([damping, frequency]), names=["y1", "y2"]),
+        solution,
+        1.0,
+        name="damped_oscillator",
+        title="Damped oscillator",
+        index=0,
+        source=BOOK + ", section 5.2.3",
+        description="A fast, weakly damped oscillation. BDF methods of high order are unstable on it with large steps: "
+        "once the oscillation has died down, the order has to fall before the step can grow.",
+        equations=r"y_1' = -a y_1 + \omega y_2,\qquad y_2' = -\omega y_1 - a y_2",
+        options={"rtol": 1e-6, "atol": 1e-10},
+        plot={"variables": ["y1", "y2"]},
+    )

@@ -1,0 +1,274 @@
+"""Prescribed-path control of re-entry vehicles (trajectory prescribed path control, TPPC).
+
+The vehicle flies over a spherical rotating Earth without thrust. Its path is prescribed, and the angle of attack and
+the bank angle that follow it are unknowns. Feet, seconds, slugs; all angles are in radians in the state vector.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import daedal
+from daedal.library.model import Model, Reference, check_choice
+
+SOURCE = (
+    "K. E. Brenan, Stability and Convergence of Difference Approximations for Higher Index Differential-Algebraic "
+    "Systems with Applications in Trajectory Control, UCLA (1983); K. E. Brenan, S. L. Campbell, L. R. Petzold, "
+    "Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations, SIAM Classics 14 (1996), "
+    "section 6.3"
+)
+DEGREE = math.pi / 180.0
+
+# Radius, gravity and rotation of the Earth; density at sea level and scale height of the atmosphere
+EARTH = (20902900.0, 0.1407653916e17, 7.2921159e-5, 0.002378, 23800.0)
+# Mass, reference area, then C_L = c0 + c1 alpha and C_D = d0 + d1 C_L^2
+VEHICLE2 = (2.890532728, 1.0, 0.0, 0.01 / DEGREE, 0.04, 0.1)
+VEHICLE3 = (5964.496499824, 2690.0, 0.84 + 0.48 * 2.0 / 26.0, 0.0, 0.78 + 0.58 * 2.0 / 26.0, 0.0)
+# Drag profile D/m = C0 + C1 w + C2 w^2 + C3 w^3 with w = V - V0. C0 and C1 make the initial state satisfy the
+# constraint and its first derivative to rounding.
+V0 = 24317.0798
+DRAG_PROFILE = (3.974960399102443, -0.014489476950566764, -0.2156171551995e-4, -0.1089609507291e-7)
+
+# Controls at the start and their derivatives, from the differentiated constraints in 40-digit arithmetic
+CONTROLS2 = (0.046650382816646594, -0.00091122917399968552)
+CONTROL_RATES2 = (-0.00013485648003009623, 0.017559306650083192)
+CONTROL3 = 0.71733013382110533
+CONTROL_RATE3 = -0.0088155455375576701
+
+# Controls eliminated by the differentiated constraints, then DOP853 at rtol 2e-14; agrees with the book to its digits,
+# but for the misprinted flight-path angle at the end of the index-3 problem.
+SOLUTION2_AT_300 = (
+    14200.8113563019,
+    0.0727991599295819,
+    0.0406923052184291,
+    1433.29213492839,
+    -10.0 * DEGREE,
+    135.0 * DEGREE,
+    0.124888511498091,
+    0.460375008351885,
+)
+SOLUTION3 = {
+    400.868734542: (
+        250096.611515690,
+        3.18531703071577,
+        0.592644072614877,
+        23950.0973051196,
+        -0.00357416904887911,
+        1.15803135553412,
+        0.902963652724020,
+    ),
+    419.868734542: (
+        248938.336317083,
+        3.20917883716265,
+        0.601054816021728,
+        23816.7046926461,
+        -0.00169085905868388,
+        1.17803927530163,
+        1.07423814756710,
+    ),
+}
+_SOLUTION_SOURCE = "controls eliminated by hand, then DOP853 at rtol 2e-14"
+
+_MOTION = (
+    r"H' &= V \sin\gamma,\qquad \xi' = \frac{V \cos\gamma \sin A}{r \cos\lambda},\qquad "
+    r"\lambda' = \frac{V}{r} \cos\gamma \cos A \\ "
+    r"V' &= -\frac{D}{m} - g \sin\gamma "
+    r"- \Omega^2 r \cos\lambda\,(\sin\lambda \cos A \cos\gamma - \cos\lambda \sin\gamma) \\ "
+    r"\gamma' &= \frac{L \cos\beta}{m V} + \frac{\cos\gamma}{V}\Bigl(\frac{V^2}{r} - g\Bigr) "
+    r"+ 2 \Omega \cos\lambda \sin A "
+    r"+ \frac{\Omega^2 r \cos\lambda}{V}(\sin\lambda \cos A \sin\gamma + \cos\lambda \cos\gamma) \\ "
+    r"A' &= \frac{L \sin\beta}{m V \cos\gamma} + \frac{V}{r} \cos\gamma \sin A \tan\lambda "
+    r"- 2 \Omega (\cos\lambda \cos A \tan\gamma - \sin\lambda) "
+    r"+ \frac{\Omega^2 r \cos\lambda \sin\lambda \sin A}{V \cos\gamma} \\ "
+)
+
+
+def residual(t, y, yp, p):
+    """All implicit forms; p[11] says which: 2 and 1 for the index of the first problem, 3 for the second."""
+    form = int(p[11])
+    alpha = 0.0 if form == 3 else y[6]
+    beta = y[6] if form == 3 else y[7]
+    altitude, latitude, v, gamma, azimuth = y[0], y[2], y[3], y[4], y[5]
+    sin_l, cos_l = math.sin(latitude), math.cos(latitude)
+    sin_g, cos_g = math.sin(gamma), math.cos(gamma)
+    sin_a, cos_a = math.sin(azimuth), math.cos(azimuth)
+    r = altitude + p[0]
+    g = p[1] / (r * r)
+    omega = p[2]
+    spin = omega * omega * r * cos_l
+    pressure = 0.5 * p[3] * np.exp(-altitude / p[4]) * v * v * p[6] / p[5]  # dynamic pressure times area over mass
+    lift_coefficient = p[7] + p[8] * alpha
+    lift = pressure * lift_coefficient
+    drag = pressure * (p[9] + p[10] * lift_coefficient * lift_coefficient)
+    gamma_rate = (
+        lift * math.cos(beta) / v
+        + cos_g / v * (v * v / r - g)
+        + 2.0 * omega * cos_l * sin_a
+        + spin / v * (sin_l * cos_a * sin_g + cos_l * cos_g)
+    )
+    azimuth_rate = (
+        lift * math.sin(beta) / (v * cos_g)
+        + v / r * cos_g * sin_a * sin_l / cos_l
+        - 2.0 * omega * (cos_l * cos_a * sin_g / cos_g - sin_l)
+        + spin * sin_l * sin_a / (v * cos_g)
+    )
+    out = np.empty(y.size)
+    out[0] = yp[0] - v * sin_g
+    out[1] = yp[1] - v * cos_g * sin_a / (r * cos_l)
+    out[2] = yp[2] - v / r * cos_g * cos_a
+    out[3] = yp[3] + drag + g * sin_g + spin * (sin_l * cos_a * cos_g - cos_l * sin_g)
+    out[4] = yp[4] - gamma_rate
+    out[5] = yp[5] - azimuth_rate
+    s = t / 300.0
+    if form == 2:
+        out[6] = gamma + (1.0 + 9.0 * s * s) * math.pi / 180.0
+        out[7] = azimuth - (45.0 + 90.0 * s * s) * math.pi / 180.0
+    elif form == 1:
+        out[6] = gamma_rate + 0.06 * s * math.pi / 180.0
+        out[7] = azimuth_rate - 0.6 * s * math.pi / 180.0
+    else:
+        w = v - p[16]
+        out[6] = drag - (p[12] + w * (p[13] + w * (p[14] + w * p[15])))
+    return out
+
+
+def motion(t, y, z, p):
+    """Right-hand side of the equations of motion for the semi-explicit form, controls ``z = (alpha, beta)``."""
+    altitude, latitude, v, gamma, azimuth = y[0], y[2], y[3], y[4], y[5]
+    sin_l, cos_l = math.sin(latitude), math.cos(latitude)
+    sin_g, cos_g = math.sin(gamma), math.cos(gamma)
+    sin_a, cos_a = math.sin(azimuth), math.cos(azimuth)
+    r = altitude + p[0]
+    g = p[1] / (r * r)
+    omega = p[2]
+    spin = omega * omega * r * cos_l
+    pressure = 0.5 * p[3] * np.exp(-altitude / p[4]) * v * v * p[6] / p[5]
+    lift_coefficient = p[7] + p[8] * z[0]
+    lift = pressure * lift_coefficient
+    drag = pressure * (p[9] + p[10] * lift_coefficient * lift_coefficient)
+    f = np.empty(6)
+    f[0] = v * sin_g
+    f[1] = v * cos_g * sin_a / (r * cos_l)
+    f[2] = v / r * cos_g * cos_a
+    f[3] = -drag - g * sin_g - spin * (sin_l * cos_a * cos_g - cos_l * sin_g)
+    f[4] = (
+        lift * math.cos(z[1]) / v
+        + cos_g / v * (v * v / r - g)
+        + 2.0 * omega * cos_l * sin_a
+        + spin / v * (sin_l * cos_a * sin_g + cos_l * cos_g)
+    )
+    f[5] = (
+        lift * math.sin(z[1]) / (v * cos_g)
+        + v / r * cos_g * sin_a * sin_l / cos_l
+        - 2.0 * omega * (cos_l * cos_a * sin_g / cos_g - sin_l)
+        + spin * sin_l * sin_a / (v * cos_g)
+    )
+    return f
+
+
+def path(t, y, z, p):
+    """The prescribed flight-path angle and azimuth."""
+    s = t / 300.0
+    g = np.empty(2)
+    g[0] = y[4] + (1.0 + 9.0 * s * s) * math.pi / 180.0
+    g[1] = y[5] - (45.0 + 90.0 * s * s) * math.pi / 180.0
+    return g
+
+
+def _initial_derivative(t0, y0, control_rates, params) -> np.ndarray:
+    rates = -residual(t0, y0, np.zeros(y0.size), params)
+    return np.concatenate([rates[:6], control_rates])
+
+
+def tppc2(form: str = "index2") -> Model:
+    """Re-entry along a prescribed flight-path angle and azimuth, controlled by angle of attack and bank angle.
+
+    Parameters
+    ----------
+    form : {"index2", "index1", "semi-explicit"}
+        ``"index2"`` keeps the path as constraint; ``"index1"`` has its time derivative instead, two equations from
+        which the controls follow; ``"semi-explicit"`` is the index-2 form as :class:`daedal.SemiExplicitDAE`.
+    """
+    check_choice("form", form, ("index2", "index1", "semi-explicit"))
+    names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
+    index = 1 if form == "index1" else 2
+    params = np.array([*EARTH, *VEHICLE2, float(index)])
+    state = np.array([100000.0, 0.0, 0.0, 12000.0, -1.0 * DEGREE, 45.0 * DEGREE])
+    problem: daedal.ImplicitDAE | daedal.SemiExplicitDAE
+    if form == "semi-explicit":
+        problem = daedal.SemiExplicitDAE(motion, path, 6, 2, params=params, names=names)
+        initial = (state, np.array(CONTROLS2))
+    else:
+        problem = daedal.ImplicitDAE(residual, 8, params=params, algebraic=[6, 7], names=names)
+        y0 = np.concatenate([state, CONTROLS2])
+        initial = (y0, _initial_derivative(0.0, y0, CONTROL_RATES2, params))
+    constraint = (
+        r"0 &= \gamma' + 18^\circ\,\frac{t}{300^2},\qquad 0 = A' - 180^\circ\,\frac{t}{300^2}"
+        if index == 1
+        else r"0 &= \gamma + 1^\circ + 9^\circ \Bigl(\frac{t}{300}\Bigr)^2,\qquad "
+        r"0 = A - 45^\circ - 90^\circ \Bigl(\frac{t}{300}\Bigr)^2"
+    )
+    return Model(
+        name="tppc2",
+        title="Trajectory control of index 2",
+        problem=problem,
+        t_span=(0.0, 300.0),
+        initial=initial,
+        index=index,
+        source=SOURCE,
+        description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack "
+        "and bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
+        equations=r"\begin{aligned} " + _MOTION + constraint + r" \end{aligned}",
+        reference=Reference(300.0, np.array(SOLUTION2_AT_300), _SOLUTION_SOURCE, 1e-11),
+        options={"rtol": 1e-7, "atol": 1e-7} | ({"error_test": "differential"} if form == "index2" else {}),
+        plot={
+            "variables": ["alpha", "beta", "gamma"],
+            "factors": dict.fromkeys(["alpha", "beta", "gamma"], 1 / DEGREE),
+        },
+    )
+
+
+def tppc3(t1: float = 419.868734542) -> Model:
+    """Space shuttle re-entry with prescribed drag acceleration, controlled by the bank angle alone: index 3.
+
+    Parameters
+    ----------
+    t1 : float
+        End time; reference values are known at 400.868734542 and 419.868734542.
+
+    Notes
+    -----
+    Variable-step BDF methods cannot start on this problem. With constant steps a full Newton step at the start leads to
+    another branch of the bank angle; changes limited to 0.3 rad keep the right one.
+    """
+    t0 = 332.868734542
+    if not t1 > t0:
+        raise daedal.InvalidProblemError(f"t1={t1} must lie behind the start t0={t0}")
+    names = ["H", "xi", "lambda", "V", "gamma", "A", "beta"]
+    params = np.array([*EARTH, *VEHICLE3, 3.0, *DRAG_PROFILE, V0])
+    angles = np.array([177.718047, 32.0417885, -0.749986488, 62.7883367]) * DEGREE
+    y0 = np.array([264039.328, angles[0], angles[1], V0, angles[2], angles[3], CONTROL3])
+    reference = None
+    if t1 in SOLUTION3:
+        reference = Reference(t1, np.array(SOLUTION3[t1]), _SOLUTION_SOURCE, 1e-11)
+    return Model(
+        name="tppc3",
+        title="Trajectory control of index 3",
+        problem=daedal.ImplicitDAE(residual, 7, params=params, algebraic=[6], names=names),
+        t_span=(t0, t1),
+        initial=(y0, _initial_derivative(t0, y0, [CONTROL_RATE3], params)),
+        index=3,
+        source=SOURCE,
+        description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a "
+        "cubic in the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle "
+        "only after two differentiations.",
+        equations=(
+            r"\begin{aligned} " + _MOTION + r"0 &= \frac{D}{m} - (C_0 + C_1 w + C_2 w^2 + C_3 w^3),\qquad w = V - V_0 "
+            r"\end{aligned}"
+        ),
+        reference=reference,
+        options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},
+        plot={"variables": ["beta"], "factors": {"beta": 1 / DEGREE}},
+    )

@@ -1,0 +1,217 @@
+"""Linear solvers and preconditioners a user can choose for the Newton corrections.
+
+``linear_solver="auto"`` takes ``"banded"`` or ``"sparse"`` when the problem has a bandwidth or a sparsity, else ``"dense"``.
+``"gmres"`` is the Krylov method of DASPK and needs a preconditioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+
+NAMES = ("auto", "dense", "banded", "sparse", "gmres")
+
+
+@dataclass(frozen=True)
+class GMRES:
+    """Scaled, left-preconditioned, incomplete and restarted GMRES (SPIGMR of DASPK, BCP section 7.5).
+
+    Parameters
+    ----------
+    basis_size : int
+        Krylov vectors before a restart (DASPK's MAXL).
+    orthogonal_to : int, optional
+        To how many of the last vectors a new one is made orthogonal (KMP); all of them by default.
+    restarts : int
+        Restarts before the linear solve counts as failed (NRMAX).
+    tolerance : float
+        Linear tolerance as a fraction of the Newton tolerance 0.33 (EPLI).
+    """
+
+    basis_size: int = 5
+    orthogonal_to: int | None = None
+    restarts: int = 5
+    tolerance: float = 0.05
+
+    def __post_init__(self):
+        if self.basis_size < 1 or self.restarts < 0 or not 0.0 < self.tolerance < 1.0:
+            raise InvalidProblemError("GMRES needs basis_size >= 1, restarts >= 0 and 0 < tolerance < 1")
+        if self.orthogonal_to is not None and not 1 <= self.orthogonal_to <= self.basis_size:
+            raise InvalidProblemError(f"GMRES(orthogonal_to=...) must lie between 1 and basis_size = {self.basis_size}")
+
+
+@dataclass(frozen=True)
+class Preconditioner:
+    """A user's preconditioner P ~ dF/dy + cj dF/dy'.
+
+    Parameters
+    ----------
+    solve : callable
+        ``solve(data, r) -> P^{-1} r``.
+    setup : callable, optional
+        ``setup(t, y, yp, cj) -> data``, called when P is to be renewed; `data` may be anything.
+    """
+
+    solve: Callable[[Any, np.ndarray], np.ndarray]
+    setup: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True)
+class BandedPreconditioner:
+    """P is the band of G with `ml` lower and `mu` upper diagonals, by ml + mu + 1 residuals, factored by LAPACK.
+
+    ``residual`` may give a cheaper or simpler residual with the same signature to difference instead of the problem's.
+    """
+
+    ml: int
+    mu: int
+    residual: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True)
+class ILUPreconditioner:
+    """P is an incomplete LU factorisation of G, by coloured differences on the problem's `sparsity`."""
+
+    drop_tolerance: float = 1e-4
+    fill_factor: float = 5.0
+
+
+@dataclass(frozen=True)
+class BlockDiagonalPreconditioner:
+    """P holds the diagonal blocks of G, of the size of one grid point's unknowns.
+
+    For reaction-diffusion systems give the reaction part (without the diffusion) as `residual`: its blocks are what is meant,
+    and one residual per unknown of a block makes them all.
+    """
+
+    block_size: int
+    residual: Callable[..., Any] | None = None
+
+
+def build_linear(
+    bridge, system, n, *, solver="auto", preconditioner=None, sparsity=None, bandwidth=None, jacobian=None, params=None
+):
+    """The LINEAR record for a user's choice."""
+    from daedal.kernels import assembly
+
+    options = solver if isinstance(solver, GMRES) else GMRES()
+    name = "gmres" if isinstance(solver, GMRES) else solver
+    if name not in NAMES:
+        raise InvalidProblemError(f"unknown linear_solver {solver!r}; known: {', '.join(NAMES)}, or GMRES(...)")
+    if name == "auto":
+        name = "sparse" if sparsity is not None else "banded" if bandwidth is not None else "dense"
+    if preconditioner is not None and name != "gmres":
+        raise InvalidProblemError(f"a preconditioner goes with linear_solver='gmres', not with '{name}'")
+    if name == "dense":
+        if jacobian is not None and bandwidth is not None:
+            raise InvalidProblemError("the jacobian is banded: use linear_solver='banded'")
+        return assembly.direct(assembly.dense_matrix(bridge, system, n, jacobian, params))
+    if name == "banded":
+        if bandwidth is None:
+            raise InvalidProblemError("linear_solver='banded' needs bandwidth=(ml, mu) in the problem")
+        return assembly.direct(assembly.banded_matrix(bridge, system, n, *bandwidth, jacobian, params))
+    if name == "sparse":
+        if sparsity is None:
+            raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
+        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _lu(sparsity), jacobian, params)
+        return assembly.direct(matrix)
+    return _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
+
+
+def _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwidth, jacobian, params):
+    from daedal.kernels import assembly
+
+    if preconditioner is None:
+        if sparsity is not None:
+            preconditioner = ILUPreconditioner()
+        elif bandwidth is not None:
+            preconditioner = BandedPreconditioner(*bandwidth)
+        else:
+            raise InvalidProblemError(
+                "linear_solver='gmres' needs a preconditioner: pass preconditioner=Preconditioner(solve, setup), "
+                "BandedPreconditioner(ml, mu), BlockDiagonalPreconditioner(block_size), "
+                "or give the problem a sparsity (then ILU is used)"
+            )
+    matrix = setup = solve = None
+    if isinstance(preconditioner, Preconditioner):
+        setup, solve = _user_preconditioner(bridge, n, preconditioner)
+    elif isinstance(preconditioner, ILUPreconditioner):
+        if sparsity is None:
+            raise InvalidProblemError("ILUPreconditioner needs sparsity in the problem")
+        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _ilu(preconditioner, n), jacobian, params)
+    elif isinstance(preconditioner, (BandedPreconditioner, BlockDiagonalPreconditioner)):
+        own = None
+        if preconditioner.residual is not None:
+            own = assembly.build_system(bridge, preconditioner.residual, n, params)
+        if isinstance(preconditioner, BandedPreconditioner):
+            matrix = assembly.banded_matrix(bridge, system, n, preconditioner.ml, preconditioner.mu, own_system=own)
+        else:
+            matrix = assembly.block_diagonal_matrix(bridge, system, n, preconditioner.block_size, own_system=own)
+    else:
+        raise InvalidProblemError(f"unknown preconditioner {preconditioner!r}")
+    size = min(options.basis_size, n)
+    return assembly.krylov(
+        bridge,
+        matrix,
+        system,
+        n,
+        basis_size=size,
+        orthogonal_to=min(options.orthogonal_to or size, size),
+        restarts=options.restarts,
+        tolerance=options.tolerance,
+        setup=setup,
+        solve=solve,
+    )
+
+
+def _user_preconditioner(bridge, n, preconditioner):
+    from daedal.kernels.functions import store_vector
+
+    data: list = [None]
+    point = np.zeros(2 * n + 1)
+    vectors = np.zeros(2 * n + 1)
+    store = store_vector("the preconditioner's solve", n)
+
+    def setup(t):
+        data[0] = preconditioner.setup(t, point[:n].copy(), point[n : 2 * n].copy(), float(point[2 * n]))
+
+    def solve(t):
+        store(preconditioner.solve(data[0], vectors[1 : n + 1].copy()), vectors[n + 1 :])
+
+    return (None if preconditioner.setup is None else bridge.python(setup, point)), bridge.python(solve, vectors)
+
+
+def _lu(pattern):
+    """SuperLU on a fixed pattern; a nearly symmetric structure is ordered by minimum degree on A + A^T."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
+    n = pattern.shape[0]
+    transposed = pattern.T.tocsc()
+    transposed.sort_indices()
+    common = pattern.multiply(transposed).nnz
+    symmetric = common > 0.8 * pattern.nnz
+    options: dict[str, Any] = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}} if symmetric else {}
+    if symmetric:
+        options["diag_pivot_thresh"] = 0.1
+
+    def factorise(data, indices, indptr):
+        return splu(csc_array((data.copy(), indices, indptr), shape=(n, n)), **options).solve
+
+    return factorise
+
+
+def _ilu(preconditioner, n):
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import spilu
+
+    def factorise(data, indices, indptr):
+        matrix = csc_array((data.copy(), indices, indptr), shape=(n, n))
+        return spilu(matrix, drop_tol=preconditioner.drop_tolerance, fill_factor=preconditioner.fill_factor).solve
+
+    return factorise

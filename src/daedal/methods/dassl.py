@@ -1,0 +1,371 @@
+"""DASSL: backward differentiation formulas of orders 1 to 5 for F(t, y, y') = 0.
+
+References
+----------
+Brenan, Campbell, Petzold: Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations, SIAM Classics in
+Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7.5 (DASPK).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.failure import Failure
+from daedal.errors import InvalidProblemError
+from daedal.events.event import EventRecord
+from daedal.linear_solvers import GMRES
+from daedal.methods.task import Outcome, Task, initial_step
+from daedal.problems.checks import check_mask, check_vector
+from daedal.solution import DenseOutput
+
+_FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
+_ERROR_TESTS = ("auto", "all", "differential", "filtered")
+
+
+@dataclass(frozen=True, eq=False)
+class DASSL:
+    r"""Variable-order, variable-step BDF in fixed-leading-coefficient form.
+
+    The step solves :math:`F(t_{n+1}, y, y'^{(0)} - (\alpha_s/h)(y - y^{(0)})) = 0` by a modified Newton method, where
+    :math:`y^{(0)}, y'^{(0)}` come from the polynomial through the last k + 1 values and
+    :math:`\alpha_s = -\sum_{j=1}^k 1/j`.
+
+    Parameters
+    ----------
+    max_order : int
+        Highest order, 1 to 5 (6 with a fixed step).
+    linear_solver : {"auto", "dense", "banded", "sparse", "gmres"} or GMRES
+        How Newton corrections are computed; "auto" follows the problem's `sparsity` and `bandwidth`.
+    preconditioner : object, optional
+        For GMRES: :class:`Preconditioner`, :class:`BandedPreconditioner`, :class:`ILUPreconditioner` or
+        :class:`BlockDiagonalPreconditioner`.
+    error_test : {"auto", "all", "differential", "filtered"} or mask
+        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components to
+        include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, from which the algebraic parts drop out.
+        "auto" means "all", except for semi-explicit problems of index 2, where the algebraic variables are excluded.
+    variable_index : sequence of int, optional
+        Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the test, as
+        Hessenberg systems ask for.
+    newton_weights : sequence of float, optional
+        Powers of h that multiply the Newton corrections before the convergence test, per variable.
+    row_scaling : sequence of float, optional
+        Powers of 1/h that multiply the equations; 1 on the constraints keeps index-2 matrices well conditioned.
+    remember_rate : bool
+        Keep the observed convergence rate of Newton's method from step to step (one iteration may then be enough), as DASSL
+        does since 1989, or start every step without one.
+    increment : {"weights", "book"}
+        Smallest increment of difference Jacobians: the error weight (a change the error test just notices), or sqrt(u) times
+        it, as BCP prints it.
+    nonnegative : bool or mask
+        Keep these components nonnegative; small negative values are clipped, others fail the step.
+    norm : callable, optional
+        ``norm(v, w) -> float``, used instead of the weighted root-mean-square norm.
+    starting_values : array (n, m) or callable, optional
+        With a fixed step: y at t0, t0 + h, ..., or a function of t that gives them.
+    max_newton_change : array, optional
+        With a fixed step: the largest change of each variable in one Newton iteration.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> sol = daedal.solve_dae(
+    ...     lambda t, y, yp: [yp[0] + y[0]], (0.0, 1.0), [1.0], [-1.0], method=daedal.DASSL(max_order=3), rtol=1e-8
+    ... )
+    >>> print(f"{sol.y[0, -1]:.6f}", sol.history.order.max() <= 3)
+    0.367879 True
+    """
+
+    max_order: int = 5
+    linear_solver: Any = "auto"
+    preconditioner: Any = None
+    error_test: Any = "auto"
+    variable_index: Any = None
+    newton_weights: Any = None
+    row_scaling: Any = None
+    remember_rate: bool = True
+    increment: str = "weights"
+    nonnegative: Any = False
+    norm: Callable[..., float] | None = None
+    starting_values: Any = None
+    max_newton_change: Any = None
+
+    name = "dassl"
+
+    def __post_init__(self):
+        if isinstance(self.max_order, bool) or self.max_order not in range(1, 7):
+            raise InvalidProblemError(f"max_order must be 1 to 5 (6 with a fixed step), got {self.max_order!r}")
+        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
+            raise InvalidProblemError(f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask")
+        if self.increment not in ("weights", "book"):
+            raise InvalidProblemError(f"increment must be 'weights' or 'book', got {self.increment!r}")
+        if self.norm is not None and not callable(self.norm):
+            raise InvalidProblemError("norm must be a function norm(v, w)")
+        if self.norm is not None and (isinstance(self.linear_solver, GMRES) or self.linear_solver == "gmres"):
+            raise InvalidProblemError("GMRES needs the weighted root-mean-square norm; leave norm out")
+
+    def workspace_options(self, problem) -> dict[str, Any]:
+        """What the workspace has to know of these options."""
+        row_power = None
+        if self.row_scaling is not None:
+            row_power = check_vector(self.row_scaling, problem.n, "row_scaling")
+        return {
+            "linear_solver": self.linear_solver,
+            "preconditioner": self.preconditioner,
+            "norm": self.norm,
+            "row_power": row_power,
+            "increment": self.increment,
+        }
+
+    def integrate(self, task: Task, excluded: np.ndarray | None = None) -> Outcome:
+        """Run the compiled integrator on `task`; `excluded` components do not take part in the error test."""
+        if self.max_order > 5:
+            raise InvalidProblemError("max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough")
+        return _Run(self, task, excluded).to_the_end()
+
+    def test_vectors(self, task: Task, excluded) -> dict[str, np.ndarray]:
+        """Components and powers of h in the error and Newton tests."""
+        n = task.n
+        error_power, newton_power = np.zeros(n), np.zeros(n)
+        if self.variable_index is not None:
+            error_power = check_vector(self.variable_index, n, "variable_index") - 1.0
+        if self.newton_weights is not None:
+            newton_power = check_vector(self.newton_weights, n, "newton_weights")
+        included = self.included(task.workspace.problem, excluded)
+        return {"included": included, "error_power": error_power, "newton_power": newton_power}
+
+    def nonnegative_mask(self, task: Task) -> np.ndarray:
+        """1 for the components to be kept nonnegative."""
+        if isinstance(self.nonnegative, bool):
+            return np.full(task.n, int(self.nonnegative), dtype=np.int64)
+        problem = task.workspace.problem
+        return check_mask(self.nonnegative, task.n, "nonnegative", problem.names).astype(np.int64)
+
+    def included(self, problem, excluded: np.ndarray | None) -> np.ndarray:
+        """The components of the error test, 1 or 0."""
+        n = problem.n
+        if isinstance(self.error_test, str):
+            included = np.ones(n)
+            if excluded is not None:
+                included[excluded] = 0.0
+            return included
+        return check_mask(self.error_test, n, "error_test", problem.names).astype(float)
+
+
+class _Run:
+    """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
+
+    def __init__(self, method: DASSL, task: Task, excluded):
+        from daedal.kernels.records import Record
+        from daedal.methods import dassl_run, dassl_step
+
+        self._kernels = dassl_run
+        self._task = task
+        n = task.n
+        vectors = {name: np.zeros(n) for name in dassl_step.VECTORS}
+        vectors |= method.test_vectors(task, excluded)
+        vectors |= {"y": task.y0.copy(), "yp": task.yp0.copy(), "rtol": task.rtol, "atol": task.atol}
+        plain = not (np.any(vectors["error_power"]) or np.any(vectors["newton_power"]) or np.any(vectors["included"] == 0.0))
+        nonnegative = method.nonnegative_mask(task)
+        self.integrator = Record(
+            dassl_step.INTEGRATOR,
+            n=n,
+            phi=np.zeros((dassl_step.ROWS, n)),
+            nonnegative=nonnegative,
+            max_order=method.max_order,
+            remember_rate=method.remember_rate,
+            plain_weights=plain,
+            filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
+            some_nonnegative=bool(np.any(nonnegative)),
+            t=task.t_span[0],
+            h=initial_step(task),
+            **vectors,
+        )
+        self.roots = _roots(task)
+        self.run = _run_record(task)
+        self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
+        self._slices: list[dict[str, np.ndarray]] = []
+        self._events: list[EventRecord] = []
+
+    def to_the_end(self) -> Outcome:
+        workspace = self._task.workspace
+        bridge = workspace.bridge
+        reason, interrupted, exception = 0, False, None
+        try:
+            while True:
+                reason = self._kernels.advance(
+                    workspace.system.data, workspace.linear.data, self.integrator.data, self.run.data, self.roots.data
+                )
+                self._collect()
+                self._task.progress.update(float(self.integrator["t"]))
+                if reason != self._kernels.BUFFER_FULL:
+                    break
+        except KeyboardInterrupt:
+            self._collect()
+            interrupted = True
+        if isinstance(bridge.exception, KeyboardInterrupt):
+            bridge.exception, interrupted = None, True
+        elif bridge.exception is not None:
+            exception, bridge.exception = bridge.exception, None
+        return self._outcome(reason, interrupted, exception)
+
+    def _collect(self):
+        """Copy what the kernel stored, and make the buffers empty again."""
+        run = self.run
+        stored, steps = int(run["stored"]), int(run["steps_stored"])
+        rows, events = int(run["rows_stored"]), int(run["events_stored"])
+        take = {"out_t": stored, "out_y": stored, "out_yp": stored}
+        take |= {"step_t": steps, "step_h": steps, "step_order": steps, "psi": steps, "coefficients": rows}
+        if not self._task.dense:
+            take["psi"] = 0
+        self._slices.append({name: run.array(name)[:count].copy() for name, count in take.items()})
+        fired = run.array("event_fired")
+        for m in range(events):
+            for i in np.flatnonzero(fired[m]):
+                self._events.append(
+                    EventRecord(
+                        t=float(run.array("event_t")[m]),
+                        y=run.array("event_y")[m].copy(),
+                        yp=run.array("event_yp")[m].copy(),
+                        index=int(i),
+                        name=self._task.switching.names[i],
+                        direction=int(fired[m, i]),
+                        terminal=bool(self._task.switching.terminal[i]),
+                    )
+                )
+        for counter in ("stored", "steps_stored", "rows_stored", "events_stored"):
+            run[counter] = 0
+
+    def _outcome(self, reason, interrupted, exception) -> Outcome:
+        task, integrator = self._task, self.integrator
+        joined = {name: np.concatenate([part[name] for part in self._slices]) for name in self._slices[0]}
+        t, y, yp = joined["out_t"], joined["out_y"], joined["out_yp"]
+        if self._first_is_output:
+            t = np.concatenate([[task.t_span[0]], t])
+            y, yp = np.concatenate([task.y0[None], y]), np.concatenate([task.yp0[None], yp])
+        steps = joined["step_t"], joined["step_h"], joined["step_order"]
+        dense = None
+        if task.dense and steps[0].size:
+            starts = np.concatenate([[0], np.cumsum(steps[2] + 1)[:-1]])
+            dense = DenseOutput(task.t_span[0], steps[0], steps[2], starts, joined["psi"], joined["coefficients"])
+        failed = reason < 0 and not interrupted and exception is None
+        return Outcome(
+            reason=int(reason),
+            t=t,
+            y=np.ascontiguousarray(y.T),
+            yp=np.ascontiguousarray(yp.T),
+            history=steps if steps[0].size else None,
+            dense=dense,
+            events=self._events,
+            interrupted=interrupted,
+            failure=self._failure(int(reason)) if failed else None,
+            t_reached=float(integrator["t"]),
+            integrator=integrator,
+            exception=exception,
+        )
+
+    def _failure(self, code: int) -> Failure:
+        record = self.integrator
+        steps, phi, psi = int(record["steps"]), record.array("phi"), record["c"]["psi"]
+        with np.errstate(divide="ignore"):
+            weights = 1.0 / record.array("inverse_weights")
+        return Failure(
+            code=code,
+            t=float(record["t"]),
+            h=float(record["h"]),
+            order=int(record["k"]),
+            y=phi[0].copy(),
+            yp=self._task.yp0.copy() if steps == 0 else phi[1] / psi[0],
+            tried_y=record.array("y").copy(),
+            correction=record.array("correction").copy(),
+            weights=weights,
+            cj=float(record["cj"]),
+            steps=steps,
+            error_test_failures=int(record["error_test_failures"]),
+            newton_failures=int(record["newton_failures"]),
+            attempt_error_failures=int(record["attempt_error_failures"]),
+            attempt_newton_failures=int(record["attempt_newton_failures"]),
+            first_step_failures=int(record["first_step_failures"]),
+            t_span=self._task.t_span,
+            component=int(self.run["zero_weight"]) if code == self._kernels.ZERO_WEIGHT else -1,
+            included=record.array("included").copy(),
+        )
+
+
+def _roots(task: Task):
+    """The ROOTS record for the user's switching functions."""
+    from daedal.events.roots import ROOTS
+    from daedal.kernels.records import Record
+
+    n = task.n
+    bridge = task.workspace.bridge
+    switching = task.switching
+    m = 0 if switching is None else switching.direction.size
+    callback = bridge.absent()
+    if switching is not None:
+        block = np.zeros(2 * n + m)
+
+        def body(t):
+            block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
+
+        callback = bridge.python(body, block)
+    return Record(
+        ROOTS,
+        n=m,
+        size=n,
+        functions=callback,
+        direction=np.zeros(m, np.int64) if switching is None else switching.direction,
+        terminal=np.zeros(m, np.int64) if switching is None else switching.terminal.astype(np.int64),
+        low=np.zeros(m),
+        high=np.zeros(m),
+        trial=np.zeros(m),
+        fired=np.zeros(m, dtype=np.int64),
+        y=np.zeros(n),
+        yp=np.zeros(n),
+    )
+
+
+def _run_record(task: Task):
+    """Limits of the run and the buffers of one slice."""
+    from daedal.kernels.differences import ROWS
+    from daedal.kernels.records import Record
+    from daedal.methods.dassl_run import RUN
+
+    n = task.n
+    times = np.zeros(0) if task.t_eval is None else task.t_eval
+    slots = int(np.clip(_FLOATS_PER_SLICE // n, 8, 1000))
+    m = 0 if task.switching is None else task.switching.direction.size
+    events = slots if m else 1
+    rows = slots * ROWS if task.dense else 1
+    return Record(
+        RUN,
+        t_end=task.t_span[1],
+        t_stop=task.t_stop,
+        h_max=task.max_step,
+        sign=task.sign,
+        max_steps=task.max_steps,
+        has_roots=m > 0,
+        each_step=task.t_eval is None,
+        dense=task.dense,
+        n_times=times.size,
+        times=times,
+        next_time=1 if times.size and times[0] == task.t_span[0] else 0,
+        slots=slots,
+        out_t=np.zeros(slots),
+        out_y=np.zeros((slots, n)),
+        out_yp=np.zeros((slots, n)),
+        step_t=np.zeros(slots),
+        step_h=np.zeros(slots),
+        step_order=np.zeros(slots, dtype=np.int64),
+        psi=np.zeros((slots if task.dense else 1, ROWS)),
+        rows=rows,
+        coefficients=np.zeros((rows, n)),
+        event_slots=events,
+        event_t=np.zeros(events),
+        event_fired=np.zeros((events, m), dtype=np.int64),
+        event_y=np.zeros((events, n)),
+        event_yp=np.zeros((events, n)),
+    )

@@ -1,0 +1,74 @@
+"""What the driver hands to a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.events.event import SwitchingFunctions
+from daedal.methods.workspace import Workspace
+
+
+@dataclass
+class Task:
+    """An initial value problem with consistent values, checked tolerances and options."""
+
+    workspace: Workspace
+    t_span: tuple[float, float]
+    y0: np.ndarray
+    yp0: np.ndarray
+    rtol: np.ndarray
+    atol: np.ndarray
+    t_eval: np.ndarray | None
+    switching: SwitchingFunctions | None
+    max_steps: int
+    first_step: float | None
+    max_step: float
+    t_stop: float
+    dense: bool
+    progress: Any
+
+    @property
+    def n(self) -> int:
+        return self.y0.size
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.t_span[1] > self.t_span[0] else -1
+
+    @property
+    def weights(self) -> np.ndarray:
+        """rtol |y0| + atol."""
+        return self.rtol * np.abs(self.y0) + self.atol
+
+
+@dataclass
+class Outcome:
+    """What a method hands back: the stored values and why it stopped."""
+
+    reason: int
+    t: np.ndarray
+    y: np.ndarray
+    yp: np.ndarray
+    history: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+    dense: Any
+    events: list
+    interrupted: bool
+    failure: Any
+    t_reached: float
+    integrator: Any = None
+    exception: BaseException | None = None
+
+
+def initial_step(task: Task) -> float:
+    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed (BCP section 5.2.4)."""
+    if task.first_step is not None:
+        return task.sign * task.first_step
+    span = abs(task.t_span[1] - task.t_span[0])
+    h = 1e-3 * span
+    slope = float(np.sqrt(np.mean((task.yp0 / task.weights) ** 2)))
+    if slope > 0.5 / h:
+        h = 0.5 / slope
+    return task.sign * min(h, task.max_step)

@@ -1,0 +1,105 @@
+"""A problem made ready for kernels: its callbacks, its linear solver, and the counters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.linear_solvers import build_linear
+from daedal.problems import ImplicitDAE
+from daedal.solution import Statistics
+
+
+class Workspace:
+    """Callbacks and linear algebra of one problem, shared by the search for initial values and the integration."""
+
+    def __init__(self, problem: ImplicitDAE, *, linear_solver="auto", preconditioner=None, norm=None, row_power=None, increment="weights"):
+        from daedal.kernels.assembly import build_system
+        from daedal.kernels.callbacks import Bridge
+
+        self.problem = problem
+        self.n = problem.n
+        self.bridge = Bridge()
+        self.system = build_system(
+            self.bridge, problem.residual, problem.n, problem.params, norm=norm, row_power=row_power
+        )
+        self.linear = build_linear(
+            self.bridge,
+            self.system,
+            problem.n,
+            solver=linear_solver,
+            preconditioner=preconditioner,
+            sparsity=problem.sparsity,
+            bandwidth=problem.bandwidth,
+            jacobian=problem.jacobian,
+            params=problem.params,
+        )
+        if increment == "book":
+            self.linear.data[0]["matrix"]["weight_share"] = np.sqrt(np.finfo(float).eps)
+
+    def residual(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray | None:
+        """F(t, y, y'), or None where it cannot be evaluated."""
+        from daedal.methods.evaluation import evaluate_residual
+
+        result = np.empty(self.n)
+        status = evaluate_residual(self.system.data, float(t), y, yp, result)
+        self.bridge.raise_pending()
+        return result if status == 0 else None
+
+    def prepare(self, t, y, yp, r, cj, h, inverse_weights) -> bool:
+        """Form and factor dF/dy + cj dF/dy'; False if it is singular or cannot be evaluated."""
+        from daedal.methods.evaluation import form_matrix
+
+        status = form_matrix(
+            self.system.data, self.linear.data, float(t), y, yp, r, float(cj), float(h), inverse_weights
+        )
+        self.bridge.raise_pending()
+        return status == 0
+
+    def solve(self, t, y, yp, r, cj, inverse_weights) -> np.ndarray | None:
+        """The correction G^{-1} r with the matrix at hand, or None if the solve failed."""
+        from daedal.methods.evaluation import apply_inverse
+
+        b = r.copy()
+        # The matrix is current: a ratio cj / cj_matrix of one leaves the correction unscaled, also for cj = 0.
+        same = 1.0 if cj == 0.0 and not self.linear["use_krylov"] else float(cj)
+        status = apply_inverse(self.system.data, self.linear.data, float(t), y, yp, r, same, inverse_weights, b)
+        self.bridge.raise_pending()
+        return b if status == 0 and np.all(np.isfinite(b)) else None
+
+    def statistics(self, integrator=None, seconds: float = 0.0) -> Statistics:
+        """The counters so far; `integrator` is the record of the method, with its own."""
+        counts = self.system.data[0]
+        own = self.linear.data[0]["matrix"]["own"] if self.linear.data[0]["matrix"]["has_own_residual"] else None
+        error_failures = 0 if integrator is None else int(integrator["error_test_failures"])
+        newton_failures = 0 if integrator is None else int(integrator["newton_failures"])
+        return Statistics(
+            steps=0 if integrator is None else int(integrator["steps"]),
+            rejected=error_failures + newton_failures,
+            residual_evaluations=int(counts["residuals"]) + (0 if own is None else int(own["residuals"])),
+            jacobian_residual_evaluations=int(
+                counts["jacobian_residuals"] if own is None else own["residuals"]
+            ),
+            jacobian_evaluations=int(counts["jacobians"]),
+            factorisations=int(counts["factorisations"]),
+            newton_iterations=int(counts["newton_iterations"]),
+            newton_failures=newton_failures,
+            error_test_failures=error_failures,
+            linear_iterations=int(counts["linear_iterations"]),
+            linear_failures=int(counts["linear_failures"]),
+            preconditioner_solves=int(counts["preconditioner_solves"]),
+            event_evaluations=int(counts["event_evaluations"]),
+            seconds=seconds,
+        )
+
+    def check_functions(self, t: float, y: np.ndarray, yp: np.ndarray):
+        """One call of the residual from Python, so that a wrong shape or type is reported before anything else."""
+        try:
+            values = self.problem.evaluate(t, y, yp)
+        except InvalidProblemError:
+            raise
+        if not np.all(np.isfinite(values)):
+            bad = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise InvalidProblemError(
+                f"residual is not finite at the initial values (t = {t:g}): equation {bad} gives {values[bad]}"
+            )

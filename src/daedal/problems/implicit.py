@@ -1,0 +1,148 @@
+"""Fully implicit DAEs F(t, y, y') = 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import store_vector
+from daedal.problems.checks import (
+    check_bandwidth,
+    check_callable,
+    check_mask,
+    check_names,
+    check_size,
+    check_sparsity,
+)
+from daedal.problems.compile import compiled_function, compiled_params
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitDAE:
+    r"""A fully implicit differential-algebraic equation :math:`F(t, y, y') = 0`.
+
+    Parameters
+    ----------
+    residual : callable
+        ``residual(t, y, yp) -> array (n,)``, or ``residual(t, y, yp, p)`` when `params` is given. A function decorated with
+        ``numba.njit`` runs at compiled speed; a plain Python function works as it is. It gets copies of the arrays.
+    n : int
+        Number of equations and unknowns.
+    jacobian : callable, optional
+        ``jacobian(t, y, yp, cj) -> dF/dy + cj dF/dy'``: an (n, n) array; with `bandwidth` the (ml + mu + 1, n) band in the
+        layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector of its
+        entries in the order of the CSC structure. Differences are used if it is not given.
+    params : object, optional
+        Passed to the functions as their last argument. Compiled functions need a float array.
+    algebraic : mask or list of int or str, optional
+        The variables whose derivative does not occur in F. Found by differences where it is needed and not given.
+    sparsity : scipy.sparse matrix, optional
+        Structure of dF/dy + cj dF/dy'; its values do not matter.
+    bandwidth : (int, int), optional
+        Lower and upper bandwidth (ml, mu) of dF/dy + cj dF/dy'.
+    names : sequence of str, optional
+        Names of the variables, used in messages and plots.
+
+    Notes
+    -----
+    The index is the number of times F has to be differentiated to obtain an ordinary differential equation. The integrators
+    solve index 0 and 1 as they stand; see the user guide for higher-index problems.
+
+    Examples
+    --------
+    Robertson's reaction as a DAE of index 1:
+
+    >>> import daedal
+    >>> def residual(t, y, yp):
+    ...     return [
+    ...         yp[0] + 0.04 * y[0] - 1e4 * y[1] * y[2],
+    ...         yp[1] - 0.04 * y[0] + 1e4 * y[1] * y[2] + 3e7 * y[1] ** 2,
+    ...         y[0] + y[1] + y[2] - 1.0,
+    ...     ]
+    >>> problem = daedal.ImplicitDAE(residual, 3, names=["A", "B", "C"])
+    >>> sol = daedal.solve(problem, (0.0, 40.0), ([1.0, 0.0, 0.0], None), rtol=1e-8, atol=1e-12)
+    >>> print(f"{sol.y[0, -1]:.5f}")
+    0.71583
+    """
+
+    residual: Callable[..., Any]
+    n: int
+    jacobian: Callable[..., Any] | None = None
+    params: Any = None
+    algebraic: Any = None
+    sparsity: Any = None
+    bandwidth: tuple[int, int] | None = None
+    names: Sequence[str] | None = None
+
+    def __init__(
+        self,
+        residual,
+        n,
+        *,
+        jacobian=None,
+        params=None,
+        algebraic=None,
+        sparsity=None,
+        bandwidth=None,
+        names=None,
+    ):
+        check_callable(residual, "residual")
+        if jacobian is not None:
+            check_callable(jacobian, "jacobian")
+        n = check_size(n, "n")
+        if sparsity is not None and bandwidth is not None:
+            raise InvalidProblemError("give either sparsity or bandwidth, not both")
+        names = check_names(names, n)
+        values = {
+            "residual": residual,
+            "n": n,
+            "jacobian": jacobian,
+            "params": params,
+            "algebraic": None if algebraic is None else check_mask(algebraic, n, "algebraic", names),
+            "sparsity": check_sparsity(sparsity, n),
+            "bandwidth": check_bandwidth(bandwidth, n),
+            "names": names,
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    def evaluate(self, t: float, y, yp) -> np.ndarray:
+        """F(t, y, y') as a float array, checked."""
+        tail = () if self.params is None else (self.params,)
+        result = np.empty(self.n)
+        y = np.array(y, dtype=float)
+        yp = np.array(yp, dtype=float)
+        store_vector("residual", self.n)(self.residual(float(t), y, yp, *tail), result)
+        return result
+
+    def label(self, i: int) -> str:
+        """The name of variable i."""
+        return self.names[i] if self.names else f"y[{i}]"
+
+    def implicit(self) -> ImplicitDAE:
+        """The problem as F(t, y, y') = 0: itself."""
+        return self
+
+    def compiled(self) -> ImplicitDAE:
+        """The same problem with its functions passed through ``numba.njit``."""
+        return _copy(
+            self,
+            residual=compiled_function(self.residual),
+            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
+            params=compiled_params(self.params),
+        )
+
+    def with_params(self, params) -> ImplicitDAE:
+        """The same problem with other parameters."""
+        return _copy(self, params=params)
+
+
+def _copy(problem: ImplicitDAE, **changes) -> ImplicitDAE:
+    fields = {name: getattr(problem, name) for name in problem.__dataclass_fields__} | changes
+    return ImplicitDAE(fields.pop("residual"), fields.pop("n"), **fields)
+
+

@@ -1,0 +1,178 @@
+"""Semi-explicit DAEs y' = f(t, y, z), 0 = g(t, y, z)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.functions import is_compiled, store_vector
+from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.checks import check_callable, check_names, check_size
+from daedal.problems.implicit import ImplicitDAE
+
+
+@dataclass(frozen=True, eq=False)
+class SemiExplicitDAE:
+    r"""A semi-explicit DAE :math:`y' = f(t, y, z),\; 0 = g(t, y, z)`.
+
+    Parameters
+    ----------
+    f, g : callable
+        ``f(t, y, z) -> (n_y,)`` and ``g(t, y, z) -> (n_z,)``, with `params` as a fourth argument when given. Index 1 where
+        dg/dz is nonsingular; g may ignore z, which gives Hessenberg index 2 where (dg/dy)(df/dz) is nonsingular.
+    n_y, n_z : int
+        Number of differential and algebraic variables.
+    jacobian : callable, optional
+        ``jacobian(t, x, xp, cj)`` of the stacked system F = (y' - f, g) in x = (y, z); see :class:`ImplicitDAE`.
+    params, sparsity, bandwidth, names
+        As in :class:`ImplicitDAE`, for the stacked vector x = (y, z).
+
+    Notes
+    -----
+    A solution holds the stacked vector: ``sol.y`` has n_y + n_z rows, the last n_z of which are ``sol.z``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> problem = daedal.SemiExplicitDAE(lambda t, y, z: [-z[0]], lambda t, y, z: [z[0] - y[0]], 1, 1)
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0], None))
+    >>> print(f"{sol.y[0, -1]:.4f} {sol.z[0, -1]:.4f}")
+    0.3679 0.3679
+    """
+
+    f: Callable[..., Any]
+    g: Callable[..., Any]
+    n_y: int
+    n_z: int
+    jacobian: Callable[..., Any] | None = None
+    params: Any = None
+    sparsity: Any = None
+    bandwidth: tuple[int, int] | None = None
+    names: Sequence[str] | None = None
+
+    def __init__(self, f, g, n_y, n_z, *, jacobian=None, params=None, sparsity=None, bandwidth=None, names=None):
+        check_callable(f, "f")
+        check_callable(g, "g")
+        n_y, n_z = check_size(n_y, "n_y"), check_size(n_z, "n_z")
+        values = {
+            "f": f,
+            "g": g,
+            "n_y": n_y,
+            "n_z": n_z,
+            "jacobian": jacobian,
+            "params": params,
+            "sparsity": sparsity,
+            "bandwidth": bandwidth,
+            "names": check_names(names, n_y + n_z),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        self._stacked  # noqa: B018 - check the remaining arguments now
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns n_y + n_z."""
+        return self.n_y + self.n_z
+
+    def label(self, i: int) -> str:
+        """The name of variable i of the stacked vector (y, z)."""
+        if self.names:
+            return self.names[i]
+        return f"y[{i}]" if i < self.n_y else f"z[{i - self.n_y}]"
+
+    def constraint(self, t: float, y, z) -> np.ndarray:
+        """g(t, y, z) as a float array, checked."""
+        return _checked(self.g, "g", self.n_z, t, y, z, self.params)
+
+    def slope(self, t: float, y, z) -> np.ndarray:
+        """f(t, y, z) as a float array, checked."""
+        return _checked(self.f, "f", self.n_y, t, y, z, self.params)
+
+    def implicit(self) -> ImplicitDAE:
+        """The stacked system F(t, x, x') = (y' - f, g) = 0 in x = (y, z)."""
+        return self._stacked
+
+    def compiled(self) -> SemiExplicitDAE:
+        """The same problem with its functions passed through ``numba.njit``."""
+        return SemiExplicitDAE(
+            compiled_function(self.f),
+            compiled_function(self.g),
+            self.n_y,
+            self.n_z,
+            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
+            params=compiled_params(self.params),
+            sparsity=self.sparsity,
+            bandwidth=self.bandwidth,
+            names=self.names,
+        )
+
+    @cached_property
+    def _stacked(self) -> ImplicitDAE:
+        algebraic = np.arange(self.n) >= self.n_y
+        return ImplicitDAE(
+            _stack(self.f, self.g, self.n_y, self.n_z, self.params is not None),
+            self.n,
+            jacobian=self.jacobian,
+            params=self.params,
+            algebraic=algebraic,
+            sparsity=self.sparsity,
+            bandwidth=self.bandwidth,
+            names=tuple(self.label(i) for i in range(self.n)),
+        )
+
+
+def _checked(function, name, size, t, y, z, params):
+    tail = () if params is None else (params,)
+    result = np.empty(size)
+    store_vector(name, size)(
+        function(float(t), np.array(y, dtype=float), np.array(z, dtype=float), *tail), result
+    )
+    return result
+
+
+def _stack(f, g, n_y, n_z, has_params):
+    """F = (y' - f, g): compiled if both functions are, in Python otherwise."""
+    if is_compiled(f) and is_compiled(g):
+        return _stack_compiled(f, g, n_y, n_z, has_params)
+
+    def residual(t, x, xp, *params):
+        result = np.empty(n_y + n_z)
+        y, z = x[:n_y], x[n_y:]
+        store_vector("f", n_y)(f(t, y, z, *params), result[:n_y])
+        np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
+        store_vector("g", n_z)(g(t, y, z, *params), result[n_y:])
+        return result
+
+    return residual
+
+
+def _stack_compiled(f, g, n_y, n_z, has_params):
+    import numba
+
+    if has_params:
+
+        def residual(t, x, xp, p):
+            result = np.empty(n_y + n_z)
+            slope = f(t, x[:n_y], x[n_y:], p)
+            for i in range(n_y):
+                result[i] = xp[i] - slope[i]
+            result[n_y:] = g(t, x[:n_y], x[n_y:], p)
+            return result
+
+    else:
+
+        def residual(t, x, xp):
+            result = np.empty(n_y + n_z)
+            slope = f(t, x[:n_y], x[n_y:])
+            for i in range(n_y):
+                result[i] = xp[i] - slope[i]
+            result[n_y:] = g(t, x[:n_y], x[n_y:])
+            return result
+
+    return numba.njit(residual)
+
+

@@ -1,0 +1,31 @@
+"""A progress bar over model time."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """Shows how far the model time has come (tqdm), or nothing."""
+
+    def __init__(self, show: bool, t_span: tuple[float, float]):
+        self._t0, self._t1 = t_span
+        self._bar = None
+        if show:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(
+                total=100.0,
+                bar_format="{l_bar}{bar}| {desc} [{elapsed}<{remaining}]",
+                desc=f"t = {self._t0:.4g}",
+            )
+
+    def update(self, t: float):
+        """Show that model time `t` has been reached."""
+        if self._bar is not None:
+            share = 100.0 * min(max((t - self._t0) / (self._t1 - self._t0), 0.0), 1.0)
+            self._bar.set_description(f"t = {t:.4g}", refresh=False)
+            self._bar.update(share - self._bar.n)
+
+    def close(self):
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,182 @@
+"""What came out of an integration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counters of a run; also reachable as ``stats["steps"]``.
+
+    ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``) included.
+    """
+
+    steps: int = 0
+    rejected: int = 0
+    residual_evaluations: int = 0
+    jacobian_residual_evaluations: int = 0
+    jacobian_evaluations: int = 0
+    factorisations: int = 0
+    newton_iterations: int = 0
+    newton_failures: int = 0
+    error_test_failures: int = 0
+    linear_iterations: int = 0
+    linear_failures: int = 0
+    preconditioner_solves: int = 0
+    event_evaluations: int = 0
+    seconds: float = 0.0
+
+    def __getitem__(self, key: str):
+        if key not in {f.name for f in fields(self)}:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def keys(self):
+        """Names of the counters."""
+        return [f.name for f in fields(self)]
+
+
+@dataclass(frozen=True)
+class History:
+    """End point, step size and order of every accepted step."""
+
+    t: np.ndarray
+    h: np.ndarray
+    order: np.ndarray
+
+
+@dataclass(frozen=True)
+class DenseOutput:
+    """The polynomials of all steps, in Newton form about their end points."""
+
+    t0: float
+    ends: np.ndarray
+    orders: np.ndarray
+    starts: np.ndarray
+    psi: np.ndarray
+    coefficients: np.ndarray
+
+    def evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and derivatives, each (len(times), n)."""
+        from daedal.kernels.interpolation import piecewise_polynomial
+
+        forward = bool(self.ends[-1] >= self.t0)
+        order = np.argsort(times if forward else -times, kind="stable")
+        y = np.empty((times.size, self.coefficients.shape[1]))
+        yp = np.empty_like(y)
+        piecewise_polynomial(
+            times[order], self.ends, self.starts, self.orders, self.psi, self.coefficients, forward, y, yp
+        )
+        result, slope = np.empty_like(y), np.empty_like(yp)
+        result[order], slope[order] = y, yp
+        return result, slope
+
+
+@dataclass
+class Solution:
+    """The result of :func:`daedal.solve`.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The output times: `t_eval`, or every step.
+    y, yp : numpy.ndarray, shape (n, nt)
+        Values and derivatives at these times.
+    z : numpy.ndarray
+        The algebraic variables of a semi-explicit problem, the last rows of `y`.
+    success : bool
+        Whether the end of the interval or a terminal event was reached.
+    status : str
+        ``"finished"``, ``"event"``, ``"interrupted"`` or ``"failed"``.
+    message : str
+        How it ended, in words.
+    stats : Statistics
+        Steps, evaluations, failures, seconds.
+    drift : dict or None
+        Largest constraint residual over the output points (semi-explicit: key ``"constraint"``).
+    events : list of EventRecord
+        What fired, when, with the state there.
+    history : History or None
+        End point, step size and order of every step (kept with dense output).
+    names : tuple of str
+        Names of the rows of `y`.
+    """
+
+    t: np.ndarray
+    y: np.ndarray
+    yp: np.ndarray
+    success: bool
+    status: str
+    message: str
+    stats: Statistics
+    names: tuple[str, ...]
+    method: str = ""
+    drift: dict[str, float] | None = None
+    events: list = field(default_factory=list)
+    history: History | None = None
+    dense: DenseOutput | None = None
+    n_differential: int | None = None
+
+    @property
+    def z(self) -> np.ndarray:
+        """The algebraic variables of a semi-explicit problem."""
+        if self.n_differential is None:
+            raise AttributeError("z belongs to the solution of a SemiExplicitDAE")
+        return self.y[self.n_differential :]
+
+    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number and (n, len(t)) for an array."""
+        if self.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        times = np.asarray(t, dtype=float)
+        flat = np.atleast_1d(times)
+        if flat.ndim != 1:
+            raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
+        low, high = sorted((self.dense.t0, float(self.dense.ends[-1])))
+        slack = 1e-9 * max(abs(low), abs(high), high - low)
+        if not np.all((flat >= low - slack) & (flat <= high + slack)):
+            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        values, slopes = self.dense.evaluate(flat)
+        result = (slopes if derivative else values).T
+        return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The row of `y` that belongs to the variable `name`."""
+        if name not in self.names:
+            raise KeyError(f"no variable '{name}'; there are {', '.join(self.names[:20])}")
+        return self.y[self.names.index(name)]
+
+    def plot(self, *args: Any, **options: Any):
+        """Plot the solution; see :func:`daedal.viz.plot_solution`."""
+        from daedal.viz import plot_solution
+
+        return plot_solution(self, *args, **options)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        stats = self.stats
+        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        return [
+            ("status", self.status),
+            ("time", f"{interval} ({self.t.size} points)"),
+            ("method", self.method),
+            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
+            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
+            ("matrices", f"{stats.jacobian_evaluations}"),
+            ("seconds", f"{stats.seconds:.4g}"),
+        ]
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"  {name:<10} {value}" for name, value in self.summary())
+        return f"Solution of {self.y.shape[0]} variables\n{rows}\n  {self.message}"
+
+    def _repr_html_(self) -> str:
+        from daedal.viz import solution_html
+
+        return solution_html(self)

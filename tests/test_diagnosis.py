@@ -1,0 +1,411 @@
+"""What a user is told when a run fails: the cause, the names, the remedy (daedal.analysis.diagnosis)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal.analysis.diagnosis import describe_inconsistency, diagnose
+from daedal.analysis.failure import Failure
+
+
+@dataclass
+class StandIn:
+    """As much of a problem as the diagnosis needs."""
+
+    residual: Any
+    n: int
+    names: Any = None
+    params: Any = None
+    jacobian: Any = None
+    sparsity: Any = None
+    bandwidth: Any = None
+
+    def evaluate(self, t, y, yp):
+        return np.asarray(self.residual(t, y, yp), dtype=float)
+
+
+def failure(code, y, yp, *, t=0.5, h=1e-9, rtol=1e-6, atol=1e-9, correction=None, t_span=(0.0, 1.0), **changes):
+    """A failure in the middle of a run, at the last good values y, y'."""
+    y, yp = np.array(y, dtype=float), np.array(yp, dtype=float)
+    correction = np.zeros(y.size) if correction is None else np.array(correction, dtype=float)
+    fields = {
+        "code": code,
+        "t": t,
+        "h": h,
+        "order": 1,
+        "y": y,
+        "yp": yp,
+        "tried_y": y + h * yp + correction,
+        "correction": correction,
+        "weights": rtol * np.abs(y) + atol,
+        "cj": 1.0 / h if h else 0.0,
+        "steps": 40,
+        "error_test_failures": 12,
+        "newton_failures": 3,
+        "attempt_error_failures": 8,
+        "attempt_newton_failures": 2,
+        "first_step_failures": 0,
+        "t_span": t_span,
+        "included": np.ones(y.size),
+    }
+    return Failure(**(fields | changes))
+
+
+def at_start(code, y, yp, **changes):
+    return failure(code, y, yp, t=0.0, steps=0, first_step_failures=9, **changes)
+
+
+def pendulum(constraint):
+    """Cartesian pendulum with gravity along z and one constraint of a chosen level."""
+
+    def residual(t, y, yp):
+        x, z, vx, vz, lam = y
+        last = {"position": x * x + z * z - 1.0, "velocity": x * vx + z * vz}[constraint]
+        return [yp[0] - vx, yp[1] - vz, yp[2] + x * lam, yp[3] + z * lam - 1.0, last]
+
+    return StandIn(residual, 5, names=("x", "z", "vx", "vz", "lam"))
+
+
+PENDULUM_Y, PENDULUM_YP = [0.6, 0.8, -0.8, 0.6, 1.8], [-0.8, 0.6, -1.08, -0.44, 1.8]
+
+
+def lines_of(message):
+    lines = message.split("\n")
+    assert 3 <= len(lines) <= 8
+    assert all(line and line == line.strip() for line in lines)
+    return lines
+
+
+# ------------------------------------------------------------------------------------------------------- higher index
+
+
+def test_index_three_is_told_with_its_constraint_variable_and_ways_out():
+    message = diagnose(pendulum("position"), failure(-7, PENDULUM_Y, PENDULUM_YP, correction=[0, 0, 1e-5, 0, 0.3]))
+    lines_of(message)
+    assert "index 3" in message and "locally" in message
+    assert "equation 4 (numbered from 0) does not determine lam" in message
+    assert "second time derivative" in message
+    assert "daedal.MechanicalSystem" in message
+    assert "Gear, Gupta and Leimkuhler" in message
+    assert "lam (1.666e+05)" in message, "the variable that changed most, in units of its tolerance"
+
+
+def test_index_two_is_told_to_use_the_error_test_mask():
+    message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP))
+    lines_of(message)
+    assert "index 2" in message
+    assert "equation 4 (numbered from 0) does not determine lam; only the first time derivative does" in message
+    assert 'error_test="differential"' in message
+    assert "SemiExplicitDAE" in message
+
+
+def test_index_two_is_not_blamed_when_its_variables_are_left_out_of_the_error_test():
+    included = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP, included=included))
+    assert "index 2" not in message
+
+
+@pytest.mark.parametrize("constraint", ["position", "velocity"])
+def test_violated_hidden_constraint_is_found_at_the_start(constraint):
+    y, yp = np.array(PENDULUM_Y), np.array(PENDULUM_YP)
+    if constraint == "position":
+        y[2:4] += [0.3, 0.4]  # a velocity along the rod
+        yp[:2] = y[2:4]
+        expected = 1.0  # d/dt (x^2 + z^2) = 2 (x vx + z vz)
+    else:
+        yp[2:4] += [0.3, 0.4]  # an acceleration along the rod
+        y[4] -= 0.5
+        expected = 0.5  # d/dt (x vx + z vz)
+    message = diagnose(pendulum(constraint), at_start(-7, y, yp, included=np.array([1.0, 1.0, 1.0, 1.0, 0.0])))
+    assert f"violate the hidden constraint: its first time derivative is {expected:.4g}, not 0" in message
+
+
+def test_consistent_start_is_not_accused_of_violating_a_hidden_constraint():
+    message = diagnose(pendulum("position"), at_start(-7, PENDULUM_Y, PENDULUM_YP))
+    assert "index 3" in message
+    assert "violate" not in message
+
+
+def test_hidden_constraint_that_depends_on_time_is_differentiated_in_time_too():
+    problem = StandIn(lambda t, y, yp: [yp[0] - y[1], y[0] - math.sin(3.0 * t)], 2)
+    assert "violate" not in diagnose(problem, at_start(-6, [0.0, 3.0], [3.0, 0.0]))
+    assert "first time derivative is -1, not 0" in diagnose(problem, at_start(-6, [0.0, 2.0], [2.0, 0.0]))
+
+
+def test_higher_index_names_how_often_to_differentiate():
+    def cascade(t, y, yp):
+        return [y[0] - math.sin(t), y[1] - yp[0], y[2] - yp[1], y[3] - yp[2]]
+
+    message = diagnose(StandIn(cascade, 4), failure(-9, [0.48, 0.88, -0.48, -0.88], [0.88, -0.48, -0.88, 0.48]))
+    assert "index 4" in message
+    assert "Equation 0 must be differentiated 3 times" in message
+    assert "determine y[3]" in message
+    assert "MechanicalSystem" not in message
+
+
+# ------------------------------------------------------------------------------------------------- singular matrices
+
+
+def test_redundant_equations_and_undetermined_variables_are_named():
+    def residual(t, y, yp):
+        return [yp[0] - y[1], y[0] + y[1] + y[2] - 1.0, 2.0 * (y[0] + y[1] + y[2] - 1.0)]
+
+    message = diagnose(StandIn(residual, 3, names=("a", "b", "c")), failure(-8, [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
+    lines_of(message)
+    assert "singular" in message
+    assert "equations 1 and 2 (numbered from 0) repeat or contradict one another" in message
+    assert "left undetermined" in message and "c" in message
+
+
+def test_empty_equation_and_unused_variable_are_named():
+    message = diagnose(StandIn(lambda t, y, yp: [yp[0] + y[0], 0.0], 2), failure(-8, [1.0, 1.0], [-1.0, 0.0]))
+    assert "equation 1 (numbered from 0) contains no unknown" in message
+    assert "y[1] occurs in no equation" in message
+
+
+# ------------------------------------------------------------------------------------------------- wrong matrices
+
+
+def stiff_pair(**options):
+    return StandIn(lambda t, y, yp: [yp[0] - y[1], 1e3 * (y[1] + y[0] ** 3 - 1.0)], 2, names=("u", "w"), **options)
+
+
+def test_wrong_jacobian_is_shown_entry_by_entry():
+    problem = stiff_pair(jacobian=lambda t, y, yp, cj: [[cj, -1.0], [3e3 * y[0] ** 2, -1e3]])
+    message = diagnose(problem, failure(-7, [0.5, 0.875], [0.875, -0.65]))
+    lines_of(message)
+    assert "jacobian is wrong" in message
+    assert "row 1, column 1 (w)" in message
+    assert "is -1000; difference quotients give 1000" in message
+
+
+def test_right_jacobian_is_not_accused():
+    problem = stiff_pair(jacobian=lambda t, y, yp, cj: [[cj, -1.0], [3e3 * y[0] ** 2, 1e3]])
+    assert "jacobian is wrong" not in diagnose(problem, failure(-7, [0.5, 0.875], [0.875, -0.65]))
+
+
+def test_incomplete_bandwidth_is_found():
+    message = diagnose(stiff_pair(bandwidth=(0, 1)), failure(-7, [0.5, 0.875], [0.875, -0.65]))
+    assert "bandwidth is incomplete" in message
+    assert "row 1, column 0 (u)" in message
+
+
+def test_cancellation_in_difference_quotients_is_found_when_newton_failures_dominate():
+    # y1 >> y2: the increment of y2 vanishes in the sum (BCP section 5.3.2)
+    def residual(t, y, yp):
+        return [yp[0], 1e3 * ((y[0] + y[1]) - y[0] - 1e-8)]
+
+    problem = StandIn(residual, 2, names=("big", "small"))
+    message = diagnose(
+        problem,
+        failure(-7, [1e4, 1e-8], [0.0, 0.0], newton_failures=30, error_test_failures=1, weights=np.array([0.1, 1e-14])),
+    )
+    lines_of(message)
+    assert "inaccurate numerical Jacobian" in message
+    assert "equation 1 (numbered from 0) with respect to small comes out as 0; " in message
+    assert "jacobian=..." in message
+
+
+def test_newton_failures_that_dominate_are_counted():
+    problem = StandIn(lambda t, y, yp: [yp[0] + y[0] ** 3], 1)
+    message = diagnose(problem, failure(-7, [1.0], [-1.0], newton_failures=30, error_test_failures=1))
+    lines_of(message)
+    assert "In 40 steps Newton's iteration failed 30 times, the error test once" in message
+
+
+# ---------------------------------------------------------------------------------- discontinuities and singularities
+
+
+def test_jump_in_time_is_located():
+    def residual(t, y, yp):
+        return [yp[0] - y[1], y[1] - (0.0 if t < 0.25 else 3.0)]
+
+    message = diagnose(StandIn(residual, 2), failure(-6, [0.0, 0.0], [0.0, 0.0], t=0.25 - 1e-12, h=1e-13))
+    lines_of(message)
+    assert "Equation 1 (numbered from 0) jumps by 3 at t = 0.25" in message
+    assert "event" in message and "consistent_initial" in message
+
+
+def test_jump_in_a_variable_is_located():
+    problem = StandIn(lambda t, y, yp: [yp[0] + np.sign(y[0])], 1, names=("v",))
+    message = diagnose(problem, failure(-7, [3e-10], [0.0], correction=[-1e-9]))
+    assert "Equation 0 (numbered from 0) jumps by 2 where v passes 0" in message
+
+
+def test_steep_but_smooth_equations_are_not_called_discontinuous():
+    problem = StandIn(lambda t, y, yp: [yp[0] + math.tanh(1e3 * y[0]) + math.sin(1e4 * t)], 1)
+    assert "discontinuity" not in diagnose(problem, failure(-7, [1e-4], [-0.5], correction=[-1e-5]))
+
+
+def test_solution_that_grows_without_bound_is_recognised():
+    problem = StandIn(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)
+    message = diagnose(problem, failure(-6, [1e9], [1e18], t=1.0, t_span=(0.0, 2.0)))
+    lines_of(message)
+    assert "singularity" in message and "y[0] = 1e+09" in message
+
+
+# ------------------------------------------------------------------------------------------------ residuals that fail
+
+
+def test_equation_that_becomes_nan_at_a_time_is_named():
+    def residual(t, y, yp):
+        return [yp[0] + y[0], y[1] - (1.0 if t < 0.5 else math.nan)]
+
+    message = diagnose(StandIn(residual, 2), failure(-10, [1.0, 1.0], [-1.0, 0.0], t=0.5 - 1e-12, h=1e-13))
+    lines_of(message)
+    assert "beyond t = 0.5, equation 1 (numbered from 0) gives NaN or infinity" in message
+    assert "t_span" in message
+
+
+def test_variable_that_leaves_the_domain_is_named():
+    problem = StandIn(lambda t, y, yp: [yp[0] + 1.0 + np.sqrt(y[0]), yp[1]], 2, names=("level", "other"))
+    message = diagnose(problem, failure(-10, [1e-10, 1.0], [-1.0, 0.0]))
+    assert "equation 0 (numbered from 0) gives NaN" in message
+    assert "beyond level = " in message
+    assert "nonnegative=[0]" in message
+
+
+def test_words_of_unevaluable_are_passed_on():
+    def residual(t, y, yp):
+        if y[0] < 0.1:
+            raise daedal.Unevaluable("colder than 0.1")
+        return [yp[0] + 1.0]
+
+    message = diagnose(StandIn(residual, 1, names=("T",)), failure(-10, [0.1 + 1e-12], [-1.0]))
+    assert "beyond T = 0.1, the residual raises Unevaluable: colder than 0.1" in message
+
+
+@pytest.mark.parametrize("code", [-1, -2, -3, -6, -7, -8, -9, -10, -12, -14])
+def test_user_exceptions_stay_inside(code):
+    def residual(t, y, yp):
+        raise ZeroDivisionError("user")
+
+    message = diagnose(StandIn(residual, 2), failure(code, [1.0, 1.0], [0.0, 0.0]))
+    lines_of(message)
+    assert f"IDID {code}" in message
+
+
+@pytest.mark.parametrize("code", [-1, -2, -3, -6, -7, -8, -9, -10, -14])
+@pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0])
+def test_broken_numbers_do_not_break_the_diagnosis(code, broken):
+    full = np.full(2, broken)
+    problem = StandIn(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], 2)
+    lines_of(diagnose(problem, failure(code, [1.0, 1.0], full, correction=full, weights=full, cj=broken, h=broken)))
+
+
+def test_variables_that_are_not_finite_are_named():
+    problem = StandIn(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], 2)
+    message = diagnose(problem, failure(-7, [1.0, 1.0], [-1.0, -1.0], correction=[0.0, math.nan]))
+    assert "Not finite in the failed step: y[1]." in message
+
+
+# ------------------------------------------------------------------------------------- tolerances, limits, large systems
+
+
+def decay(n=1):
+    return StandIn(lambda t, y, yp: yp + y, n)
+
+
+def test_step_limit_estimates_the_rest():
+    message = diagnose(decay(), failure(-1, [0.6], [-0.6], h=1e-2, steps=500))
+    lines_of(message)
+    assert "the limit of 500 steps was reached" in message
+    assert "covered 50 % of the way from 0 to 1" in message
+    assert "about 50 steps more" in message
+    assert "max_steps=1000" in message
+
+
+def test_step_limit_of_a_crawling_run_names_the_cause():
+    message = diagnose(pendulum("velocity"), failure(-1, PENDULUM_Y, PENDULUM_YP, h=1e-9, steps=500))
+    lines_of(message)
+    assert "index 2" in message
+    assert "max_steps=" not in message
+
+
+def test_too_tight_tolerances_name_variable_and_factor():
+    message = diagnose(decay(), failure(-2, [5.0], [-5.0], rtol=1e-15, atol=0.0))
+    lines_of(message)
+    assert "y[0] = 5 with tolerance 5e-15" in message
+    assert "multiply rtol and atol by 222" in message
+
+
+def test_vanishing_weight_names_the_variable():
+    problem = StandIn(lambda t, y, yp: [yp[0] - 1.0, yp[1] - y[0]], 2, names=("speed", "way"))
+    message = diagnose(problem, at_start(-3, [1.0, 0.0], [1.0, 1.0], weights=np.array([1e-6, 0.0]), component=1))
+    lines_of(message)
+    assert "atol is zero for way" in message
+    assert "atol[1]" in message
+
+
+def test_krylov_failure_speaks_of_the_preconditioner():
+    message = diagnose(decay(600), failure(-14, np.ones(600), -np.ones(600)))
+    lines_of(message)
+    assert "preconditioner" in message and "GMRES(basis_size=" in message
+
+
+def test_large_systems_are_not_analysed_and_the_message_says_so():
+    message = diagnose(decay(600), failure(-7, np.ones(600), -np.ones(600), newton_failures=0))
+    lines_of(message)
+    assert "up to 500 unknowns, and there are 600" in message
+
+
+# ------------------------------------------------------------------------------------------------ inconsistent values
+
+
+def inconsistent(problem, y, yp):
+    y, yp = np.array(y, dtype=float), np.array(yp, dtype=float)
+    return describe_inconsistency(problem, 0.0, y, yp, problem.evaluate(0.0, y, yp), np.zeros(y.size), 1e-6 * np.ones(y.size))
+
+
+def test_violated_algebraic_equation_names_equation_value_and_change():
+    problem = StandIn(lambda t, y, yp: [yp[0] - y[1], y[0] + 2.0 * y[1] - 1.0], 2, names=("u", "z"))
+    message, equations = inconsistent(problem, [0.0, 0.7], [0.7, 0.0])
+    assert equations == (1,)
+    assert "equation 1 (0.4)" in message
+    assert "z by -0.2" in message
+    assert "u' by -0.2" in message
+    assert "correct_initial=True" in message and "consistent_initial" in message
+
+
+def test_wrong_derivative_is_told_as_a_derivative():
+    problem = StandIn(lambda t, y, yp: [yp[0] - y[1], y[0] + y[1] - 1.0], 2)
+    message, equations = inconsistent(problem, [0.0, 1.0], [0.7, 0.0])
+    assert equations == (0,)
+    assert "y[0]' by 0.3" in message
+
+
+def test_violated_constraint_on_differential_variables_asks_for_other_values():
+    message, equations = inconsistent(pendulum("position"), [1.2, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, -1.2, 1.0, 0.0])
+    assert equations == (4,)
+    assert "equation 4 (0.44)" in message
+    assert "x by -0.1833" in message
+    assert "correct_initial=True" not in message
+    assert "consistent_initial" in message
+
+
+def test_violated_equations_come_worst_first():
+    problem = StandIn(lambda t, y, yp: [y[0] - 1.0, y[1] - 1.0, y[2] - 1.0, y[3] - 1.0], 4)
+    _, equations = inconsistent(problem, [0.9, 1.0, 0.2, 1.5], np.zeros(4))
+    assert equations == (2, 3, 0)
+
+
+def test_equations_in_large_units_are_not_worse_for_that():
+    problem = StandIn(lambda t, y, yp: [1e6 * (y[0] - 1.0), y[1] - 1.0], 2)
+    _, equations = inconsistent(problem, [1.0 - 1e-3, 0.5], np.zeros(2))
+    assert equations[0] == 1
+
+
+def test_given_correction_is_used_where_the_equations_cannot_be_analysed():
+    n = 600
+    problem = StandIn(lambda t, y, yp: y - 1.0, n)
+    y, correction = np.ones(n), np.zeros(n)
+    y[7], correction[7] = 1.25, -0.25
+    message, equations = describe_inconsistency(
+        problem, 0.0, y, np.zeros(n), problem.evaluate(0.0, y, np.zeros(n)), correction, 1e-6 * np.ones(n)
+    )
+    assert equations == (7,)
+    assert "y[7] by 0.25" in message

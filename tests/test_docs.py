@@ -1,0 +1,66 @@
+"""Every Python example in the manual, the README and the docstrings runs as printed."""
+
+import doctest
+import importlib
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import daedal
+
+ROOT = Path(__file__).parent.parent
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def script(page: str) -> str:
+    """The Python blocks of a page as one script, each line at its line number in the page."""
+    lines: list[str] = []
+    for block in FENCE.finditer(page):
+        first = page[: block.start(1)].count("\n")
+        lines += [""] * (first - len(lines)) + block.group(1).splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> list[Path]:
+    sources = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in sources if FENCE.search(path.read_text(encoding="utf-8"))]
+
+
+def modules_with_examples() -> list[str]:
+    package = Path(daedal.__file__).parent
+    found = [path for path in sorted(package.rglob("*.py")) if ">>>" in path.read_text(encoding="utf-8")]
+    return [
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__") for path in found
+    ]
+
+
+def test_script_keeps_line_numbers_and_skips_other_languages():
+    page = "text\n```python\na = 1\n```\n```console\n$ ls\n```\n```python\nb = a\nc = b\n```\n"
+    assert script(page).splitlines() == ["", "", "a = 1", "", "", "", "", "", "b = a", "c = b"]
+
+
+@pytest.fixture
+def in_temporary_folder(tmp_path, monkeypatch):
+    """A folder of its own for what the examples save, and no windows."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_of_page_run(path, in_temporary_folder):
+    file = in_temporary_folder / (path.stem.replace("-", "_") + ".py")
+    file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")
+    runpy.run_path(str(file), run_name="__main__")
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_of_docstrings_hold(name, in_temporary_folder):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    assert result.attempted > 0 and result.failed == 0

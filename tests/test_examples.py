@@ -1,0 +1,43 @@
+"""Every example runs from an empty folder, prints what it promises and saves its figure."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PRINTED = {
+    "bouncing_ball": "bounce 8",
+    "diagnosis": "index",
+    "food_web_gmres": "linear iterations",
+    "pendulum_forms": "largest error of the length",
+    "robertson": "relative errors at the end",
+    "trajectory_control": "relative error",
+    "transistor_amplifier": "relative errors at the end",
+}
+
+
+def test_every_example_is_listed():
+    assert {path.stem for path in EXAMPLES.glob("[!_]*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_example_runs(name, tmp_path):
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert PRINTED[name] in run.stdout
+    assert len(list((tmp_path / "out").glob("*.png"))) == 1
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_example_is_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
