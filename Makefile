@@ -24,6 +24,7 @@ help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.installed ## create .venv and install Daedal into it
+	@echo "Daedal is installed in $(VENV); to use it: . $(BIN)/activate"
 
 demo: $(VENV)/.installed ## solve a tour of problems; plots go to out/
 	$(BIN)/daedal demo $(DEMO_ARGS)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import daedal
 from daedal.analysis.diagnosis import describe_inconsistency, diagnose
@@ -98,7 +100,7 @@ def test_index_two_is_told_to_use_the_error_test_mask():
     message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP))
     lines_of(message)
     assert "index 2" in message
-    assert "equation 4 (numbered from 0) does not determine lam; only the first time derivative does" in message
+    assert "equation 4 (numbered from 0) does not determine lam; only its first time derivative does" in message
     assert 'error_test="differential"' in message
     assert "SemiExplicitDAE" in message
 
@@ -106,7 +108,18 @@ def test_index_two_is_told_to_use_the_error_test_mask():
 def test_index_two_is_not_blamed_when_its_variables_are_left_out_of_the_error_test():
     included = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP, included=included))
-    assert "index 2" not in message
+    lines_of(message)
+    assert "lam is left out of the error test" in message
+    assert "give equation 4 the power 1 in row_scaling and lam the power 1 in newton_weights" in message
+
+
+def test_other_causes_come_before_an_index_two_that_is_taken_care_of():
+    problem = pendulum("velocity")
+    smooth = problem.residual
+    problem.residual = lambda t, y, yp: np.array(smooth(t, y, yp)) + [0.0, 0.0, 0.0, 0.0 if t < 0.5 else 3.0, 0.0]
+    included = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    message = diagnose(problem, failure(-6, PENDULUM_Y, PENDULUM_YP, included=included, t=0.5 - 1e-12, h=1e-13))
+    assert "Equation 3 (numbered from 0) jumps by 3 at t = 0.5" in message
 
 
 @pytest.mark.parametrize("constraint", ["position", "velocity"])
@@ -121,7 +134,7 @@ def test_violated_hidden_constraint_is_found_at_the_start(constraint):
         y[4] -= 0.5
         expected = 0.5  # d/dt (x vx + z vz)
     message = diagnose(pendulum(constraint), at_start(-7, y, yp, included=np.array([1.0, 1.0, 1.0, 1.0, 0.0])))
-    assert f"violate the hidden constraint: its first time derivative is {expected:.4g}, not 0" in message
+    assert f"violate the hidden constraint: the first time derivative is {expected:.4g}, not 0" in message
 
 
 def test_consistent_start_is_not_accused_of_violating_a_hidden_constraint():
@@ -233,7 +246,7 @@ def test_jump_in_time_is_located():
 def test_jump_in_a_variable_is_located():
     problem = StandIn(lambda t, y, yp: [yp[0] + np.sign(y[0])], 1, names=("v",))
     message = diagnose(problem, failure(-7, [3e-10], [0.0], correction=[-1e-9]))
-    assert "Equation 0 (numbered from 0) jumps by 2 where v passes 0" in message
+    assert "Equation 0 (numbered from 0) jumps by 2 where v passes 0, at t = 0.5" in message
 
 
 def test_steep_but_smooth_equations_are_not_called_discontinuous():
@@ -294,7 +307,29 @@ def test_user_exceptions_stay_inside(code):
 def test_broken_numbers_do_not_break_the_diagnosis(code, broken):
     full = np.full(2, broken)
     problem = StandIn(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], 2)
-    lines_of(diagnose(problem, failure(code, [1.0, 1.0], full, correction=full, weights=full, cj=broken, h=broken)))
+    changes = {"correction": full, "weights": full, "cj": broken, "h": broken}
+    lines_of(diagnose(problem, failure(code, [1.0, 1.0], full, **changes)))
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    n=st.integers(1, 4),
+    code=st.sampled_from([-1, -6, -7, -8, -9, -10, -14]),
+    zeros=st.floats(0.0, 1.0),
+    exponent=st.floats(0.0, 150.0),
+    steps=st.integers(0, 2),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_pencil_breaks_the_diagnosis(n, code, zeros, exponent, steps, seed):
+    rng = np.random.default_rng(seed)
+    E, B = (
+        rng.normal(size=(2, n, n))
+        * (rng.random((2, n, n)) >= zeros)
+        * 10.0 ** rng.uniform(-exponent, exponent, (2, n, n))
+    )
+    y, yp, correction = rng.normal(size=(3, n)) * 10.0 ** rng.uniform(-9.0, 9.0, (3, n))
+    problem = StandIn(lambda t, y, yp: E @ yp + B @ y, n)
+    lines_of(diagnose(problem, failure(code, y, yp, correction=correction, steps=steps)))
 
 
 def test_variables_that_are_not_finite_are_named():
@@ -303,7 +338,7 @@ def test_variables_that_are_not_finite_are_named():
     assert "Not finite in the failed step: y[1]." in message
 
 
-# ------------------------------------------------------------------------------------- tolerances, limits, large systems
+# ------------------------------------------------------------------------------------ tolerances, limits, large systems
 
 
 def decay(n=1):
@@ -358,7 +393,9 @@ def test_large_systems_are_not_analysed_and_the_message_says_so():
 
 def inconsistent(problem, y, yp):
     y, yp = np.array(y, dtype=float), np.array(yp, dtype=float)
-    return describe_inconsistency(problem, 0.0, y, yp, problem.evaluate(0.0, y, yp), np.zeros(y.size), 1e-6 * np.ones(y.size))
+    return describe_inconsistency(
+        problem, 0.0, y, yp, problem.evaluate(0.0, y, yp), np.zeros(y.size), 1e-6 * np.ones(y.size)
+    )
 
 
 def test_violated_algebraic_equation_names_equation_value_and_change():
@@ -385,6 +422,7 @@ def test_violated_constraint_on_differential_variables_asks_for_other_values():
     assert "x by -0.1833" in message
     assert "correct_initial=True" not in message
     assert "consistent_initial" in message
+    assert "index 3" in message and "time derivatives up to the second of equation 4" in message
 
 
 def test_violated_equations_come_worst_first():
@@ -409,3 +447,149 @@ def test_given_correction_is_used_where_the_equations_cannot_be_analysed():
     )
     assert equations == (7,)
     assert "y[7] by 0.25" in message
+
+
+# ------------------------------------------------------------------------------------------------- through daedal.solve
+
+
+def message_of(problem, t_span, initial, error=daedal.IntegrationError, **options):
+    with pytest.raises(error) as caught:
+        daedal.solve(problem, t_span, initial, **options)
+    message = str(caught.value)
+    lines_of(message)
+    return message
+
+
+def test_solve_index_three_pendulum():
+    model = daedal.library.get("pendulum", form="index3")
+    message = message_of(model.problem, model.t_span, model.initial)
+    assert "index 3" in message
+    assert "equation 4 (numbered from 0) does not determine lambda" in message
+    assert "daedal.MechanicalSystem" in message
+
+
+def test_solve_plain_index_two_trajectory():
+    model = daedal.library.get("tppc2")
+    message = message_of(model.problem, model.t_span, model.initial, error_test="all", max_steps=2000)
+    assert "index 2" in message
+    assert "equations 6 and 7 (numbered from 0) do not determine alpha and beta" in message
+    assert 'error_test="differential"' in message
+
+
+def test_solve_cascade_of_differentiators():
+    model = daedal.library.get("differentiator_cascade", stages=3)
+    assert "index 4" in message_of(model.problem, model.t_span, model.initial)
+
+
+def test_solve_redundant_constraint():
+    def residual(t, y, yp):
+        x, z, vx, vz, lam, mu = y
+        velocity = x * vx + z * vz
+        force = lam + mu
+        return [yp[0] - vx, yp[1] - vz, yp[2] + x * force, yp[3] + z * force - 1.0, velocity, 2.0 * velocity]
+
+    problem = daedal.ImplicitDAE(residual, 6, names="x z vx vz lam mu")
+    message = message_of(problem, (0.0, 1.0), ([1.0, 0.0, 0.0, 1.0, 1.0, 0.0], [0.0, 1.0, -1.0, 1.0, 0.0, 0.0]))
+    assert "equations 4 and 5 (numbered from 0) repeat or contradict one another" in message
+    assert "lam and mu are left undetermined" in message
+
+
+def test_solve_residual_that_becomes_nan():
+    def residual(t, y, yp):
+        return [yp[0] + y[0], y[1] - (math.cos(t) if t < 0.5 else math.nan)]
+
+    message = message_of(daedal.ImplicitDAE(residual, 2), (0.0, 1.0), ([1.0, 1.0], [-1.0, 0.0]))
+    assert "beyond t = 0.5, equation 1 (numbered from 0) gives NaN or infinity" in message
+
+
+def test_solve_residual_that_leaves_its_domain():
+    def residual(t, y, yp):
+        if y[0] < 0.1:
+            raise daedal.Unevaluable("colder than 0.1")
+        return [yp[0] + 1.0, y[1] - y[0]]
+
+    message = message_of(daedal.ImplicitDAE(residual, 2, names=["T", "z"]), (0.0, 1.0), ([0.5, 0.5], [-1.0, -1.0]))
+    assert "beyond T = 0.1, the residual raises Unevaluable: colder than 0.1" in message
+
+
+def test_solve_discontinuity():
+    def f(t, y, z):
+        return [1.0]
+
+    def g(t, y, z):
+        return [z[0] ** 3 + z[0] - (0.0 if y[0] < 0.5 else 10.0)]
+
+    problem = daedal.SemiExplicitDAE(f, g, 1, 1)
+    message = message_of(problem, (0.0, 1.0), ([0.0], [0.0]))
+    assert "Equation 1 (numbered from 0) jumps by 10 where y[0] passes 0.5, at t = 0.5" in message
+
+
+def test_solve_chattering_run_at_its_step_limit():
+    def residual(t, y, yp):
+        return [yp[0] - y[1], yp[1] + y[0] + 0.5 * np.sign(y[1])]
+
+    problem = daedal.ImplicitDAE(residual, 2, names=["x", "v"])
+    message = message_of(problem, (0.0, 10.0), ([1.0, 0.1], [0.1, -1.5]), max_steps=5000)
+    assert "Equation 1 (numbered from 0) jumps by 1 where v passes 0" in message
+
+
+def test_solve_inconsistent_start():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] + y[1] - 1.0], 2, names=["u", "z"])
+    message = message_of(problem, (0.0, 1.0), ([0.0, 0.7], [0.7, 0.0]), daedal.InconsistentInitialError)
+    assert "equation 1 (-0.3)" in message
+    assert "z by 0.3" in message
+    assert "correct_initial=True" in message
+
+
+def test_solve_start_off_the_constraint():
+    model = daedal.library.get("pendulum", form="index2")
+    y0, yp0 = (np.array(values) for values in model.initial)
+    y0[2] = yp0[0] = 0.3
+    with pytest.raises(daedal.InconsistentInitialError) as caught:
+        daedal.solve(model.problem, model.t_span, (y0, yp0))
+    assert caught.value.equations == (4,)
+    assert "equation 4 (0.3)" in str(caught.value)
+    assert "must also satisfy the first time derivative of equation 4" in str(caught.value)
+
+
+def test_solve_too_tight_tolerances():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    message = message_of(problem, (0.0, 1.0), ([1.0], [-1.0]), rtol=1e-14, atol=0.0)
+    assert "y[0] = 1 with tolerance 1e-14" in message
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_solve_vanishing_weight():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0, yp[1] - y[0]], 2, names=["speed", "way"])
+    message = message_of(problem, (0.0, 1.0), ([0.0, 0.0], [1.0, 0.0]), atol=[1e-9, 0.0])
+    assert "atol is zero for way" in message and "atol[1]" in message
+
+
+def test_solve_step_limit():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
+    message = message_of(problem, (0.0, 100.0), ([1.0, 0.0], [0.0, -1.0]), max_steps=100)
+    assert "the limit of 100 steps was reached" in message
+    assert "max_steps=10000" in message
+
+
+def test_solve_wrong_jacobian():
+    problem = daedal.ImplicitDAE(
+        lambda t, y, yp: [yp[0] - y[1], 1e3 * (y[1] + y[0] ** 3 - 1.0)],
+        2,
+        jacobian=lambda t, y, yp, cj: np.array([[cj, -1.0], [3e3 * y[0] ** 2, -1e3]]),
+    )
+    message = message_of(problem, (0.0, 1.0), ([0.0, 1.0], [1.0, 0.0]))
+    assert "row 1, column 1 (y[1]), counted from 0, is -1000; difference quotients give 1000" in message
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_solve_solution_that_grows_without_bound():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)
+    message = message_of(problem, (0.0, 2.0), ([1.0], [1.0]))
+    assert "singularity" in message and "t = 1" in message
+
+
+def test_solve_solution_that_ends_at_an_impasse_point():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [y[0] * yp[0] + 1.0], 1)
+    message = message_of(problem, (0.0, 2.0), ([1.0], [-1.0]))
+    assert "singularity" in message and "t = 0.5" in message

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import daedal
 from daedal.analysis import local_index, partials, pencil_index
 
 
@@ -214,3 +215,18 @@ def test_partials_are_nan_where_the_residual_is():
     E, B = partials(residual, 0.0, [1.0, 1.0], [0.0, 0.0])
     assert np.isfinite(E[0]).all() and np.isfinite(B[0]).all()
     assert np.isnan(E[1]).all() and np.isnan(B[1]).all()
+
+
+SMALL_MODELS = [name for name in daedal.library.names() if daedal.library.get(name).problem.n <= 100]
+
+
+@pytest.mark.parametrize("name", SMALL_MODELS)
+def test_library_problems_have_the_index_they_claim(name):
+    model = daedal.library.get(name)
+    first, second = model.initial
+    if isinstance(model.problem, daedal.SemiExplicitDAE):
+        y, yp = np.concatenate([first, np.zeros(model.problem.n_z) if second is None else second]), None
+    else:
+        y, yp = np.asarray(first), second
+    found = local_index(model.problem, model.t_span[0], y, np.zeros(y.size) if yp is None else yp)
+    assert found.index == model.index

@@ -126,6 +126,8 @@ def solve(
     if fixed_step is None:
         y0, yp0 = prepare_initial(problem, workspace, span, initial, rtol, atol, trial, correct_initial, masked)
     else:
+        if events is not None:
+            raise InvalidProblemError("events are not located with fixed_step; leave one of them out")
         y0, yp0 = _start_of_fixed_steps(workspace, span, y0, yp0)
     task = Task(
         workspace=workspace,
@@ -142,10 +144,11 @@ def solve(
         t_stop=_check_stop(t_stop, span),
         dense=implicit.n <= _LARGEST_WITH_DENSE_OUTPUT if dense_output is None else bool(dense_output),
         progress=Progress(progress, span),
+        excluded=masked,
     )
     try:
         if fixed_step is None:
-            outcome = method.integrate(task, masked)
+            outcome = method.integrate(task)
         else:
             outcome = method.integrate_fixed(task, _check_fixed_step(fixed_step, span))
     finally:

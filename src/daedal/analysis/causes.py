@@ -1,4 +1,4 @@
-"""Finders of causes: each looks for one reason why a run cannot go on, and returns sentences, or None if that is not it.
+"""Finders of causes: each looks for one reason why a run cannot go on; it returns sentences, or None if that is not it.
 
 With ``dF/dy'`` and ``dF/dy`` at hand, causes can be told apart that look alike from inside the integrator: inconsistent
 values, a higher index, a discontinuity. Equations and variables are numbered from 0, as in NumPy.
@@ -13,14 +13,35 @@ import numpy as np
 
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
-from daedal.analysis.index import LocalIndex, partials, pencil_index
-from daedal.analysis.probe import LARGEST_DENSE, Jump, Probe, WrongEntry, along, find_jump, find_wrong_entry, flow, jumps_with
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number, ordinal, times, variable, variables
+from daedal.analysis.index import LocalIndex, judge, partials
+from daedal.analysis.probe import (
+    LARGEST_DENSE,
+    Jump,
+    Probe,
+    WrongEntry,
+    along,
+    find_jump,
+    find_wrong_entry,
+    flow,
+    jumps_with,
+)
+from daedal.analysis.wording import (
+    FROM_ZERO,
+    MOST_NAMED,
+    equations,
+    largest,
+    listing,
+    number,
+    ordinal,
+    times,
+    variable,
+    variables,
+)
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
-    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, raise atol of tiny variables, "
-    "or limit the step (max_step)."
+    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, raise atol of tiny "
+    "variables, or limit the step (max_step)."
 )
 _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
 
@@ -33,6 +54,7 @@ class Case:
         self.problem = self.probe.problem
         self.failure = failure
         self.n = self.probe.n
+        self.h = failure.h if np.isfinite(failure.h) else 0.0
         usable = np.isfinite(failure.weights) & (failure.weights > 0.0)
         self.weights = np.where(usable, failure.weights, np.maximum(1e-6 * np.abs(failure.y), 1e-9))
         included = failure.included
@@ -66,12 +88,7 @@ class Case:
 
     @cached_property
     def index(self) -> LocalIndex | None:
-        if self.partials is None:
-            return None
-        try:
-            return pencil_index(*self.partials)
-        except np.linalg.LinAlgError:
-            return None
+        return None if self.partials is None else judge(*self.partials)
 
     @cached_property
     def wrong_entry(self) -> WrongEntry | None:
@@ -79,7 +96,7 @@ class Case:
         failure = self.failure
         if self.partials is None or not np.isfinite(failure.cj):
             return None
-        return find_wrong_entry(self.probe, *self.partials, *self.point, failure.cj, failure.h, self.weights)
+        return find_wrong_entry(self.probe, *self.partials, *self.point, failure.cj, self.h, self.weights)
 
     @cached_property
     def corrections(self) -> np.ndarray:
@@ -126,8 +143,8 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
     return [
         "Likely cause: the equations do not determine all variables (judged locally, from dF/dy and dF/dy').",
         f"Suspected: {'; '.join(parts)}.",
-        "Remedy: replace the superfluous equation by the missing one. Often a constraint or a boundary condition is stated "
-        "twice, or a variable is fixed nowhere.",
+        "Remedy: replace the superfluous equation by the missing one. Often a constraint or a boundary condition is "
+        "stated twice, or a variable is fixed nowhere.",
     ]
 
 
@@ -135,32 +152,43 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
 
 
 def higher_index(case: Case) -> list[str] | None:
-    """An index above 1, unless it is 2, its variables are left out of the error test and no hidden constraint is violated."""
+    """An index above 1 that DASSL cannot do: above 2, or 2 with the variables concerned in the error test.
+
+    At the start, also index 2 with a violated hidden constraint.
+    """
     found = case.index
     if found is None or found.index is None or found.index < 2:
         return None
-    excluded = found.index == 2 and not np.any(case.included[[j for j, _ in found.higher_index_variables]])
+    rows, waiting = _deepest(found)
+    excluded = found.index == 2 and not np.any(case.included[waiting])
     violation = _hidden_violation(case) if case.at_start else None
     if excluded and violation is None:
         return None
     assert case.partials is not None
-    rows = [i for i, count in found.constraints if count == found.index - 1]
-    waiting = [j for j, index in found.higher_index_variables if index == found.index]
-    what = f"a combination of {equations(rows)}" if np.any(case.partials[0][rows]) else equations(rows)
-    plural = len(rows) > 1 and not np.any(case.partials[0][rows])
+    combined = bool(np.any(case.partials[0][rows]))
+    what = f"a combination of {equations(rows)}" if combined else equations(rows)
+    plural = len(rows) > 1 and not combined
     lines = [
-        f"Likely cause: the problem has index {found.index} (judged locally, from dF/dy and dF/dy'): so often must equations "
-        "be differentiated until all derivatives are known. DASSL is made for index 0 and 1.",
+        f"Likely cause: the problem has index {found.index}: equations must be differentiated {times(found.index)} "
+        "until all derivatives are known. DASSL is made for index 0 and 1. (Judged locally, from dF/dy and dF/dy'.)",
         f"Suspected constraint{'s' if plural else ''}: {what} {FROM_ZERO} {'do' if plural else 'does'} not determine "
-        f"{case.names(waiting)}; only the {ordinal(found.index - 1)} time derivative does.",
+        f"{case.names(waiting)}; only {'their' if plural else 'its'} {ordinal(found.index - 1)} time derivative does.",
     ]
     if violation is not None:
         lines.append(
-            f"The initial values violate the hidden constraint: its first time derivative is {number(violation)}, not 0."
+            f"The initial values violate the hidden constraint: the first time derivative is {number(violation)}, "
+            "not 0."
         )
         if excluded:
             return lines + ["Remedy: correct the initial values; daedal.consistent_initial may help."]
     return lines + [_index_remedy(case, found.index, rows, waiting)]
+
+
+def _deepest(found: LocalIndex) -> tuple[list[int], list[int]]:
+    """The constraints to be differentiated most often, and the variables of the highest index."""
+    assert found.index is not None
+    rows = [i for i, count in found.constraints if count == found.index - 1]
+    return rows, [j for j, index in found.higher_index_variables if index == found.index]
 
 
 def _hidden_violation(case: Case) -> float | None:
@@ -185,22 +213,39 @@ def _hidden_violation(case: Case) -> float | None:
 
 
 def _index_remedy(case: Case, index: int, rows, waiting) -> str:
-    which = equations(rows)
+    which, own = equations(rows), "its" if len(rows) == 1 else "their"
     if index == 2:
         return (
-            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the problem '
-            f"as a SemiExplicitDAE, for which this is done, or replace {which} by the time derivative (index 1)."
+            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the '
+            f"problem as a SemiExplicitDAE, for which this is done, or replace {which} by {own} time derivative "
+            "(index 1)."
         )
     if index == 3:
         return (
             "Remedy: state a mechanism as daedal.MechanicalSystem, which reduces the index. By hand: replace "
-            f"{which} by the second time derivative (index 1); or keep {which}, add the first time derivative and as many "
-            'multipliers (the stabilised form of Gear, Gupta and Leimkuhler, index 2), with error_test="differential".'
+            f"{which} by {own} second time derivative (index 1); or keep {which}, add {own} first time derivative "
+            "and as many multipliers (the stabilised form of Gear, Gupta and Leimkuhler, index 2), and use "
+            'error_test="differential".'
         )
     return (
-        f"Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with respect to "
-        f"time; with the other equations inserted, the results determine {case.names(waiting)}."
+        f"Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with "
+        f"respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
     )
+
+
+def masked_index_two(case: Case) -> list[str] | None:
+    """Index 2 with the right error test, which can still be too much for Newton's iteration."""
+    found = case.index
+    if found is None or found.index != 2:
+        return None
+    rows, waiting = _deepest(found)
+    return [
+        f"Likely cause: the problem has index 2 (judged locally, from dF/dy and dF/dy'). {case.names(waiting)} "
+        f"{'is' if len(waiting) == 1 else 'are'} left out of the error test, but Newton's matrices become "
+        "ill-conditioned for short steps.",
+        f"Remedy: loosen rtol and atol; give {equations(rows)} the power 1 in row_scaling and {case.names(waiting)} "
+        f"the power 1 in newton_weights; or replace {equations(rows)} by the time derivative (index 1).",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- wrong matrices
@@ -232,8 +277,9 @@ def inaccurate_differences(case: Case) -> list[str] | None:
         return None
     return [
         "Likely cause: an inaccurate numerical Jacobian. "
-        f"The derivative of equation {entry.equation} {FROM_ZERO} with respect to {case.name(entry.variable)} comes out as "
-        f"{number(entry.used)}; a more careful difference gives {number(entry.expected)} (cj = {number(case.failure.cj)}).",
+        f"The derivative of equation {entry.equation} {FROM_ZERO} with respect to {case.name(entry.variable)} comes "
+        f"out as {number(entry.used)}; a more careful difference gives {number(entry.expected)} (cj = "
+        f"{number(case.failure.cj)}).",
         _JACOBIAN_REMEDY,
     ]
 
@@ -244,42 +290,41 @@ def newton_trouble(case: Case) -> list[str] | None:
     if failure.newton_failures <= max(failure.error_test_failures, 0.05 * failure.steps):
         return None
     return inaccurate_differences(case) or [
-        f"Likely cause: a strongly nonlinear equation or an inaccurate Jacobian. In {failure.steps} steps Newton's iteration "
-        f"failed {times(failure.newton_failures)}, the error test {times(failure.error_test_failures)}.",
+        f"Likely cause: a strongly nonlinear equation or an inaccurate Jacobian. In {failure.steps} steps Newton's "
+        f"iteration failed {times(failure.newton_failures)}, the error test {times(failure.error_test_failures)}.",
         _JACOBIAN_REMEDY,
     ]
 
 
-# ------------------------------------------------------------------------------------------- what is not smooth, or ends
+# ----------------------------------------------------------------------------------------- what is not smooth, or ends
 
 
 def discontinuity(case: Case) -> list[str] | None:
     """A jump of an equation: along the solution, or in a variable that changed most in the failed step."""
     failure = case.failure
-    path = flow(*case.point, failure.h, failure.t_span)
+    path = flow(*case.point, case.h, failure.t_span)
     jump = find_jump(case.probe, path, case.negligible)
     if jump is not None:
         t, y, _ = path(jump.s)
-        return _jump_in_words(case, jump, y, jumps_with(case.probe, path, jump), f" (t = {number(t)})")
+        return _jump_in_words(case, jump, y, jumps_with(case.probe, path, jump), t)
     for j in largest(case.corrections) or range(min(case.n, MOST_NAMED)):
         change = np.zeros(case.n)
         change[j] = 10.0 * case.weights[j] * min(max(case.corrections[j], 1.0), 1e3)
         jump = find_jump(case.probe, along(*case.point, change), case.negligible)
         if jump is not None:
-            return _jump_in_words(case, jump, failure.y + jump.s * change, (j,), "")
+            return _jump_in_words(case, jump, failure.y + jump.s * change, (j,), failure.t)
     return None
 
 
-def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], time: str) -> list[str]:
+def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], t: float) -> list[str]:
     values = np.where(np.abs(y) < case.weights, 0.0, y)
-    if switching:
-        where = f"where {listing(f'{case.name(j)} passes {number(values[j])}' for j in switching[:MOST_NAMED])}{time}"
-    else:
-        where = f"at{time.replace('(', '').replace(')', '')}"
+    passed = [f"{case.name(j)} passes {number(values[j])}" for j in switching[:MOST_NAMED]]
+    where = f"where {listing(passed)}, at t = {number(t)}" if passed else f"at t = {number(t)}"
     return [
-        f"Likely cause: a discontinuity. Equation {jump.equation} {FROM_ZERO} jumps by {number(abs(jump.size))} {where}.",
-        "Remedy: do not switch inside the residual. Stop at the switching point with a terminal event (events=...), change "
-        "the equations there, and start again with consistent values (daedal.consistent_initial).",
+        f"Likely cause: a discontinuity. Equation {jump.equation} {FROM_ZERO} jumps by {number(abs(jump.size))} "
+        f"{where}.",
+        "Remedy: do not switch inside the residual. Stop at the switching point with a terminal event (events=...), "
+        "change the equations there, and start again with consistent values (daedal.consistent_initial).",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Why an integration stopped, in words: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2, as code."""
+"""Why an integration stopped, in words: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from daedal.analysis.causes import (
     higher_index,
     inaccurate_differences,
     inconsistent_start,
+    masked_index_two,
     newton_trouble,
     singular_pencil,
     singularity,
@@ -111,6 +112,7 @@ def _no_progress(case: Case) -> list[str]:
         discontinuity,
         inconsistent_start,
         singularity,
+        masked_index_two,
         newton_trouble,
     )
     if found:
@@ -118,15 +120,15 @@ def _no_progress(case: Case) -> list[str]:
     if case.at_start:
         found = [
             "Likely cause: initial values that do not fit together, or equations that change abruptly at the start.",
-            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial), or try "
-            "a smaller first_step.",
+            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial), "
+            "or try a smaller first_step.",
         ]
     else:
         found = [
             "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than the "
             "residual is accurate.",
-            "Remedy: look at what was computed (error.solution); stop at discontinuities with events=... and restart there; "
-            "loosen rtol and atol.",
+            "Remedy: look at what was computed (error.solution); stop at discontinuities with events=... and restart "
+            "there; loosen rtol and atol.",
         ]
     return _not_analysed(case) + found
 
@@ -140,10 +142,10 @@ def _not_analysed(case: Case) -> list[str]:
 def _step_limit(case: Case) -> list[str]:
     failure = case.failure
     t0, t1 = failure.t_span
-    rest = abs(t1 - failure.t) / max(abs(failure.h), 1e-300)
+    rest = abs((t1 - failure.t) / case.h) if case.h else np.inf
     lines = [
-        f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; at the "
-        f"last step size the rest takes about {number(rest)} steps more."
+        f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; "
+        f"at the last step size the rest takes about {number(rest)} steps more."
     ]
     crawling = rest > _CRAWLING * failure.steps
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
@@ -159,8 +161,8 @@ def _step_limit(case: Case) -> list[str]:
         + [
             "Likely cause: the steps are far too short for this interval: a fast oscillation, a singularity, or "
             "tolerances that are too tight.",
-            "Remedy: look at what was computed (error.solution); loosen rtol and atol, or set atol by the size of each "
-            "variable.",
+            "Remedy: look at what was computed (error.solution); loosen rtol and atol, or set atol by the size of "
+            "each variable.",
         ]
     )
 
@@ -173,7 +175,8 @@ def _too_tight(case: Case) -> list[str]:
         f"{case.name(j)} = {number(failure.y[j])} with tolerance {number(case.weights[j])}" for j in largest(ratio)
     )
     return [
-        f"Likely cause: rtol or atol is too small: {named}. Double precision has about 16 digits; DASSL needs some of them.",
+        f"Likely cause: rtol or atol is too small: {named}. Double precision has about 16 digits; DASSL needs some "
+        "of them.",
         f"Remedy: multiply rtol and atol by {number(max(factor, 10.0))} or more; rtol below 1e-13 is seldom useful.",
     ]
 
@@ -183,16 +186,16 @@ def _zero_weight(case: Case) -> list[str]:
     name, which = (case.name(j), f"atol[{j}]") if 0 <= j < case.n else ("a variable", "atol")
     return [
         f"Likely cause: atol is zero for {name}, and {name} is zero here, so that no error at all would be allowed.",
-        f"Remedy: make {which} positive: the size below which {name} does not matter. atol may be an array with one entry "
-        "for each variable.",
+        f"Remedy: make {which} positive: the size below which {name} does not matter. atol may be an array with one "
+        "entry for each variable.",
     ]
 
 
 def _singular(case: Case) -> list[str]:
     found = _first_found(case, singular_pencil, wrong_jacobian, higher_index, inaccurate_differences)
     return found or _not_analysed(case) + [
-        "Likely cause: an equation that repeats others (in a discretised partial differential equation often a boundary "
-        "condition stated twice), or one that is missing.",
+        "Likely cause: an equation that repeats others (in a discretised partial differential equation often a "
+        "boundary condition stated twice), or one that is missing.",
         "Remedy: count equations and unknowns, and check jacobian, sparsity and bandwidth if you gave them.",
     ]
 
@@ -200,16 +203,17 @@ def _singular(case: Case) -> list[str]:
 def _krylov(case: Case) -> list[str]:
     return _first_found(case, singular_pencil, higher_index) or [
         "Likely cause: the preconditioner is too far from dF/dy + cj dF/dy' for GMRES to reach its tolerance.",
-        "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner or your "
-        "own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size=20, restarts=10)), or use a "
+        "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner "
+        "or your own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size=20, "
+        "restarts=10)), or use a "
         'direct solver (linear_solver="sparse").',
     ]
 
 
 def _not_evaluable(case: Case) -> list[str]:
-    bad = bad_equations(case.probe.residual(*case.point))
+    bad, complaint = bad_equations(case.probe, *case.point)
     if bad:
-        reason = case.probe.complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
+        reason = complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
         return [
             f"The equations cannot be evaluated at the last good point either: {reason}.",
             "Remedy: evaluate the residual there by hand; error.solution holds the values.",
@@ -223,16 +227,16 @@ def _not_evaluable(case: Case) -> list[str]:
             continue
         t, y, _ = path(edge.good)
         guilty = culprits(case.probe, path, edge)
-        place = (
-            listing((f"{case.name(j)} = {number(y[j])}" for j in guilty[:MOST_NAMED])) if guilty else f"t = {number(t)}"
-        )
-        if case.probe.complaint:
-            what = f"the residual raises {case.probe.complaint}"
+        passed = [f"{case.name(j)} = {number(y[j])}" for j in guilty[:MOST_NAMED]] or [f"t = {number(t)}"]
+        if edge.complaint:
+            what = f"the residual raises {edge.complaint}"
         else:
-            what = f"{equations(edge.equations)} {FROM_ZERO} gives NaN or infinity"
-        return [f"Likely cause: beyond {place}, {what}.", _domain_remedy(case, guilty, y, t)]
+            verb = "gives" if len(edge.equations) == 1 else "give"
+            what = f"{equations(edge.equations)} {FROM_ZERO} {verb} NaN or infinity"
+        return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
     return [
-        "Likely cause: a root, a logarithm or a division in the residual leaves its domain close to the last good point.",
+        "Likely cause: a root, a logarithm or a division in the residual leaves its domain close to the last good "
+        "point.",
         "Remedy: keep the variables in their domain (nonnegative=...), or stop before with a terminal event.",
     ]
 
@@ -240,7 +244,7 @@ def _not_evaluable(case: Case) -> list[str]:
 def _paths_ahead(case: Case) -> list[Path]:
     """Along the solution, and towards the values of the failed step."""
     failure = case.failure
-    paths = [flow(*case.point, failure.h, failure.t_span)]
+    paths = [flow(*case.point, case.h, failure.t_span)]
     step = failure.tried_y - failure.y
     if np.all(np.isfinite(step)) and np.any(step):
         paths.append(along(*case.point, 2.0 * step))
@@ -250,17 +254,17 @@ def _paths_ahead(case: Case) -> list[Path]:
 def _domain_remedy(case: Case, guilty, y, t) -> str:
     if not guilty:
         return (
-            f"Remedy: end t_span before t = {number(t)}, or define the residual beyond it; look for roots, logarithms and "
-            "divisions that contain t."
+            f"Remedy: end t_span before t = {number(t)}, or define the residual beyond it; look for roots, "
+            "logarithms and divisions that contain t."
         )
     vanishing = [j for j in guilty if abs(y[j]) <= 100.0 * case.weights[j]]
     if vanishing:
         listed = ", ".join(map(str, vanishing[:MOST_NAMED]))
         return (
-            f"Remedy: if {case.names(vanishing)} must not become negative, use nonnegative=[{listed}]; if the model ends "
-            "here, stop with a terminal event (events=...)."
+            f"Remedy: if {case.names(vanishing)} must not become negative, use nonnegative=[{listed}]; if the model "
+            "ends here, stop with a terminal event (events=...)."
         )
     return (
-        "Remedy: look for roots, logarithms and divisions in the residual; if the model ends here, stop with a terminal "
-        "event (events=...)."
+        "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise look for roots, "
+        "logarithms and divisions in the residual, or for the place that raises."
     )

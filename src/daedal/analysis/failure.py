@@ -14,9 +14,9 @@ class Failure:
     Attributes
     ----------
     code : int
-        DASSL's IDID: -1 step limit, -2 tolerances too tight, -3 a vanishing error weight, -6 repeated error-test failures,
-        -7 no Newton convergence, -8 singular iteration matrix, -9 Newton failures after error-test failures, -10 the residual
-        could not be evaluated, -14 GMRES did not converge.
+        DASSL's IDID: -1 step limit, -2 tolerances too tight, -3 a vanishing error weight, -6 repeated error-test
+        failures, -7 no Newton convergence, -8 singular iteration matrix, -9 Newton failures after error-test failures,
+        -10 the residual could not be evaluated, -14 GMRES did not converge.
     t, h, order : float, float, int
         Last good time, step size and order of the failed attempt.
     y, yp : numpy.ndarray

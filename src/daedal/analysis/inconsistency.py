@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.index import partials
+from daedal.analysis.index import judge, partials
 from daedal.analysis.probe import LARGEST_DENSE, Probe
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, largest, listing, number, variable
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number, ordinal, variable
 
 _NEGLIGIBLE = 1e-3  # part of the worst violation
 
@@ -43,9 +43,14 @@ def describe_inconsistency(
         The violated equations, worst first, numbered from 0.
     """
     probe = Probe(problem)
+    with np.errstate(all="ignore"):
+        return _describe(probe, t, y, yp, residual, correction, weights)
+
+
+def _describe(probe, t, y, yp, residual, correction, weights):
     problem = probe.problem
     E, B = _partials(probe, t, y, yp, weights)
-    sizes = np.abs(np.nan_to_num(residual, nan=np.inf, posinf=np.inf, neginf=np.inf))
+    sizes = np.abs(np.nan_to_num(residual, nan=np.inf))
     if B is not None:
         tolerated = np.abs(B) @ weights
         sizes = sizes / np.where(tolerated > 0.0, tolerated, np.min(weights))
@@ -61,18 +66,34 @@ def describe_inconsistency(
     if changes:
         example = ", for example" if stuck else ""
         lines.append(f"What would have to change (to first order{example}): {listing(changes)}.")
-    return "\n".join(lines + [_remedy(stuck)]), violated
+    return "\n".join([*lines, *_hidden(E, B), _remedy(stuck)]), violated
+
+
+def _hidden(E, B) -> list[str]:
+    """A warning that a higher index asks for more than F = 0."""
+    found = None if E is None else judge(E, B)
+    if found is None or found.index is None or found.index < 2:
+        return []
+    rows = [i for i, count in found.constraints if count == found.index - 1]
+    derivatives = (
+        "first time derivative" if found.index == 2 else f"time derivatives up to the {ordinal(found.index - 1)}"
+    )
+    return [
+        f"The problem has index {found.index} (judged locally, from dF/dy and dF/dy'): the initial values must also "
+        f"satisfy the {derivatives} of {equations(rows)}."
+    ]
 
 
 def _remedy(stuck: bool) -> str:
     if stuck:
         return (
             "Remedy: correct y0 itself; neither derivatives nor algebraic variables can make up for it. "
-            "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values when told which variables to keep."
+            "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values when told which variables to "
+            "keep."
         )
     return (
-        "Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values; None as the second part "
-        "of initial (yp0 or z0) has it computed; daedal.consistent_initial shows the values beforehand."
+        "Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values; None as the "
+        "second part of initial (yp0 or z0) has it computed; daedal.consistent_initial shows the values beforehand."
     )
 
 
@@ -109,6 +130,8 @@ def _least_squares(matrix, right):
     """The smallest solution, and which rows it leaves unsatisfied."""
     if right.size == 0:
         return np.zeros(matrix.shape[1]), np.zeros(0, dtype=bool)
+    if not np.all(np.isfinite(matrix)):
+        return np.zeros(matrix.shape[1]), np.ones(right.size, dtype=bool)
     size = np.abs(matrix).max(axis=1)
     size = np.where(size > 0.0, size, 1.0)
     solution = np.linalg.lstsq(matrix / size[:, None], right / size, rcond=1e-10)[0]

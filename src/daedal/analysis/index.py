@@ -1,7 +1,7 @@
 """The local index of ``F(t, y, y') = 0``: the index of ``E y' + B y`` with ``E = dF/dy'``, ``B = dF/dy`` at one point.
 
 The index says how often equations have to be differentiated until they determine all derivatives ``y'``. A row of ``E``
-that is zero, or becomes zero in a combination of rows, is a constraint: an equation without derivatives. The constraints
+that is zero, or becomes zero in a combination of rows, is a constraint: an equation without derivatives. Constraints
 and as many unknowns are removed; if the rest has constraints again, those were hidden, and appear only when the first
 ones are differentiated. The number of rounds is the index. Only orthogonal transformations are used (the staircase form
 of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a pencil), so that rounding
@@ -214,12 +214,20 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
             undetermined_variables=_dominant(by_columns.dependent),
         )
     return LocalIndex(
-        len(by_rows.levels),
+        min(len(by_rows.levels), len(by_columns.levels)),
         tuple(
             Level(k, _dominant(equations), _dominant(variables), equations * rows)
             for k, (equations, variables) in enumerate(zip(by_rows.levels, by_columns.levels, strict=False))
         ),
     )
+
+
+def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
+    """:func:`pencil_index`, or None where the matrices are beyond the arithmetic."""
+    try:
+        return pencil_index(E, B)
+    except np.linalg.LinAlgError:
+        return None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Careful looks at a problem near the point where a run stopped: can it be evaluated, does it jump, is its matrix right?"""
+"""A close look at a problem near the point where a run stopped: is it defined, does it jump, is its matrix right?"""
 
 from __future__ import annotations
 
@@ -143,11 +143,12 @@ def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where the residual stops being defined: its last good place on a path, the first bad one, and the equations."""
+    """Where the residual stops being defined: last good and first bad place on a path, the equations, or why."""
 
     good: float
     bad: float
     equations: tuple[int, ...]
+    complaint: str | None
 
 
 def find_edge(probe: Probe, path: Path) -> Edge | None:
@@ -167,12 +168,15 @@ def find_edge(probe: Probe, path: Path) -> Edge | None:
             good = middle
         else:
             bad = middle
-    return Edge(float(good), float(bad), bad_equations(probe.residual(*path(bad))))
+    equations, complaint = bad_equations(probe, *path(bad))
+    return Edge(float(good), float(bad), equations, complaint)
 
 
-def bad_equations(residual: np.ndarray) -> tuple[int, ...]:
-    """The equations whose residual is NaN or infinite."""
-    return tuple(int(i) for i in np.flatnonzero(~np.isfinite(residual)))
+def bad_equations(probe: Probe, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[tuple[int, ...], str | None]:
+    """The equations that are NaN or infinite, and what the residual raised, if it did."""
+    probe.complaint = None
+    values = probe.residual(t, y, yp)
+    return tuple(int(i) for i in np.flatnonzero(~np.isfinite(values))), probe.complaint
 
 
 def culprits(probe: Probe, path: Path, edge: Edge) -> tuple[int, ...]:

@@ -31,13 +31,15 @@ def listing(parts: Iterable[str], total: int | None = None) -> str:
 
 
 def variables(problem: Any, which: Sequence[int]) -> str:
-    """The names of the first few variables of `which`."""
-    return listing((variable(problem, j) for j in which[:MOST_NAMED]), len(which))
+    """The names of the first few variables of `which`, in the order of the problem."""
+    return listing((variable(problem, j) for j in sorted(which[:MOST_NAMED])), len(which))
 
 
 def equations(which: Sequence[int]) -> str:
     """``equation 4``, ``equations 4 and 5``; numbered from 0, as in NumPy."""
-    return ("equation " if len(which) == 1 else "equations ") + listing(map(str, which[:MOST_NAMED]), len(which))
+    return ("equation " if len(which) == 1 else "equations ") + listing(
+        map(str, sorted(which[:MOST_NAMED])), len(which)
+    )
 
 
 def times(count: int) -> str:

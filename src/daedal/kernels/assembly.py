@@ -174,7 +174,7 @@ def _matrix(
         solve=empty if solve is None else solve,
         has_own_residual=own_system is not None,
         own=system if own_system is None else own_system,
-        weight_share=1.0,
+        weight_share=float(np.finfo(float).eps) ** 0.25,
         base=np.zeros(n),
         shifted_y=np.zeros(n),
         shifted_yp=np.zeros(n),

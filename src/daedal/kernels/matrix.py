@@ -61,14 +61,15 @@ _N, _ML, _MU, _ROWS, _ONE, _MODE, _INFO = 0, 8, 16, 24, 32, 40, 48
 
 _SMALL = 12  # up to this size the loops below beat the calling overhead of LAPACK (benchmarks/micro.py)
 _SQRT_ROUNDOFF = sqrt(np.finfo(float).eps)
+_DROWNING = 100.0 * np.finfo(float).eps
 
 
 @part
 def increment(y, yp, h, inverse_weight, weight_share):
     """delta_j = sign(h y'_j) max(sqrt(u) |y_j|, sqrt(u) |h y'_j|, share w_j), made exactly representable.
 
-    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; with share = 1
-    the smallest increment is a change that the error test would just notice.
+    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; share = 1 (IDA)
+    is too coarse where |y_j| is far below its tolerance. The default is their geometric mean u^(1/4).
     """
     slope = h * yp
     size = max(abs(y), abs(slope)) * _SQRT_ROUNDOFF
@@ -157,22 +158,45 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     for j in range(n):
         delta = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
         y_j, yp_j = y[j], yp[j]
-        y[j] = y_j + delta
-        yp[j] = yp_j + cj * delta
-        system.jacobian_residuals += 1
-        status = residual(system, t, y, yp, shifted)
-        if status == UNEVALUABLE:
-            delta = -delta
+        turned, second = False, False
+        while True:
             y[j] = y_j + delta
             yp[j] = yp_j + cj * delta
             system.jacobian_residuals += 1
             status = residual(system, t, y, yp, shifted)
-        y[j], yp[j] = y_j, yp_j
-        if status != 0:
-            return status
-        for i in range(n):
-            data[j * n + i] = (shifted[i] - r[i]) / delta
+            y[j], yp[j] = y_j, yp_j
+            if status == UNEVALUABLE and not turned:
+                delta, turned = -delta, True
+                continue
+            if status != 0:
+                return status
+            for i in range(n):
+                if not second or data[j * n + i] == 0.0:
+                    data[j * n + i] = (shifted[i] - r[i]) / delta
+            if second or not _may_drown(delta, y):
+                break
+            delta, second = _enlarged(delta, y), True
     return 0
+
+
+@part
+def _largest(y):
+    largest = 0.0
+    for i in range(y.size):
+        largest = max(largest, abs(y[i]))
+    return largest
+
+
+@inlined
+def _may_drown(delta, y):
+    """Whether an increment is so small that adding it to a sum with the largest component changes nothing."""
+    return abs(delta) < _DROWNING * _largest(y)
+
+
+@inlined
+def _enlarged(delta, y):
+    """A second increment, for the entries that came out as zero: visible beside the largest component."""
+    return copysign(_SQRT_ROUNDOFF * _largest(y), delta)
 
 
 @part
@@ -192,32 +216,43 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     for i in range(n):
         shifted_y[i] = y[i]
         shifted_yp[i] = yp[i]
+    largest = _largest(y)
     for group in range(matrix.groups):
         first, last = group_start[group], group_start[group + 1]
-        sign = 1.0
-        status = UNEVALUABLE
+        for m in range(first, last):
+            j = group_columns[m]
+            deltas[j] = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
+        turned, second = False, False
         while True:
             for m in range(first, last):
                 j = group_columns[m]
-                delta = sign * increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
-                deltas[j] = delta
-                shifted_y[j] = y[j] + delta
-                shifted_yp[j] = yp[j] + cj * delta
+                shifted_y[j] = y[j] + deltas[j]
+                shifted_yp[j] = yp[j] + cj * deltas[j]
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
-            if status != UNEVALUABLE or sign < 0.0:
+            if status == UNEVALUABLE and not turned:
+                turned = True
+                for m in range(first, last):
+                    deltas[group_columns[m]] *= -1.0
+                continue
+            if status != 0:
+                return status
+            again = False
+            for m in range(first, last):
+                j = group_columns[m]
+                for e in range(column_start[j], column_start[j + 1]):
+                    if not second or data[position[e]] == 0.0:
+                        data[position[e]] = (shifted_r[rows[e]] - r[rows[e]]) / deltas[j]
+                if not second and abs(deltas[j]) < _DROWNING * largest:
+                    again = True
+                    deltas[j] = copysign(_SQRT_ROUNDOFF * largest, deltas[j])
+            if not again:
                 break
-            sign = -1.0
+            second = True
         for m in range(first, last):
             j = group_columns[m]
             shifted_y[j] = y[j]
             shifted_yp[j] = yp[j]
-            if status == 0:
-                for e in range(column_start[j], column_start[j + 1]):
-                    i = rows[e]
-                    data[position[e]] = (shifted_r[i] - r[i]) / deltas[j]
-        if status != 0:
-            return status
     return 0
 
 
@@ -316,12 +351,11 @@ def solve(matrix, t, b):
     pivots = integers(matrix.pivots, n)
     for k in range(n):
         pivot = pivots[k]
-        value = b[pivot]
-        b[pivot] = b[k]
-        b[k] = value
-        if value != 0.0:
-            for i in range(k + 1, n):
-                b[i] -= value * a[k * n + i]
+        b[k], b[pivot] = b[pivot], b[k]
+    for k in range(n):
+        value = b[k]
+        for i in range(k + 1, n):
+            b[i] -= value * a[k * n + i]
     for k in range(n - 1, -1, -1):
         b[k] /= a[k * n + k]
         value = b[k]

@@ -45,7 +45,8 @@ def linear_index1_residual(t, y, yp):
 def linear_index1() -> Model:
     """A linear DAE of index 1 that is not semi-explicit: the algebraic variable occurs differentiated.
 
-    ``model.extra["exact"](t, derivative)`` is the closed solution, derivative 0 or 1, as in all problems of this module.
+    ``model.extra["exact"](t, derivative)`` is the closed solution, for derivative 0 and 1; so it is in all problems of
+    this module.
     """
 
     def solution(t: float):

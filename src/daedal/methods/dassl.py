@@ -9,7 +9,7 @@ Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7.5 (DASPK).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,9 @@ class DASSL:
     remember_rate : bool
         Keep the observed convergence rate of Newton's method from step to step (one iteration may then be enough), as DASSL
         does since 1989, or start every step without one.
-    increment : {"weights", "book"}
-        Smallest increment of difference Jacobians: the error weight (a change the error test just notices), or sqrt(u) times
-        it, as BCP prints it.
+    increment : {"robust", "book"}
+        Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints it, which
+        drowns in round-off where a zero component stands beside large ones.
     nonnegative : bool or mask
         Keep these components nonnegative; small negative values are clipped, others fail the step.
     norm : callable, optional
@@ -87,7 +87,7 @@ class DASSL:
     newton_weights: Any = None
     row_scaling: Any = None
     remember_rate: bool = True
-    increment: str = "weights"
+    increment: str = "robust"
     nonnegative: Any = False
     norm: Callable[..., float] | None = None
     starting_values: Any = None
@@ -100,8 +100,8 @@ class DASSL:
             raise InvalidProblemError(f"max_order must be 1 to 5 (6 with a fixed step), got {self.max_order!r}")
         if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
             raise InvalidProblemError(f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask")
-        if self.increment not in ("weights", "book"):
-            raise InvalidProblemError(f"increment must be 'weights' or 'book', got {self.increment!r}")
+        if self.increment not in ("robust", "book"):
+            raise InvalidProblemError(f"increment must be 'robust' or 'book', got {self.increment!r}")
         if self.norm is not None and not callable(self.norm):
             raise InvalidProblemError("norm must be a function norm(v, w)")
         if self.norm is not None and (isinstance(self.linear_solver, GMRES) or self.linear_solver == "gmres"):
@@ -120,13 +120,54 @@ class DASSL:
             "increment": self.increment,
         }
 
-    def integrate(self, task: Task, excluded: np.ndarray | None = None) -> Outcome:
-        """Run the compiled integrator on `task`; `excluded` components do not take part in the error test."""
+    def integrate(self, task: Task) -> Outcome:
+        """Run the compiled integrator on `task`."""
         if self.max_order > 5:
             raise InvalidProblemError("max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough")
-        return _Run(self, task, excluded).to_the_end()
+        return _Run(self, task).to_the_end()
 
-    def test_vectors(self, task: Task, excluded) -> dict[str, np.ndarray]:
+    def integrate_fixed(self, task: Task, h: float) -> Outcome:
+        """Constant steps of the BDF of order `max_order`, from `starting_values` or from accurate values computed here."""
+        values = self._starting_values(task, h)
+        return _FixedRun(self, task, task.sign * h, values).to_the_end()
+
+    def _starting_values(self, task: Task, h: float) -> np.ndarray:
+        """y at t0, t0 + h, ...: (m, n) with m >= max_order."""
+        k, n, t0 = self.max_order, task.n, task.t_span[0]
+        times = t0 + task.sign * h * np.arange(k)
+        given = self.starting_values
+        if callable(given):
+            return np.array([check_vector(given(t), n, f"starting_values({t:g})") for t in times])
+        if given is not None:
+            values = np.array(given, dtype=float)
+            if values.ndim != 2 or values.shape[0] != n or values.shape[1] < k or not np.all(np.isfinite(values)):
+                raise InvalidProblemError(
+                    f"starting_values must be finite and of shape ({n}, m) with m >= max_order = {k}; got {values.shape}"
+                )
+            return np.ascontiguousarray(values.T)
+        if k == 1:
+            return task.y0[None].copy()
+        accurate = replace(
+            task,
+            rtol=np.full(n, 1e-11),
+            atol=1e-11 * np.maximum(np.abs(task.y0), 1e-3 * max(1.0, float(np.max(np.abs(task.y0))))),
+            t_eval=times,
+            t_span=(t0, float(times[-1])),
+            t_stop=float(times[-1]),
+            switching=None,
+            dense=False,
+            first_step=None,
+        )
+        outcome = DASSL(error_test=self.error_test).integrate(accurate)
+        if outcome.exception is not None:
+            raise outcome.exception
+        if outcome.reason < 0 or outcome.t.size != k:
+            raise InvalidProblemError(
+                f"accurate starting values for BDF{k} could not be computed; pass starting_values (y at t0, t0 + h, ...)"
+            )
+        return outcome.y.T.copy()
+
+    def test_vectors(self, task: Task) -> dict[str, np.ndarray]:
         """Components and powers of h in the error and Newton tests."""
         n = task.n
         error_power, newton_power = np.zeros(n), np.zeros(n)
@@ -134,7 +175,7 @@ class DASSL:
             error_power = check_vector(self.variable_index, n, "variable_index") - 1.0
         if self.newton_weights is not None:
             newton_power = check_vector(self.newton_weights, n, "newton_weights")
-        included = self.included(task.workspace.problem, excluded)
+        included = self.included(task.workspace.problem, task.excluded)
         return {"included": included, "error_power": error_power, "newton_power": newton_power}
 
     def nonnegative_mask(self, task: Task) -> np.ndarray:
@@ -158,7 +199,7 @@ class DASSL:
 class _Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
-    def __init__(self, method: DASSL, task: Task, excluded):
+    def __init__(self, method: DASSL, task: Task):
         from daedal.kernels.records import Record
         from daedal.methods import dassl_run, dassl_step
 
@@ -166,7 +207,7 @@ class _Run:
         self._task = task
         n = task.n
         vectors = {name: np.zeros(n) for name in dassl_step.VECTORS}
-        vectors |= method.test_vectors(task, excluded)
+        vectors |= method.test_vectors(task)
         vectors |= {"y": task.y0.copy(), "yp": task.yp0.copy(), "rtol": task.rtol, "atol": task.atol}
         plain = not (np.any(vectors["error_power"]) or np.any(vectors["newton_power"]) or np.any(vectors["included"] == 0.0))
         nonnegative = method.nonnegative_mask(task)
@@ -191,14 +232,11 @@ class _Run:
         self._events: list[EventRecord] = []
 
     def to_the_end(self) -> Outcome:
-        workspace = self._task.workspace
-        bridge = workspace.bridge
+        bridge = self._task.workspace.bridge
         reason, interrupted, exception = 0, False, None
         try:
             while True:
-                reason = self._kernels.advance(
-                    workspace.system.data, workspace.linear.data, self.integrator.data, self.run.data, self.roots.data
-                )
+                reason = self._advance()
                 self._collect()
                 self._task.progress.update(float(self.integrator["t"]))
                 if reason != self._kernels.BUFFER_FULL:
@@ -211,6 +249,13 @@ class _Run:
         elif bridge.exception is not None:
             exception, bridge.exception = bridge.exception, None
         return self._outcome(reason, interrupted, exception)
+
+    def _records(self):
+        workspace = self._task.workspace
+        return workspace.system.data, workspace.linear.data, self.integrator.data, self.run.data, self.roots.data
+
+    def _advance(self) -> int:
+        return self._kernels.advance(*self._records())
 
     def _collect(self):
         """Copy what the kernel stored, and make the buffers empty again."""
@@ -293,6 +338,46 @@ class _Run:
             component=int(self.run["zero_weight"]) if code == self._kernels.ZERO_WEIGHT else -1,
             included=record.array("included").copy(),
         )
+
+
+class _FixedRun(_Run):
+    """A run with constant order and step size from given starting values."""
+
+    def __init__(self, method: DASSL, task: Task, h: float, values: np.ndarray):
+        super().__init__(method, task)
+        k, m = method.max_order, values.shape[0]
+        self._last_step = round((task.t_span[1] - task.t_span[0]) / h)
+        if self._last_step < m:
+            raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
+        change = np.full(task.n, np.inf)
+        if method.max_newton_change is not None:
+            change = check_vector(method.max_newton_change, task.n, "max_newton_change", finite=False)
+        self._max_change = change
+        phi = self.integrator.array("phi")
+        # Modified divided differences at constant step are backward differences.
+        row = values[::-1].copy()
+        for i in range(min(m, k + 2)):
+            phi[i] = row[0]
+            row = row[:-1] - row[1:]
+        t0 = task.t_span[0]
+        for field, value in {"k": k, "h": h, "t": t0 + (m - 1) * h, "steps": m - 1}.items():
+            self.integrator[field] = value
+        self.run["t_low"] = t0
+        self.run["has_roots"] = False
+        self._store_start(values, t0 + h * np.arange(m))
+
+    def _store_start(self, values, times):
+        """The starting values are output like the steps."""
+        if self._task.t_eval is not None:
+            return
+        slopes = np.gradient(values, times, axis=0) if len(times) > 1 else values[:0]
+        none = {name: self.run.array(name)[:0] for name in ("step_t", "step_h", "step_order", "psi", "coefficients")}
+        self._slices.append({"out_t": times[1:], "out_y": values[1:], "out_yp": slopes[1:], **none})
+
+    def _advance(self) -> int:
+        from daedal.methods.bdf_fixed import advance_fixed
+
+        return advance_fixed(*self._records(), self._max_change, self._last_step)
 
 
 def _roots(task: Task):

@@ -88,7 +88,7 @@ def advance(systems, linears, integrators, runs, root_functions):
     taken = 0
     while True:
         if r.pending:
-            reason = _process_step(system, w, r, roots)
+            reason = process_step(system, w, r, roots)
             if reason != 0:
                 return reason
             if r.sign * (w.t - r.t_end) >= 0.0:
@@ -116,7 +116,7 @@ def advance(systems, linears, integrators, runs, root_functions):
         r.searching = r.has_roots
         r.found = 0
         r.t_limit = w.t
-        _store_step(w, r)
+        store_step(w, r)
 
 
 @inlined
@@ -128,7 +128,7 @@ def _respect_stop(w, r):
 
 
 @inlined
-def _store_step(w, r):
+def store_step(w, r):
     """Keep the polynomial of this step for dense output, and its place in the history."""
     if not (r.each_step or r.dense):
         return
@@ -147,7 +147,7 @@ def _store_step(w, r):
 
 
 @part
-def _process_step(system, w, r, roots):
+def process_step(system, w, r, roots):
     """Events and output inside the step just taken; returns 0 when all is done."""
     k, phi, psi = w.k_last, differences(w), w.c.psi
     while True:

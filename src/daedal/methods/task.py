@@ -29,6 +29,7 @@ class Task:
     t_stop: float
     dense: bool
     progress: Any
+    excluded: np.ndarray | None = None  # components that the error test leaves out
 
     @property
     def n(self) -> int:

@@ -13,7 +13,7 @@ from daedal.solution import Statistics
 class Workspace:
     """Callbacks and linear algebra of one problem, shared by the search for initial values and the integration."""
 
-    def __init__(self, problem: ImplicitDAE, *, linear_solver="auto", preconditioner=None, norm=None, row_power=None, increment="weights"):
+    def __init__(self, problem: ImplicitDAE, *, linear_solver="auto", preconditioner=None, norm=None, row_power=None, increment="robust"):
         from daedal.kernels.assembly import build_system
         from daedal.kernels.callbacks import Bridge
 
