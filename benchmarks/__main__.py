@@ -13,12 +13,24 @@ QUICK_RTOLS = (1e-4, 1e-6, 1e-8)
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--problems", nargs="+", metavar="NAME", help="only these; a part of a name will do ('pendulum')")
-    parser.add_argument("--peers", nargs="+", metavar="NAME", help="only these besides Daedal; a part of a name will do")
+    parser.add_argument(
+        "--problems", nargs="+", metavar="NAME", help="only these; a part of a name will do ('pendulum')"
+    )
+    parser.add_argument(
+        "--peers", nargs="+", metavar="NAME", help="only these besides Daedal; a part of a name will do"
+    )
     parser.add_argument("--quick", action="store_true", help="three tolerances, no large problems, two rounds")
     parser.add_argument("--repeats", type=int, metavar="N", help="rounds of timing (default 7)")
-    parser.add_argument("--limit", type=float, default=20.0, metavar="S", help="stop a run after so many seconds (default 20; ten times that for the large problems)")
-    parser.add_argument("--output", type=Path, default=Path("out/bench"), help="folder for the results (default out/bench)")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="stop a run after so many seconds (default 20; ten times that for the large problems)",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("out/bench"), help="folder for the results (default out/bench)"
+    )
     return parser.parse_args(arguments)
 
 
@@ -39,7 +51,9 @@ def main() -> None:
     from benchmarks.measure import measure
     from benchmarks.solvers import BASELINES, SOLVERS, installed
 
-    problems = chosen(options.problems, list(cases.SMALL if options.quick and not options.problems else cases.CASES), "problem")
+    problems = chosen(
+        options.problems, list(cases.SMALL if options.quick and not options.problems else cases.CASES), "problem"
+    )
     peers = chosen(options.peers, [name for name in SOLVERS if name not in BASELINES.values()], "peer")
     solvers = [solver for name, solver in SOLVERS.items() if name in BASELINES.values() or name in peers]
     skipped = {solver.label: f"{solver.package} is not installed" for solver in solvers if not installed(solver)}

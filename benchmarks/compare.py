@@ -16,8 +16,8 @@ SMALLEST_ERROR = 1e-16
 class Line:
     """The best a solver does on one case: the points that no other of its points beats in both error and time.
 
-    ``errors`` fall, ``seconds`` rise. Between the points the logarithm of the time is linear in that of the error; beyond them
-    nothing is known.
+    ``errors`` fall, ``seconds`` rise. Between the points the logarithm of the time is linear in that of the error;
+    beyond them nothing is known.
     """
 
     errors: tuple[float, ...]
@@ -25,7 +25,9 @@ class Line:
 
     @classmethod
     def through(cls, points: Iterable[Point]) -> Line:
-        candidates = sorted((p.seconds, max(p.error, SMALLEST_ERROR)) for p in points if not p.failure and math.isfinite(p.error))
+        candidates = sorted(
+            (p.seconds, max(p.error, SMALLEST_ERROR)) for p in points if not p.failure and math.isfinite(p.error)
+        )
         errors: list[float] = []
         seconds: list[float] = []
         for time, error in candidates:
@@ -69,9 +71,13 @@ def compare(point: Point, baseline: Line) -> Comparison:
         return Comparison(point.seconds / seconds)
     if point.error > baseline.errors[0]:
         times = point.seconds / baseline.seconds[0]
-        return Comparison(None, f"less accurate than Daedal's quickest run (error {baseline.errors[0]:.0e}), {times:.2g} x its time")
+        return Comparison(
+            None, f"less accurate than Daedal's quickest run (error {baseline.errors[0]:.0e}), {times:.2g} x its time"
+        )
     times = point.seconds / baseline.seconds[-1]
-    return Comparison(None, f"more accurate than Daedal's best run (error {baseline.errors[-1]:.0e}), {times:.2g} x its time")
+    return Comparison(
+        None, f"more accurate than Daedal's best run (error {baseline.errors[-1]:.0e}), {times:.2g} x its time"
+    )
 
 
 def ratio_at(error: float, peer: Line, baseline: Line) -> float | None:

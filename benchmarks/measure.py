@@ -64,7 +64,9 @@ def measure(
             wanted = tuple(r for r in case.rtols if rtols is None or r in rtols)
             chosen = [solver for solver in solvers if solver.handles(case)]
             say(f"{case.title} ({case.n} unknowns): {', '.join(solver.name for solver in chosen)}")
-            ladder = [p for solver in chosen for p in first_runs(case, solver, wanted, workers[solver.package], allowed)]
+            ladder = [
+                p for solver in chosen for p in first_runs(case, solver, wanted, workers[solver.package], allowed)
+            ]
             take_turns(ladder, workers, repeats, allowed)
             points += ladder
             for worker in workers.values():
@@ -86,7 +88,7 @@ def first_runs(case: Case, solver: type[Solver], rtols: tuple[float, ...], worke
         if hung:
             point.failure = "not tried: a looser tolerance took too long"
             continue
-        # The trial runs the solver three times.
+        # The trial runs the solver twice and may compile.
         answer = worker.ask(3.0 * limit, "try", solver.name, case.name, level)
         if isinstance(answer, Failure):
             point.failure = answer.message

@@ -11,7 +11,8 @@ from benchmarks.measure import Point
 from benchmarks.report import CALLBACKS
 from benchmarks.solvers import SOLVERS
 
-# Okabe and Ito's colours, which readers with any colour vision can tell apart; one for each package, the marker for the method.
+# Okabe and Ito's colours, which readers with any colour vision can tell apart: one for each package. The marker shows
+# the method; a full one says that the functions are compiled.
 COLOURS = {
     "daedal": "#000000",
     "sundials4py": "#0072B2",
@@ -34,13 +35,17 @@ def draw(points: list[Point], folder: Path) -> list[Path]:
     files = []
     for name in dict.fromkeys(point.case for point in points):
         panels = {
-            callbacks: [p for p in points if p.case == name and SOLVERS[p.solver].callbacks == callbacks and not p.failure]
+            callbacks: [
+                p for p in points if p.case == name and SOLVERS[p.solver].callbacks == callbacks and not p.failure
+            ]
             for callbacks in CALLBACKS
         }
         panels = {callbacks: chosen for callbacks, chosen in panels.items() if chosen}
         if not panels:
             continue
-        figure, axes = pyplot.subplots(1, len(panels), figsize=(1.0 + 5.8 * len(panels), 6.4), sharey=True, squeeze=False)
+        figure, axes = pyplot.subplots(
+            1, len(panels), figsize=(1.0 + 5.8 * len(panels), 6.4), sharey=True, squeeze=False
+        )
         for ax, (callbacks, chosen) in zip(axes[0], panels.items(), strict=True):
             _panel(ax, chosen)
             ax.set_title(CALLBACKS[callbacks], fontsize=11)
@@ -61,7 +66,13 @@ def _panel(ax, points: list[Point]) -> None:
         compiled = "jit" in name or "numba" in name or name == "ida-c"
         style = {"color": COLOURS[solver.package], "linestyle": "-" if ours else "--" if compiled else ":"}
         line = Line.through(mine)
-        ax.plot(line.errors, [1e3 * s for s in line.seconds], linewidth=2.4 if ours else 1.2, zorder=3 if ours else 2, **style)
+        ax.plot(
+            line.errors,
+            [1e3 * s for s in line.seconds],
+            linewidth=2.4 if ours else 1.2,
+            zorder=3 if ours else 2,
+            **style,
+        )
         ax.plot(
             [max(p.error, 1e-16) for p in mine],
             [1e3 * p.seconds for p in mine],

@@ -13,7 +13,7 @@ DROP_TOLERANCE, FILL_FACTOR = 1e-4, 5.0
 
 
 class ILU:
-    """SuperLU's incomplete factorisation of the iteration matrix.
+    """SuperLU's incomplete factorisation of the iteration matrix with scaled rows.
 
     The IDA bindings get the matrix as a formula, ``matrix(cj)``; Daedal forms it by differences of the residual.
     """
@@ -22,12 +22,16 @@ class ILU:
         self.matrix = matrix
 
     def setup(self, t: float, y: Array, yp: Array, cj: float) -> Any:
+        from scipy.sparse import diags_array
         from scipy.sparse.linalg import spilu
 
-        return spilu(self.matrix(cj), drop_tol=DROP_TOLERANCE, fill_factor=FILL_FACTOR)
+        matrix = self.matrix(cj)
+        scale = 1.0 / abs(matrix).max(axis=1).toarray().ravel()
+        return spilu((diags_array(scale) @ matrix).tocsc(), drop_tol=DROP_TOLERANCE, fill_factor=FILL_FACTOR), scale
 
     def solve(self, factors: Any, right: Array) -> Array:
-        return factors.solve(right)
+        incomplete, scale = factors
+        return incomplete.solve(scale * right)
 
     def daedal(self) -> Any:
         import daedal
@@ -36,22 +40,27 @@ class ILU:
 
 
 class Blocks:
-    """The 2 x 2 diagonal blocks of a reaction, inverted.
+    """The diagonal blocks of a simpler residual, the reaction without the diffusion, by differences, inverted."""
 
-    The IDA bindings get the blocks as a formula, ``blocks(t, y, yp, cj)`` of shape (points, 2, 2); Daedal forms them by
-    differences of ``residual``.
-    """
-
-    def __init__(self, blocks: Callable[..., Array], residual: Callable[..., Array]) -> None:
-        self.blocks, self.residual = blocks, residual
+    def __init__(self, residual: Callable[..., Array], params: Array, size: int) -> None:
+        self.residual, self.params, self.size = residual, params, size
 
     def setup(self, t: float, y: Array, yp: Array, cj: float) -> Any:
-        return np.linalg.inv(self.blocks(t, y, yp, cj))
+        base = self.residual(t, y, yp, self.params)
+        blocks = np.empty((y.size // self.size, self.size, self.size))
+        for k in range(self.size):
+            moved, slope = y.copy(), yp.copy()
+            step = 1e-8 * np.maximum(1.0, np.abs(y[k :: self.size]))
+            moved[k :: self.size] += step
+            slope[k :: self.size] += cj * step
+            change = (self.residual(t, moved, slope, self.params) - base).reshape(-1, self.size)
+            blocks[:, :, k] = change / step[:, None]
+        return np.linalg.inv(blocks)
 
     def solve(self, inverse: Any, right: Array) -> Array:
-        return np.matmul(inverse, right.reshape(-1, 2, 1)).ravel()
+        return np.matmul(inverse, right.reshape(-1, self.size, 1)).ravel()
 
     def daedal(self) -> Any:
         import daedal
 
-        return daedal.BlockDiagonalPreconditioner(2, self.residual)
+        return daedal.BlockDiagonalPreconditioner(self.size, self.residual)

@@ -27,9 +27,18 @@ def machine() -> dict[str, Any]:
     """What the numbers were measured on and with."""
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
-        names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
+        names = [
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ]
         model = names[0] if names else model
-    return {"processor": model, "cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()}
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
 
 
 def results(points: Iterable[Point], skipped: dict[str, str]) -> dict[str, Any]:
@@ -41,8 +50,14 @@ def results(points: Iterable[Point], skipped: dict[str, str]) -> dict[str, Any]:
         row = asdict(point)
         del row["spent"]
         comparison = compare(point, _baseline(lines, point))
-        row |= {"callbacks": SOLVERS[point.solver].callbacks, "ratio_to_daedal": comparison.ratio, "note": comparison.note}
-        rows.append({key: value if not isinstance(value, float) or math.isfinite(value) else None for key, value in row.items()})
+        row |= {
+            "callbacks": SOLVERS[point.solver].callbacks,
+            "ratio_to_daedal": comparison.ratio,
+            "note": comparison.note,
+        }
+        rows.append(
+            {key: value if not isinstance(value, float) or math.isfinite(value) else None for key, value in row.items()}
+        )
     used = dict.fromkeys(point.solver for point in points)
     return {
         "machine": machine(),
@@ -97,10 +112,10 @@ def write_markdown(path: Path, points: list[Point], skipped: dict[str, str], fig
     text = [
         "# Benchmark",
         "",
-        f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}; one thread for linear algebra. Times are the shortest of "
-        "several runs of the solve call alone; all solvers took turns. The error is that at the end point. A ratio compares with "
-        "Daedal at the same achieved error, interpolated on its work-precision line; outside this line there is no ratio, but a "
-        "note. Differences below a factor of about 1.3 are noise.",
+        f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}; one thread for linear algebra.",
+        "Times are the shortest of several runs of the solve call alone; all solvers took turns. The error is that at",
+        "the end point. A ratio compares with Daedal at the same achieved error, interpolated on its work-precision",
+        "line; outside this line there is no ratio but a note. Differences below a factor of about 1.3 are noise.",
         "",
     ]
     text += [f"- {name}: left out, {reason}" for name, reason in skipped.items()]
@@ -121,12 +136,9 @@ def show(points: list[Point], skipped: dict[str, str]) -> None:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):
             table.add_column(head, justify="left" if k == 0 or not head else "right", overflow="fold")
-        previous = ""
         for row in rows:
             table.add_row(*row, style="bold" if row[0].startswith("Daedal") else "")
-            previous = row[0]
-        if previous:
-            console.print(table)
+        console.print(table)
     for name, reason in skipped.items():
         console.print(f"{name}: left out, {reason}")
 

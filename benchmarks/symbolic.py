@@ -1,7 +1,7 @@
 """The same equations in the languages of CasADi and DiffSL, for the solvers that take no residual.
 
-Both want the semi-explicit form ``x' = f(t, x, z), 0 = g(t, x, z)``. A statement here is written once, as text in the few
-operations both languages share, and translated to either.
+Both want the semi-explicit form ``x' = f(t, x, z), 0 = g(t, x, z)``. A statement here is written once, as text in the
+few operations both languages share, and translated to either.
 """
 
 from __future__ import annotations

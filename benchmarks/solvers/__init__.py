@@ -21,6 +21,7 @@ SOLVERS: dict[str, type[Solver]] = {
         ida_c.IdaC,
         sundials.SundialsNumba,
         sundae.SundaeNumba,
+        solve_dae.SolveDaeBDFSparse,
         diffsol.DiffsolBDF,
         diffsol.DiffsolEsdirk,
         diffsol.DiffsolTrBDF2,

@@ -34,7 +34,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end point and, where the solver tells, the residual evaluations (those for the Jacobian included) and steps."""
+    """The end point and, where known, the residual evaluations (those for the Jacobian included) and the steps."""
 
     y: Array
     evaluations: int | None = None
@@ -44,8 +44,8 @@ class Outcome:
 class Solver(ABC):
     """A solver set up for one case.
 
-    ``prepare`` does what a user does once for a problem and a tolerance (building, compiling); it returns the call to be
-    timed, which is everything a user repeats to solve the problem again. ``outcome`` reads its result, untimed.
+    ``prepare`` does what a user does once for a problem and a tolerance (building, compiling); it returns the call to
+    be timed, which is everything a user repeats to solve the problem again. ``outcome`` reads its result, untimed.
     """
 
     name: ClassVar[str]
@@ -80,7 +80,7 @@ class Solver(ABC):
 class ResidualSolver(Solver):
     """A solver that takes a residual, interpreted or through Numba.
 
-    ``function`` returns the residual, ``fill`` stores it in its last argument. With ``counting`` both count their calls.
+    ``function`` returns the residual, ``fill`` stores it in its last argument. With ``counting`` both count calls.
     """
 
     calls = 0

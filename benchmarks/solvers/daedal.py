@@ -36,7 +36,12 @@ class Daedal(Solver):
         )
         if self.callbacks == "compiled":
             problem = problem.compiled()
-        options: dict[str, Any] = {"rtol": level.rtol, "atol": level.atol, "max_steps": 10**7, "linear_solver": case.linear}
+        options: dict[str, Any] = {
+            "rtol": level.rtol,
+            "atol": level.atol,
+            "max_steps": 10**7,
+            "linear_solver": case.linear,
+        }
         options |= {"t_eval": [case.t_span[1]], "dense_output": False}
         if case.masked:
             options["error_test"] = "differential"

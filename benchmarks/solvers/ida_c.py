@@ -1,7 +1,7 @@
 """IDA called straight from its C library with a compiled residual: what IDA itself costs, without any binding.
 
-No package offers this to a Python user; it is the floor for every IDA binding. The library is the one scikit-sundae ships in
-its wheel, the residual is compiled by Numba to a C function, and Python is left only to set up and to start the run.
+No package offers this to a Python user; it is the floor for every IDA binding. The library is the one scikit-sundae
+ships in its wheel, the residual is compiled by Numba to a C function, and Python only sets up and starts the run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class IdaC(Solver):
         differential[list(case.algebraic)] = 0.0
 
         def vector(values: np.ndarray, context: c_void_p) -> c_void_p:
-            return c_void_p(call("nvecserial", "N_VMake_Serial", n, c_void_p(values.ctypes.data), context, returns=c_void_p))
+            return c_void_p(
+                call("nvecserial", "N_VMake_Serial", n, c_void_p(values.ctypes.data), context, returns=c_void_p)
+            )
 
         def solve() -> Any:
             context = c_void_p()

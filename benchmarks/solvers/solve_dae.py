@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.cases import Case
 from benchmarks.solvers.base import Level, Outcome, ResidualSolver, SolveFailure
 
 
@@ -19,8 +20,12 @@ class SolveDaeBDF(ResidualSolver):
         from solve_dae.integrate import solve_dae
 
         case, function = self.case, self.function
-        options = {"rtol": level.rtol, "atol": level.atol, "t_eval": [case.t_span[1]]}
+        options = {"rtol": level.rtol, "atol": level.atol, "t_eval": [case.t_span[1]], "jac_sparsity": self.sparsity()}
         return lambda: solve_dae(function, case.t_span, case.y0, case.yp0, method=self.method, **options)
+
+    def sparsity(self) -> Any:
+        """The structure in the form it is asked for: one matrix for dF/dy and one for dF/dy'."""
+        return None if self.case.sparsity is None else (self.case.sparsity, self.case.sparsity)
 
     def outcome(self, raw: Any) -> Outcome:
         if not raw.success:
@@ -35,15 +40,11 @@ class SolveDaeRadau(SolveDaeBDF):
     method = "Radau"
 
 
-class SolveDaeRadauNumba(SolveDaeRadau):
-    name = "solve_dae-radau-numba"
-    label = "solve-dae Radau, Numba residual"
-    callbacks = "compiled"
-    requires = ("numba",)
-
-
-class SolveDaeBDFNumba(SolveDaeBDF):
-    name = "solve_dae-bdf-numba"
+class SolveDaeBDFSparse(SolveDaeBDF):
+    name = "solve_dae-bdf-sparse"
     label = "solve-dae BDF, Numba residual"
     callbacks = "compiled"
-    requires = ("numba",)
+
+    @classmethod
+    def handles(cls, case: Case) -> bool:
+        return case.linear == "sparse"

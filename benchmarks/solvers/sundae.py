@@ -21,7 +21,12 @@ class Sundae(ResidualSolver):
         from sksundae.ida import IDA
 
         case, (t0, t1), fill = self.case, self.case.t_span, self.fill
-        options = {"rtol": level.rtol, "atol": level.atol, "max_num_steps": 10**7, "algebraic_idx": list(case.algebraic) or None}
+        options: dict[str, Any] = {
+            "rtol": level.rtol,
+            "atol": level.atol,
+            "max_num_steps": 10**7,
+            "algebraic_idx": list(case.algebraic) or None,
+        }
         options["linsolver"] = case.linear
         if case.linear == "sparse":
             options["sparsity"] = case.sparsity
@@ -48,7 +53,9 @@ class Sundae(ResidualSolver):
         def setup(t: float, y: Array, yp: Array, residual: Array, cj: float) -> None:
             factors[0] = preconditioner.setup(t, y, yp, cj)
 
-        def solve(t: float, y: Array, yp: Array, residual: Array, right: Array, out: Array, cj: float, delta: float) -> None:
+        def solve(
+            t: float, y: Array, yp: Array, residual: Array, right: Array, out: Array, cj: float, delta: float
+        ) -> None:
             out[:] = preconditioner.solve(factors[0], right)
 
         return IDAPrecond(setup, solve)

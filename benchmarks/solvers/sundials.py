@@ -19,7 +19,9 @@ class Sundials(ResidualSolver):
 
     @classmethod
     def handles(cls, case: Case) -> bool:
-        return case.linear != "sparse" and (case.interpreted or cls.callbacks == "compiled")  # no sparse LU in this package
+        return case.linear != "sparse" and (
+            case.interpreted or cls.callbacks == "compiled"
+        )  # no sparse LU in this package
 
     def prepare(self, level: Level) -> Callable[[], Any]:
         from sundials4py import core, idas
@@ -38,7 +40,9 @@ class Sundials(ResidualSolver):
             factors[0] = preconditioner.setup(t, array(y), array(yp), cj)
             return 0
 
-        def precondition(t: float, y: Any, yp: Any, res: Any, right: Any, out: Any, cj: float, delta: float, _: Any) -> int:
+        def precondition(
+            t: float, y: Any, yp: Any, res: Any, right: Any, out: Any, cj: float, delta: float, _: Any
+        ) -> int:
             array(out)[:] = preconditioner.solve(factors[0], array(right))
             return 0
 

@@ -114,7 +114,7 @@ def solve(
 
     from daedal.events.event import gather_events
     from daedal.initial.consistent import prepare_initial, split_initial
-    from daedal.methods.task import Task
+    from daedal.methods.task import Task, first_step_size
     from daedal.methods.workspace import Workspace
 
     began = time.perf_counter()
@@ -122,8 +122,8 @@ def solve(
     y0, yp0 = split_initial(problem, initial)
     workspace = Workspace(implicit, **method.workspace_options(implicit))
     masked = _masked(problem, method, span[0], y0, yp0)
-    trial = _trial_step(span, y0, yp0, rtol, atol, first_step)
     if fixed_step is None:
+        trial = first_step_size(span, y0, yp0, rtol * np.abs(y0) + atol, first_step, max_step)
         y0, yp0 = prepare_initial(problem, workspace, span, initial, rtol, atol, trial, correct_initial, masked)
     else:
         if events is not None:
@@ -291,20 +291,6 @@ def _check_fixed_step(fixed_step, span) -> float:
     return length / count
 
 
-def _trial_step(span, y0, yp0, rtol, atol, first_step) -> float:
-    """The step size with which initial values are judged: the one the integration will begin with."""
-    sign = 1.0 if span[1] > span[0] else -1.0
-    if first_step is not None:
-        return sign * first_step
-    h = 1e-3 * abs(span[1] - span[0])
-    if yp0 is not None:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = float(np.sqrt(np.mean((yp0 / (rtol * np.abs(y0) + atol)) ** 2)))
-        if np.isfinite(slope) and slope > 0.5 / h:
-            h = 0.5 / slope
-    return sign * h
-
-
 def _masked(problem, method, t0, y0, yp0) -> np.ndarray | None:
     """The components that the method's error test leaves out."""
     from daedal.initial.structure import algebraic_variables
@@ -312,7 +298,7 @@ def _masked(problem, method, t0, y0, yp0) -> np.ndarray | None:
     implicit = problem.implicit()
     choice = method.error_test
     if not isinstance(choice, str):
-        return method.included(implicit, None) == 0.0
+        return method.excluded(implicit)
     if choice == "all":
         return None
     if choice == "auto":
@@ -363,6 +349,7 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
         success, status, message = True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
     else:
         success, status, message = True, "finished", f"The end of the interval, t = {task.t_span[1]:g}, was reached."
+        message += _complaint(task, outcome)
     semi_explicit = isinstance(problem, SemiExplicitDAE)
     return Solution(
         t=outcome.t,
@@ -379,6 +366,17 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
         history=None if outcome.history is None else History(*outcome.history),
         dense=outcome.dense,
         n_differential=problem.n_y if semi_explicit else None,
+    )
+
+
+def _complaint(task, outcome) -> str:
+    """A hint for runs that came through, but only just."""
+    stats = task.workspace.statistics(outcome.integrator)
+    if stats.steps < 1000 or stats.rejected < 0.3 * stats.steps:
+        return ""
+    return (
+        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of index 2 or "
+        "higher (then error_test='differential'), discontinuities (then events) or too small an atol."
     )
 
 

@@ -36,6 +36,8 @@ class Failure:
     first_step_failures : int
         Failures before the first step was accepted.
     t_span : tuple of float
+    jacobian_unevaluable : bool
+        Whether the user's jacobian, not the residual, gave NaN or could not be evaluated (code -10).
     component : int
         The variable concerned (code -3), else -1.
     """
@@ -58,4 +60,5 @@ class Failure:
     first_step_failures: int
     t_span: tuple[float, float]
     component: int = -1
+    jacobian_unevaluable: bool = False
     included: np.ndarray = field(default_factory=lambda: np.zeros(0))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
+from daedal.analysis.index import partials
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
 from daedal.methods.workspace import Workspace
 from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_mask, check_vector
@@ -58,7 +61,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     start = np.zeros(n) if yp0 is None else yp0
     workspace.check_functions(t0, y0, start)
     weights = rtol * np.abs(y0) + atol
-    h = _trial_step(t0)
+    h = 1e-6 * max(1.0, abs(t0))
     if isinstance(fixed, str):
         if fixed != "derivative":
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
@@ -106,7 +109,8 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
         return y0, start  # the integrator reports the vanishing weight with the variable's name
     unknown_z = isinstance(problem, SemiExplicitDAE) and initial[1] is None
     if yp0 is None or correct:
-        result = _complete(workspace, t0, y0, start, h, weights)
+        # A small artificial step makes the iteration matrix that of the exact Newton method.
+        result = _complete(workspace, t0, y0, start, 1e-3 * h, weights)
         if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
             stepped = damped_euler_step(workspace, t0, y0, start, h, weights)
             if stepped is not None:
@@ -114,12 +118,12 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
         if not result.converged:
             _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed")
         if not (correct or unknown_z):
-            moved = result.y - y0
+            moved = y0 - result.y
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked)
             return y0, result.yp
         return result.y, result.yp
     r = workspace.residual(t0, y0, start)
-    if r is not None and np.any(r):
+    if r is not None and r.any() and _above_roundoff(workspace, t0, y0, start, r):
         inverse = 1.0 / weights
         if workspace.prepare(t0, y0, start, r, 1.0 / h, h, inverse):
             delta = workspace.solve(t0, y0, start, r, 1.0 / h, inverse)
@@ -128,8 +132,14 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
     return y0, start
 
 
-def _trial_step(t0: float) -> float:
-    return 1e-4 * max(1.0, abs(t0)) * 1e-2
+def _above_roundoff(workspace, t, y, yp, r) -> bool:
+    """Whether the residual is more than the rounding errors of its terms, whose size a small relative change shows."""
+    small = np.sqrt(np.finfo(float).eps)
+    changed = workspace.residual(t, y * (1.0 + small), yp * (1.0 - 2.0 * small))
+    if changed is None:
+        return True
+    r[np.abs(r) <= 100.0 * small * np.abs(changed - r)] = 0.0
+    return bool(r.any())
 
 
 def _complete(workspace, t, y, yp, h, weights) -> InitialResult:
@@ -145,15 +155,13 @@ def _complete(workspace, t, y, yp, h, weights) -> InitialResult:
 
 
 def _index_above_one(problem, t, result, algebraic) -> bool:
-    """Whether dF/dv and dF/du' together are singular: then y' has to satisfy a hidden constraint."""
-    from daedal.initial.structure import partials
-
-    e, b = partials(problem, t, result.y, result.yp)
+    """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
+    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp)
     combined = np.where(algebraic[None, :], b, e)
-    scale = np.maximum(np.abs(combined).max(axis=1), 1e-300)
-    combined = combined / scale[:, None]
-    columns = np.maximum(np.abs(combined).max(axis=0), 1e-300)
-    singular = np.linalg.svd(combined / columns, compute_uv=False)
+    if not np.all(np.isfinite(combined)):
+        return False
+    combined = combined / np.maximum(np.abs(combined).max(axis=1, keepdims=True), 1e-300)
+    singular = np.linalg.svd(combined / np.maximum(np.abs(combined).max(axis=0), 1e-300), compute_uv=False)
     return bool(singular[-1] < 1e-9 * singular[0])
 
 

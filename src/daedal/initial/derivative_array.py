@@ -3,7 +3,7 @@
 F(t, y, y') = 0 is necessary but not sufficient. With its time derivative, approximated by differences along
 (y', y''), the system
 
-    F(t0, y, y') = 0,     [F(t0+h, y + h y', y' + h y'') - F(t0-h, y - h y', y' - h y'')] / 2h = 0
+    F(t0, y, y') = 0,     [-3 F(t0, y, y') + 4 F(t0+h, y + h y', y' + h y'') - F(t0+2h, y + 2h y', y' + 2h y'')] / 2h = 0
 
 determines (y, y') for index 1 and semi-explicit index 2 once the free initial data are given; y'' need not be unique, so that
 the minimum-norm least-squares correction is taken.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.initial.newton import InitialResult
+from daedal.initial.structure import evaluate_or_nan
 
 _ITERATIONS = 30
 
@@ -51,15 +52,20 @@ def derivative_array_initial(
 
     def array(x):
         a, b, c = unpack(x)
-        ahead = problem.evaluate(t + h, a + h * b, b + h * c)
-        behind = problem.evaluate(t - h, a - h * b, b - h * c)
-        return np.concatenate([problem.evaluate(t, a, b), (ahead - behind) / (2.0 * h)])
+        here = evaluate_or_nan(problem, t, a, b)
+        ahead = evaluate_or_nan(problem, t + h, a + h * b, b + h * c)
+        further = evaluate_or_nan(problem, t + 2.0 * h, a + 2.0 * h * b, b + 2.0 * h * c)
+        return np.concatenate([here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)])
 
     x = np.concatenate([y[free_y], yp[free_yp], ypp])
     residual = array(x)
     size = np.inf
+    if not np.all(np.isfinite(residual)):
+        return InitialResult(y, yp, False, size)
     for _ in range(_ITERATIONS):
         jacobian = _jacobian(array, x, residual)
+        if not np.all(np.isfinite(jacobian)):
+            return InitialResult(y, yp, False, size)
         # Unknowns of different size: measure the correction relative to them.
         scale = np.maximum(np.abs(x), 1.0)
         correction = scale * np.linalg.lstsq(jacobian * scale, -residual, rcond=1e-9)[0]

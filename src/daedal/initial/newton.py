@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.methods.workspace import Workspace
 
-_STEP_SIZES = 5  # artificial step sizes tried (MXNH)
+_STEP_SIZES = 8  # artificial step sizes tried (DASPK's MXNH is 5)
 _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8

@@ -9,23 +9,12 @@ from daedal.errors import InvalidProblemError
 LARGEST_DENSE = 500
 
 
-def partials(problem, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E = dF/dy' and B = dF/dy by central differences, dense."""
-    n = problem.n
-    root = np.finfo(float).eps ** (1.0 / 3.0)
-    matrices = []
-    for which in (1, 0):
-        matrix = np.empty((n, n))
-        for j in range(n):
-            point = [y.copy(), yp.copy()]
-            delta = root * max(abs(point[which][j]), 1.0)
-            point[which][j] += delta
-            above = problem.evaluate(t, *point)
-            point[which][j] -= 2.0 * delta
-            below = problem.evaluate(t, *point)
-            matrix[:, j] = (above - below) / (2.0 * delta)
-        matrices.append(matrix)
-    return matrices[0], matrices[1]
+def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+    """F for probing around a point, where the user's function may not be defined: NaN instead of an exception."""
+    try:
+        return problem.evaluate(t, y, yp)
+    except Exception:
+        return np.full(problem.n, np.nan)
 
 
 def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -38,7 +27,7 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
     for columns in _column_groups(problem):
         shifted = yp.copy()
         shifted[columns] += np.maximum(1.0, np.abs(yp[columns]))
-        changed = problem.evaluate(t, y, shifted) != base
+        changed = evaluate_or_nan(problem, t, y, shifted) != base  # NaN counts as a change
         if len(columns) == 1:
             occurs[columns] = bool(np.any(changed))
         else:

@@ -10,7 +10,7 @@ from daedal.kernels.gmres import KRYLOV
 from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
 from daedal.kernels.newton import LINEAR, TOLERANCE
 from daedal.kernels.patterns import band_pattern, band_position, block_pattern, groups_from_colours, sparse_groups
-from daedal.kernels.records import Record
+from daedal.kernels.records import Arena, Record
 from daedal.kernels.system import SYSTEM
 
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -29,7 +29,7 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
     return Record(
         SYSTEM,
         n=n,
-        residual=bridge.function(residual, (n, n), n, store_vector("residual", n), params),
+        residual=bridge.function(residual, (n, n), (n,), store_vector("residual", n), params),
         norm=norm_callback,
         scaled_rows=row_power is not None,
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
@@ -39,10 +39,10 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
 
 def dense_matrix(bridge: Bridge, system: Record, n: int, jacobian=None, params=None) -> Record:
     """Dense storage and LAPACK."""
-    callback = bridge.absent()
+    callback = None
     if jacobian is not None:
-        callback = bridge.function(jacobian, (n, n), n * n, store_matrix("jacobian", n, n), params, scalars=1)
-    return _matrix(bridge, system, n, DENSE, data=np.zeros(n * n), jacobian=callback)
+        callback = bridge.function(jacobian, (n, n), (n, n), store_matrix("jacobian", n, n), params, scalars=1)
+    return _matrix(n, DENSE, data=np.zeros(n * n), jacobian=callback)
 
 
 def banded_matrix(
@@ -51,15 +51,13 @@ def banded_matrix(
     """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
     column_start, rows = band_pattern(n, ml, mu)
     width = min(ml + mu + 1, n)
-    callback = bridge.absent()
+    callback = None
     if jacobian is not None:
         callback = bridge.function(
-            jacobian, (n, n), (ml + mu + 1) * n, store_matrix("jacobian", ml + mu + 1, n), params, scalars=1
+            jacobian, (n, n), (ml + mu + 1, n), store_matrix("jacobian", ml + mu + 1, n), params, scalars=1
         )
     groups = groups_from_colours(np.arange(n) % width, width)
     return _matrix(
-        bridge,
-        system,
         n,
         BANDED,
         ml=ml,
@@ -77,8 +75,6 @@ def block_diagonal_matrix(bridge: Bridge, system: Record, n: int, size: int, own
     column_start, rows = block_pattern(n, size)
     bandwidth = min(size, n) - 1
     return _matrix(
-        bridge,
-        system,
         n,
         BANDED,
         ml=bandwidth,
@@ -94,17 +90,15 @@ def sparse_matrix(
     bridge: Bridge, system: Record, n: int, pattern, factorise, jacobian=None, params=None, own_system=None
 ) -> Record:
     """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves with the matrix."""
-    callback = bridge.absent()
+    callback = None
     if jacobian is not None:
         callback = bridge.function(
-            jacobian, (n, n), pattern.nnz, store_sparse("jacobian", pattern), params, scalars=1
+            jacobian, (n, n), (pattern.nnz,), store_sparse("jacobian", pattern), params, scalars=1
         )
     data = np.zeros(pattern.nnz)
     factor, solve = _sparse_callbacks(bridge, n, data, pattern, factorise)
     column_start, rows = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
     return _matrix(
-        bridge,
-        system,
         n,
         SPARSE,
         data=data,
@@ -137,8 +131,6 @@ def _sparse_callbacks(bridge, n, data, pattern, factorise) -> tuple[Record, Reco
 
 
 def _matrix(
-    bridge,
-    system,
     n,
     kind,
     *,
@@ -152,16 +144,17 @@ def _matrix(
     solve=None,
     own_system=None,
 ) -> Record:
-    empty = bridge.absent()
+    callbacks = {"jacobian": jacobian, "factor": factor, "solve": solve, "own": own_system}
+    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment"), n)
     return Record(
         MATRIX,
+        Arena(vectors, integers=("pivots",)),
         kind=kind,
         n=n,
         ml=ml,
         mu=mu,
         size=data.size,
         data=data,
-        pivots=np.zeros(n, dtype=np.int64),
         lapack=np.array([n, ml, mu, 2 * ml + mu + 1, 1, ord("N"), 0], dtype=np.int64),
         groups=max(groups[0].size - 1, 0),
         group_start=groups[0],
@@ -169,17 +162,9 @@ def _matrix(
         column_start=pattern[0],
         rows=pattern[1],
         position=pattern[2],
-        jacobian=empty if jacobian is None else jacobian,
-        factor=empty if factor is None else factor,
-        solve=empty if solve is None else solve,
         has_own_residual=own_system is not None,
-        own=system if own_system is None else own_system,
         weight_share=float(np.finfo(float).eps) ** 0.25,
-        base=np.zeros(n),
-        shifted_y=np.zeros(n),
-        shifted_yp=np.zeros(n),
-        shifted_r=np.zeros(n),
-        increment=np.zeros(n),
+        **{name: record for name, record in callbacks.items() if record is not None},
     )
 
 
@@ -203,31 +188,25 @@ def krylov(
 ) -> Record:
     """GMRES, preconditioned by `matrix` or by the callbacks `setup` and `solve`; linear tolerance 0.05 x 0.33."""
     iteration = _krylov(
-        bridge, n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve
+        n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve
     )
     if matrix is None:
-        matrix = _matrix(bridge, system, n, DENSE, data=np.zeros(0))
+        matrix = _matrix(n, DENSE, data=np.zeros(0))
     return Record(LINEAR, use_krylov=True, matrix=matrix, krylov=iteration, solution=np.zeros(n))
 
 
-def _krylov(bridge, n, basis_size, restarts, tolerance, use_matrix, orthogonal_to=0, setup=None, solve=None) -> Record:
+def _krylov(n, basis_size, restarts, tolerance, use_matrix, orthogonal_to=0, setup=None, solve=None) -> Record:
+    vectors = dict.fromkeys(("start", "shifted_y", "shifted_yp", "shifted_r", "direction"), n)
+    small = {"hessenberg": (basis_size + 1, basis_size), "givens": (basis_size, 2), "rhs": basis_size + 1}
+    callbacks = {"setup": setup, "solve": solve}
     return Record(
         KRYLOV,
+        Arena({"basis": (basis_size + 1, n), **small, **vectors}),
         n=n,
         basis_size=basis_size,
         orthogonal_to=orthogonal_to,
         restarts=restarts,
         tolerance=tolerance,
-        setup=bridge.absent() if setup is None else setup,
-        solve=bridge.absent() if solve is None else solve,
         use_matrix=use_matrix,
-        basis=np.zeros((basis_size + 1, n)),
-        hessenberg=np.zeros((basis_size + 1, basis_size)),
-        givens=np.zeros((basis_size, 2)),
-        rhs=np.zeros(basis_size + 1),
-        start=np.zeros(n),
-        shifted_y=np.zeros(n),
-        shifted_yp=np.zeros(n),
-        shifted_r=np.zeros(n),
-        direction=np.zeros(n),
+        **{name: record for name, record in callbacks.items() if record is not None},
     )

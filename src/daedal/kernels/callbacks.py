@@ -16,6 +16,7 @@ repeated with a smaller step size), -2 that it raised an exception, which is kep
 
 from __future__ import annotations
 
+from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,10 +33,12 @@ from daedal.kernels.records import ADDRESS, INTEGER, Record
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
 _ABSENT, _COMPILED, _PYTHON = 0, 1, 2
-_COMPILED_CODE_RAISED = 1
+COMPILED_CODE_RAISED = 1
 
-CALLBACK = np.dtype([("kind", INTEGER), ("address", ADDRESS), ("python", ADDRESS), ("block", ADDRESS)])
-"""What a kernel sees of a function: its kind, C address, Python object and argument block."""
+CALLBACK = np.dtype(
+    [("kind", INTEGER), ("address", ADDRESS), ("python", ADDRESS), ("recorder", ADDRESS), ("block", ADDRESS)]
+)
+"""What a kernel sees of a function: its kind, C address, Python object, keeper of exceptions and argument block."""
 
 _call_one_arg = types.ExternalFunction("PyObject_CallOneArg", types.intp(types.intp, types.intp))
 _float_from_double = types.ExternalFunction("PyFloat_FromDouble", types.intp(types.float64))
@@ -43,6 +46,11 @@ _long_as_long = types.ExternalFunction("PyLong_AsLong", types.intp(types.intp))
 _decref = types.ExternalFunction("Py_DecRef", types.void(types.intp))
 _gil_ensure = types.ExternalFunction("PyGILState_Ensure", types.int32())
 _gil_release = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
+
+_err_fetch = types.ExternalFunction("PyErr_Fetch", types.void(types.intp, types.intp, types.intp))
+_err_normalise = types.ExternalFunction("PyErr_NormalizeException", types.void(types.intp, types.intp, types.intp))
+_err_clear = types.ExternalFunction("PyErr_Clear", types.void())
+_set_traceback = types.ExternalFunction("PyException_SetTraceback", types.int32(types.intp, types.intp))
 
 _C_SIGNATURE = types.int32(types.float64, types.CPointer(types.float64))
 
@@ -60,29 +68,56 @@ def _call_address(typingctx, address, t, block):
 
 
 @part
-def _call_python(function, t):
+def _call_python(callback, t):
     gil = _gil_ensure()
     argument = _float_from_double(t)
-    result = _call_one_arg(function, argument)
+    result = _call_one_arg(callback.python, argument)
     _decref(argument)
     status = RAISED
     if result != 0:
         status = _long_as_long(result)
         _decref(result)
+    else:
+        _hand_over_exception(callback.recorder)
     _gil_release(gil)
     return status
 
 
 @part
+def _hand_over_exception(recorder):
+    """Give an exception that was raised outside the guard of a function (by a signal handler) to the bridge."""
+    slots = np.zeros(3, dtype=np.int64)
+    kind, value, traceback = slots[0:1].ctypes.data, slots[1:2].ctypes.data, slots[2:3].ctypes.data
+    _err_fetch(kind, value, traceback)
+    _err_normalise(kind, value, traceback)
+    if slots[2] != 0:
+        _set_traceback(slots[1], slots[2])
+    result = _call_one_arg(recorder, slots[1])
+    if result != 0:
+        _decref(result)
+    else:
+        _err_clear()
+    for i in range(3):
+        if slots[i] != 0:
+            _decref(slots[i])
+
+
+@part
 def call(callback, t):
-    """Call a function whose arguments have been written to ``callback.block``."""
+    """Call a function whose arguments have been written to ``callback.block``.
+
+    Compiled code cannot say which exception it raised. It then returns COMPILED_CODE_RAISED: the caller writes the arguments
+    again, in case the function changed them, and uses :func:`repeat_in_python`.
+    """
     if callback.kind == _PYTHON:
-        return _call_python(callback.python, t)
-    status = _call_address(callback.address, t, callback.block)
-    if status == _COMPILED_CODE_RAISED:
-        # Compiled code cannot say which exception it raised: the same call is repeated from Python, which can.
-        return _call_python(callback.python, t)
-    return status
+        return _call_python(callback, t)
+    return _call_address(callback.address, t, callback.block)
+
+
+@part
+def repeat_in_python(callback, t):
+    """The same call from Python, which keeps the exception (or finds that the function only is unevaluable here)."""
+    return _call_python(callback, t)
 
 
 @inlined
@@ -99,6 +134,11 @@ class Bridge:
     def __init__(self):
         self.exception: BaseException | None = None
         self._alive: list = []
+        self._recorder = self._record
+
+    def _record(self, exception: BaseException):
+        if self.exception is None:
+            self.exception = exception
 
     def absent(self) -> Record:
         """The callback that is not there."""
@@ -108,9 +148,9 @@ class Bridge:
         """A callback that runs ``body(t)`` in Python; `body` works on views of `block`."""
         entry = self._guard(body)
         self._alive += [entry, block]
-        return Record(CALLBACK, kind=_PYTHON, python=id(entry), block=block)
+        return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
 
-    def function(self, function, shapes, result_size: int, store, params=None, scalars: int = 0) -> Record:
+    def function(self, function, shapes, result_shape: tuple[int, ...], store, params=None, scalars: int = 0) -> Record:
         """A callback for the user's ``function(t, *arrays[, *scalars][, params]) -> array``.
 
         Parameters
@@ -119,8 +159,8 @@ class Bridge:
             Plain or compiled with ``numba.njit``.
         shapes : sequence of int
             Lengths of the array arguments, in order, as they stand in the block.
-        result_size : int
-            Number of floats of the result, behind the arguments.
+        result_shape : tuple of int
+            Shape of the result, which stands behind the arguments; a matrix column by column.
         store : callable
             ``store(result, target)`` checks a Python result and writes it to the float array `target`.
         params : object, optional
@@ -130,6 +170,7 @@ class Bridge:
         """
         ends = np.cumsum(shapes)
         first_result = int(ends[-1]) + scalars
+        result_size = prod(result_shape)
         compiled = is_compiled(function)
         numbers = _parameter_array(params) if compiled and params is not None else np.zeros(0)
         block = np.concatenate([np.zeros(first_result + result_size), numbers])
@@ -157,11 +198,18 @@ class Bridge:
         entry = self._guard(body)
         self._alive += [entry, block, params]
         if not compiled:
-            return Record(CALLBACK, kind=_PYTHON, python=id(entry), block=block)
-        layout = (len(shapes), int(shapes[0]), int(ends[-1]), scalars, result_size, numbers.size if tail else -1)
+            return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
+        layout = (len(shapes), int(shapes[0]), int(ends[-1]), scalars, result_shape, numbers.size if tail else -1)
         pointer = _c_pointer(function, layout)
         self._alive.append(pointer)
-        return Record(CALLBACK, kind=_COMPILED, address=pointer.address, python=id(entry), block=block)
+        return Record(
+            CALLBACK,
+            kind=_COMPILED,
+            address=pointer.address,
+            python=id(entry),
+            recorder=id(self._recorder),
+            block=block,
+        )
 
     def raise_pending(self):
         """Raise the exception kept from a user's function, if there is one."""
@@ -177,8 +225,7 @@ class Bridge:
             except Unevaluable:
                 return UNEVALUABLE
             except BaseException as exception:
-                if self.exception is None:
-                    self.exception = exception
+                self._record(exception)
                 return RAISED
 
         return entry
@@ -205,34 +252,46 @@ def _c_pointer(function, layout):
     return known[layout]
 
 
-def _make_c_pointer(function, n_arrays, a, b, scalars, size, n_params):
+def _make_c_pointer(function, n_arrays, a, b, scalars, shape, n_params):
     apply = _APPLY[n_arrays, scalars, n_params >= 0](function)
+    size = prod(shape)
     first, last = b + scalars, b + scalars + size
     total = last + max(n_params, 0)
+    rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (size, 0)
 
-    def entry(t, pointer):
+    def vector_entry(t, pointer):
         block = carray(pointer, total)
         try:
             result = apply(t, block[:a], block[a:b], block[b], block[last:])
-            if scalars == 1:
-                flat = result.T.ravel()
-            else:
-                flat = result.ravel()
-            if flat.size != size:
-                return _COMPILED_CODE_RAISED
+            if result.ndim != 1 or result.size != size:
+                return COMPILED_CODE_RAISED
             for i in range(size):
-                block[first + i] = flat[i]
+                block[first + i] = result[i]
         except Exception:
-            return _COMPILED_CODE_RAISED
+            return COMPILED_CODE_RAISED
         return EVALUATED
 
+    def matrix_entry(t, pointer):
+        block = carray(pointer, total)
+        try:
+            result = apply(t, block[:a], block[a:b], block[b], block[last:])
+            if result.shape[0] != rows or result.shape[1] != columns:
+                return COMPILED_CODE_RAISED
+            for j in range(columns):
+                for i in range(rows):
+                    block[first + j * rows + i] = result[i, j]
+        except Exception:
+            return COMPILED_CODE_RAISED
+        return EVALUATED
+
+    entry = matrix_entry if len(shape) == 2 else vector_entry
     try:
         return cfunc(_C_SIGNATURE)(entry)
     except NumbaError as error:
         name = getattr(function, "__name__", "function")
         raise InvalidProblemError(
-            f"the compiled function '{name}' cannot be used with float arrays; it must return a float array of {size} "
-            f"numbers. Numba says: {_first_lines(error)}"
+            f"the compiled function '{name}' cannot be used with float arrays; it must return a float array of shape "
+            f"{shape}. Numba says: {_first_lines(error)}"
         ) from error
 
 

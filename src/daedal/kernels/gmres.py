@@ -116,6 +116,8 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
     for i in range(n):
         start[i] *= inverse_weights[i] / root_n
     rho = _euclidean(start)
+    if rho == 0.0 and _euclidean(b) != 0.0:
+        return NOT_CONVERGED  # not a preconditioner: it maps a residual to zero
     if rho <= krylov.tolerance:
         for i in range(n):
             x[i] = start[i] * root_n / inverse_weights[i]

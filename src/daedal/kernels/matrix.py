@@ -15,7 +15,7 @@ from math import copysign, sqrt
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, is_given
+from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, is_given, repeat_in_python
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.lapack import dgbtrf, dgbtrs, dgetrf, dgetrs
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers
@@ -24,6 +24,7 @@ from daedal.kernels.system import SYSTEM, rescale_rows, residual
 DENSE, BANDED, SPARSE = 0, 1, 2
 
 SINGULAR = 1
+JACOBIAN_UNEVALUABLE = -3
 
 MATRIX = np.dtype(
     [
@@ -121,8 +122,13 @@ def _form_by_user(system, matrix, t, y, yp, cj):
         block[n + i] = yp[i]
     block[2 * n] = cj
     status = call(matrix.jacobian, t)
+    if status == COMPILED_CODE_RAISED:
+        for i in range(n):
+            block[i] = y[i]
+            block[n + i] = yp[i]
+        status = repeat_in_python(matrix.jacobian, t)
     if status != 0:
-        return status
+        return JACOBIAN_UNEVALUABLE if status == UNEVALUABLE else status
     scale = floats(system.row_scale, n)
     data = floats(matrix.data, matrix.size)
     first = 2 * n + 1
@@ -147,7 +153,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
             value = block[first + m] * scale[rows[m]]
             data[m] = value
             check += value * 0.0
-    return 0 if check == 0.0 else UNEVALUABLE
+    return 0 if check == 0.0 else JACOBIAN_UNEVALUABLE
 
 
 @part

@@ -62,7 +62,6 @@ def newton(system, linear, t, y, yp, r, correction, cj, cj_matrix, rate_factor, 
     `correction` accumulates y - y(0). Returns the status and the factor rho / (1 - rho) of the last observed rate.
     """
     n = y.size
-    predicted = norm(system, t, y, inverse_weights)
     first = 0.0
     for i in range(n):
         correction[i] = 0.0
@@ -84,14 +83,14 @@ def newton(system, linear, t, y, yp, r, correction, cj, cj_matrix, rate_factor, 
             return -2, rate_factor
         if not size < np.inf:
             return DIVERGED, rate_factor
-        if size <= _ROUNDOFF_LEVEL * predicted:
+        if size <= _ROUNDOFF_LEVEL * norm(system, t, y, inverse_weights):
             return CONVERGED, rate_factor
         if m == 0:
             first = size
             if linear.use_krylov and size <= linear.krylov.tolerance:
                 return CONVERGED, rate_factor
         else:
-            rate = (size / first) ** (1.0 / m)
+            rate = size / first if m == 1 else (size / first) ** (1.0 / m)
             if rate > SLOWEST_RATE:
                 return DIVERGED, rate_factor
             rate_factor = rate / (1.0 - rate)

@@ -7,6 +7,9 @@ Passing the arrays themselves, alone or in tuples, makes calls ten times slower 
 
 from __future__ import annotations
 
+from functools import cache
+from math import prod
+
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
@@ -53,34 +56,59 @@ def integers(address, n):
     return carray(_integer_pointer(address), n)
 
 
+class Arena:
+    """Named arrays cut from one block of memory, zero at first; integer arrays by ``integers=("name", ...)``."""
+
+    def __init__(self, shapes: dict[str, int | tuple[int, ...]], integers: tuple[str, ...] = ()):
+        sizes = [shape if isinstance(shape, int) else prod(shape) for shape in shapes.values()]
+        block = np.zeros(sum(sizes))
+        self.arrays: dict[str, np.ndarray] = {}
+        self.addresses: dict[str, int] = {}
+        address, begin = block.ctypes.data, 0
+        for (name, shape), size in zip(shapes.items(), sizes, strict=True):
+            view = block[begin : begin + size]
+            if name in integers:
+                view = view.view(np.int64)
+            self.arrays[name] = view if isinstance(shape, int) else view.reshape(shape)
+            self.addresses[name] = address + 8 * begin
+            begin += size
+
+
 class Record:
     """A record under construction: keeps the arrays alive whose addresses it holds.
 
     Examples
     --------
     >>> from daedal.kernels.records import ADDRESS, INTEGER, Record
-    >>> point = Record([("n", INTEGER), ("y", ADDRESS)], n=2, y=np.zeros(2))
-    >>> int(point.data[0]["n"])
+    >>> point = Record(np.dtype([("n", INTEGER), ("y", ADDRESS)]), n=2, y=np.zeros(2))
+    >>> int(point["n"])
     2
     """
 
-    def __init__(self, dtype, **values):
-        self.data = np.zeros(1, dtype=np.dtype(dtype))
+    def __init__(self, dtype: np.dtype, arena: Arena | None = None, **values):
         self._alive: dict[str, object] = {}
+        numbers = dict(_zeros(dtype))
+        if arena is not None:
+            numbers.update(arena.addresses)
+            self._alive.update(arena.arrays)
         for name, value in values.items():
-            self[name] = value
+            if isinstance(value, Record):
+                self._alive[name] = value
+                numbers[name] = value.data[0].item()
+            elif isinstance(value, np.ndarray):
+                numbers[name] = self._address(name, value)
+            else:
+                numbers[name] = value
+        self.data = np.array([tuple(numbers[name] for name in dtype.names)], dtype=dtype)
+
+    def _address(self, name: str, array: np.ndarray) -> int:
+        if not array.flags.c_contiguous or array.dtype.itemsize != 8 or array.dtype.kind not in "fi":
+            raise TypeError(f"{name} must be a contiguous array of 8-byte numbers")
+        self._alive[name] = array
+        return array.ctypes.data
 
     def __setitem__(self, name: str, value):
-        if isinstance(value, Record):
-            self.data[0][name] = value.data[0]
-            self._alive[name] = value
-        elif isinstance(value, np.ndarray):
-            if not value.flags.c_contiguous or value.dtype.itemsize != 8 or value.dtype.kind not in "fi":
-                raise TypeError(f"{name} must be a contiguous array of 8-byte numbers")
-            self.data[0][name] = value.ctypes.data
-            self._alive[name] = value
-        else:
-            self.data[0][name] = value
+        self.data[0][name] = value
 
     def __getitem__(self, name: str):
         return self.data[0][name]
@@ -89,6 +117,12 @@ class Record:
         """The array whose address stands in the field `name`."""
         return self._alive[name]  # type: ignore[return-value]
 
-    def nested(self, name: str) -> Record:
-        """The record that was nested as field `name` (a copy of its numbers lives in this one)."""
-        return self._alive[name]  # type: ignore[return-value]
+
+@cache
+def _zeros(dtype: np.dtype) -> tuple[tuple[str, object], ...]:
+    """Field names and zeros of their shape, nested records as nested tuples."""
+    return tuple((name, np.zeros((), dtype=dtype[name]).item() if dtype[name].subdtype is None else _zero_array(dtype[name])) for name in dtype.names)
+
+
+def _zero_array(dtype: np.dtype):
+    return np.zeros(dtype.shape, dtype=dtype.base).tolist()

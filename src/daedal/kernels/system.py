@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call
+from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, repeat_in_python
 from daedal.kernels.compilation import part
 from daedal.kernels.records import ADDRESS, INTEGER, floats
 
@@ -43,6 +43,11 @@ def residual(system, t, y, yp, result):
         block[n + i] = yp[i]
     system.residuals += 1
     status = call(system.residual, t)
+    if status == COMPILED_CODE_RAISED:
+        for i in range(n):
+            block[i] = y[i]
+            block[n + i] = yp[i]
+        status = repeat_in_python(system.residual, t)
     if status != 0:
         return status
     check = 0.0

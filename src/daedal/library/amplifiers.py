@@ -40,6 +40,9 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
             x[2 * k] = -resistance * x[2 * k - 1]
         return x
 
+    options = {"rtol": 1e-5, "atol": 1e-7, "error_test": "differential"}
+    if stages > 1:
+        options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
     names = ["v0"] + [f"{letter}{k}" for k in range(1, stages + 1) for letter in "iv"]
     t1 = 2.0
     return Model(
@@ -54,7 +57,7 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
         "the output is a derivative of the input, and the index grows by one with every stage.",
         equations=r"v_0 = e(t),\qquad i_k = C v_{k-1}',\qquad v_k = -R i_k \qquad (k = 1, \dots, m)",
         reference=Reference(t1, exact(t1), "closed solution", 1e-14),
-        options={"rtol": 1e-5, "atol": 1e-7, "error_test": "differential"} if stages == 1 else {"fixed_step": 0.01},
+        options=options,
         plot={"variables": ["v0", f"v{stages}"]},
         extra={"exact": exact},
     )

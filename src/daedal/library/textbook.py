@@ -194,7 +194,7 @@ def index3_chain() -> Model:
         description="The third variable is the second derivative of a given function. Variable steps destroy it: a "
         "code that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
         equations=r"x_1' = x_2,\qquad x_2' = x_3,\qquad 0 = x_1 - \sin t",
-        options={"fixed_step": 0.01, "max_order": 2},
+        options={"fixed_step": 0.01, "max_order": 2, "starting_values": lambda t: solution(t)[0]},
         plot={"variables": ["x1", "x2", "x3"]},
     )
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import announce, kernel, part
-from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
+from daedal.kernels.differences import ROWS, leading_coefficient, predict, update_coefficients, update_differences
+from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR, prepare_matrix, solve_linear
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats
@@ -43,7 +44,7 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
                 return reason
         if w.steps >= last_step:
             return FINISHED
-        if taken >= r.slots:
+        if taken >= r.slice or (r.dense and r.rows_stored + ROWS > r.rows):
             return BUFFER_FULL
         r.zero_weight = set_weights(phi[0], rtol, atol, weights)
         if r.zero_weight >= 0:
@@ -56,7 +57,7 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
         status = _solve_step(system, linear, w, t, max_change)
         if status == RAISED:
             return CALLBACK_RAISED
-        if status == UNEVALUABLE:
+        if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:
             return RESIDUAL_UNEVALUABLE
         if status == SINGULAR:
             return MATRIX_SINGULAR
@@ -80,8 +81,14 @@ def _solve_step(system, linear, w, t, max_change):
     y, yp, delta, correction = floats(w.y, n), floats(w.yp, n), floats(w.delta, n), floats(w.correction, n)
     weights = floats(w.inverse_weights, n)
     predict(differences(w), w.c.gamma, w.k, y, yp)
+    last = differences(w)[0]
     for i in range(n):
         correction[i] = 0.0
+        change = y[i] - last[i]
+        if abs(change) > max_change[i]:  # a limited variable is not extrapolated further than it may move
+            y[i] -= change
+            yp[i] -= w.cj * change
+            correction[i] = -change
     before = np.inf
     for m in range(_MAX_ITERATIONS):
         status = residual(system, t, y, yp, delta)

@@ -8,6 +8,7 @@ Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7.5 (DASPK).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from daedal.analysis.failure import Failure
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord
 from daedal.linear_solvers import GMRES
-from daedal.methods.task import Outcome, Task, initial_step
+from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_mask, check_vector
 from daedal.solution import DenseOutput
 
@@ -55,8 +56,9 @@ class DASSL:
     row_scaling : sequence of float, optional
         Powers of 1/h that multiply the equations; 1 on the constraints keeps index-2 matrices well conditioned.
     remember_rate : bool
-        Keep the observed convergence rate of Newton's method from step to step (one iteration may then be enough), as DASSL
-        does since 1989, or start every step without one.
+        Keep the observed convergence rate of Newton's method from step to step, so that one iteration may be enough, as DASSL
+        does since 1989. By default every step starts without one: the more accurate corrections keep the high differences
+        clean, which saves steps and error-test failures.
     increment : {"robust", "book"}
         Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints it, which
         drowns in round-off where a zero component stands beside large ones.
@@ -86,7 +88,7 @@ class DASSL:
     variable_index: Any = None
     newton_weights: Any = None
     row_scaling: Any = None
-    remember_rate: bool = True
+    remember_rate: bool = False
     increment: str = "robust"
     nonnegative: Any = False
     norm: Callable[..., float] | None = None
@@ -167,63 +169,64 @@ class DASSL:
             )
         return outcome.y.T.copy()
 
-    def test_vectors(self, task: Task) -> dict[str, np.ndarray]:
-        """Components and powers of h in the error and Newton tests."""
-        n = task.n
-        error_power, newton_power = np.zeros(n), np.zeros(n)
+    def fill_tests(self, task: Task, vectors: dict[str, np.ndarray]) -> bool:
+        """Write components and powers of h of the error and Newton tests; True if nothing deviates from the plain tests."""
+        plain = True
         if self.variable_index is not None:
-            error_power = check_vector(self.variable_index, n, "variable_index") - 1.0
+            vectors["error_power"][:] = check_vector(self.variable_index, task.n, "variable_index") - 1.0
+            plain = False
         if self.newton_weights is not None:
-            newton_power = check_vector(self.newton_weights, n, "newton_weights")
-        included = self.included(task.workspace.problem, task.excluded)
-        return {"included": included, "error_power": error_power, "newton_power": newton_power}
+            vectors["newton_power"][:] = check_vector(self.newton_weights, task.n, "newton_weights")
+            plain = False
+        vectors["included"][:] = 1.0
+        if task.excluded is not None:
+            vectors["included"][task.excluded] = 0.0
+            plain = False
+        return plain
 
     def nonnegative_mask(self, task: Task) -> np.ndarray:
         """1 for the components to be kept nonnegative."""
-        if isinstance(self.nonnegative, bool):
-            return np.full(task.n, int(self.nonnegative), dtype=np.int64)
+        if self.nonnegative is True:
+            return np.ones(task.n, dtype=np.int64)
         problem = task.workspace.problem
         return check_mask(self.nonnegative, task.n, "nonnegative", problem.names).astype(np.int64)
 
-    def included(self, problem, excluded: np.ndarray | None) -> np.ndarray:
-        """The components of the error test, 1 or 0."""
-        n = problem.n
-        if isinstance(self.error_test, str):
-            included = np.ones(n)
-            if excluded is not None:
-                included[excluded] = 0.0
-            return included
-        return check_mask(self.error_test, n, "error_test", problem.names).astype(float)
+    def excluded(self, problem) -> np.ndarray | None:
+        """The components that a mask given as `error_test` leaves out."""
+        return ~check_mask(self.error_test, problem.n, "error_test", problem.names)
 
 
 class _Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
     def __init__(self, method: DASSL, task: Task):
-        from daedal.kernels.records import Record
+        from daedal.kernels.records import Arena, Record
         from daedal.methods import dassl_run, dassl_step
 
         self._kernels = dassl_run
         self._task = task
         n = task.n
-        vectors = {name: np.zeros(n) for name in dassl_step.VECTORS}
-        vectors |= method.test_vectors(task)
-        vectors |= {"y": task.y0.copy(), "yp": task.yp0.copy(), "rtol": task.rtol, "atol": task.atol}
-        plain = not (np.any(vectors["error_power"]) or np.any(vectors["newton_power"]) or np.any(vectors["included"] == 0.0))
-        nonnegative = method.nonnegative_mask(task)
+        vectors = Arena(
+            {"phi": (dassl_step.ROWS, n), "nonnegative": n, **dict.fromkeys(dassl_step.VECTORS, n)},
+            integers=("nonnegative",),
+        )
+        plain = method.fill_tests(task, vectors.arrays)
+        for name, values in {"y": task.y0, "yp": task.yp0, "rtol": task.rtol, "atol": task.atol}.items():
+            vectors.arrays[name][:] = values
+        some_nonnegative = method.nonnegative is not False
+        if some_nonnegative:
+            vectors.arrays["nonnegative"][:] = method.nonnegative_mask(task)
         self.integrator = Record(
             dassl_step.INTEGRATOR,
+            vectors,
             n=n,
-            phi=np.zeros((dassl_step.ROWS, n)),
-            nonnegative=nonnegative,
             max_order=method.max_order,
             remember_rate=method.remember_rate,
             plain_weights=plain,
             filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
-            some_nonnegative=bool(np.any(nonnegative)),
+            some_nonnegative=some_nonnegative,
             t=task.t_span[0],
-            h=initial_step(task),
-            **vectors,
+            h=task.initial_step(),
         )
         self.roots = _roots(task)
         self.run = _run_record(task)
@@ -236,8 +239,10 @@ class _Run:
         reason, interrupted, exception = 0, False, None
         try:
             while True:
+                began = time.perf_counter()
                 reason = self._advance()
                 self._collect()
+                self._adapt_slice(time.perf_counter() - began)
                 self._task.progress.update(float(self.integrator["t"]))
                 if reason != self._kernels.BUFFER_FULL:
                     break
@@ -249,6 +254,14 @@ class _Run:
         elif bridge.exception is not None:
             exception, bridge.exception = bridge.exception, None
         return self._outcome(reason, interrupted, exception)
+
+    def _adapt_slice(self, seconds: float):
+        """Return to Python often enough for an interrupt to be noticed."""
+        steps = int(self.run["slice"])
+        if seconds > 0.2:
+            self.run["slice"] = max(1, steps // 2)
+        elif seconds < 0.05:
+            self.run["slice"] = min(2 * steps, int(self.run["slots"]))
 
     def _records(self):
         workspace = self._task.workspace
@@ -337,6 +350,7 @@ class _Run:
             t_span=self._task.t_span,
             component=int(self.run["zero_weight"]) if code == self._kernels.ZERO_WEIGHT else -1,
             included=record.array("included").copy(),
+            jacobian_unevaluable=bool(record["jacobian_unevaluable"]),
         )
 
 
@@ -383,7 +397,7 @@ class _FixedRun(_Run):
 def _roots(task: Task):
     """The ROOTS record for the user's switching functions."""
     from daedal.events.roots import ROOTS
-    from daedal.kernels.records import Record
+    from daedal.kernels.records import Arena, Record
 
     n = task.n
     bridge = task.workspace.bridge
@@ -397,36 +411,45 @@ def _roots(task: Task):
             block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
 
         callback = bridge.python(body, block)
-    return Record(
-        ROOTS,
-        n=m,
-        size=n,
-        functions=callback,
-        direction=np.zeros(m, np.int64) if switching is None else switching.direction,
-        terminal=np.zeros(m, np.int64) if switching is None else switching.terminal.astype(np.int64),
-        low=np.zeros(m),
-        high=np.zeros(m),
-        trial=np.zeros(m),
-        fired=np.zeros(m, dtype=np.int64),
-        y=np.zeros(n),
-        yp=np.zeros(n),
+    arena = Arena(
+        {**dict.fromkeys(("direction", "terminal", "low", "high", "trial", "fired"), m), "y": n, "yp": n},
+        integers=("direction", "terminal", "fired"),
     )
+    if switching is not None:
+        arena.arrays["direction"][:] = switching.direction
+        arena.arrays["terminal"][:] = switching.terminal
+    return Record(ROOTS, arena, n=m, size=n, functions=callback)
 
 
 def _run_record(task: Task):
     """Limits of the run and the buffers of one slice."""
     from daedal.kernels.differences import ROWS
-    from daedal.kernels.records import Record
+    from daedal.kernels.records import Arena, Record
     from daedal.methods.dassl_run import RUN
 
     n = task.n
     times = np.zeros(0) if task.t_eval is None else task.t_eval
-    slots = int(np.clip(_FLOATS_PER_SLICE // n, 8, 1000))
+    slots = min(max(_FLOATS_PER_SLICE // n, 8), 1000)
     m = 0 if task.switching is None else task.switching.direction.size
     events = slots if m else 1
     rows = slots * ROWS if task.dense else 1
+    stored, kept = (slots, n), slots if task.dense else 1
+    arena = Arena(
+        {
+            **dict.fromkeys(("out_t", "step_t", "step_h", "step_order"), slots),
+            **dict.fromkeys(("out_y", "out_yp"), stored),
+            "psi": (kept, ROWS),
+            "coefficients": (rows, n),
+            "event_t": events,
+            "event_fired": (events, m),
+            "event_y": (events, n),
+            "event_yp": (events, n),
+        },
+        integers=("step_order", "event_fired"),
+    )
     return Record(
         RUN,
+        arena,
         t_end=task.t_span[1],
         t_stop=task.t_stop,
         h_max=task.max_step,
@@ -434,23 +457,13 @@ def _run_record(task: Task):
         max_steps=task.max_steps,
         has_roots=m > 0,
         each_step=task.t_eval is None,
+        tight=bool(task.rtol.min() < 1e-13),
         dense=task.dense,
         n_times=times.size,
         times=times,
         next_time=1 if times.size and times[0] == task.t_span[0] else 0,
         slots=slots,
-        out_t=np.zeros(slots),
-        out_y=np.zeros((slots, n)),
-        out_yp=np.zeros((slots, n)),
-        step_t=np.zeros(slots),
-        step_h=np.zeros(slots),
-        step_order=np.zeros(slots, dtype=np.int64),
-        psi=np.zeros((slots if task.dense else 1, ROWS)),
+        slice=min(slots, 16 if n > 100 else slots),
         rows=rows,
-        coefficients=np.zeros((rows, n)),
         event_slots=events,
-        event_t=np.zeros(events),
-        event_fired=np.zeros((events, m), dtype=np.int64),
-        event_y=np.zeros((events, n)),
-        event_yp=np.zeros((events, n)),
     )

@@ -6,6 +6,8 @@ on where it stopped at the next call.
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 
 from daedal.events.roots import begin, locate
@@ -37,11 +39,13 @@ RUN = np.dtype(
         ("each_step", INTEGER),
         ("dense", INTEGER),
         ("zero_weight", INTEGER),
+        ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
         # requested output times, and buffers for one slice of the run
         ("n_times", INTEGER),
         ("times", ADDRESS),
         ("next_time", INTEGER),
         ("slots", INTEGER),
+        ("slice", INTEGER),  # steps before the next return to Python
         ("stored", INTEGER),
         ("out_t", ADDRESS),
         ("out_y", ADDRESS),
@@ -95,12 +99,12 @@ def advance(systems, linears, integrators, runs, root_functions):
                 return FINISHED
         if w.steps >= r.max_steps:
             return MAX_STEPS
-        if taken >= r.slots or (r.dense and r.rows_stored + ROWS > r.rows):
+        if taken >= r.slice or (r.dense and r.rows_stored + ROWS > r.rows):
             return BUFFER_FULL  # also lets Python look for an interrupt now and then
         r.zero_weight = set_weights(y, rtol, atol, weights)
         if r.zero_weight >= 0:
             return ZERO_WEIGHT
-        if 100.0 * _ROUNDOFF * norm(system, w.t, y, weights) > 1.0:
+        if r.tight and 100.0 * _ROUNDOFF * norm(system, w.t, y, weights) > 1.0:
             return TOO_ACCURATE
         w.h_min = max(4.0 * _ROUNDOFF * abs(w.t), 1e-30 * abs(r.t_end - w.t))
         if abs(w.h) > r.h_max:
@@ -109,7 +113,7 @@ def advance(systems, linears, integrators, runs, root_functions):
         reason = step(system, linear, w)
         if reason != STEP_TAKEN:
             return reason
-        if abs(w.t - r.t_stop) <= 10.0 * _ROUNDOFF * abs(r.t_stop):
+        if isfinite(r.t_stop) and abs(w.t - r.t_stop) <= 10.0 * _ROUNDOFF * abs(r.t_stop):
             w.t = r.t_stop
         taken += 1
         r.pending = 1

@@ -17,6 +17,7 @@ from daedal.kernels.differences import (
     update_coefficients,
     update_differences,
 )
+from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import (
     CONVERGED,
     DIVERGED,
@@ -82,6 +83,10 @@ INTEGRATOR = np.dtype(
         ("cj", FLOAT),
         ("cj_matrix", FLOAT),
         ("rate_factor", FLOAT),
+        ("error_constant", FLOAT),
+        ("size", FLOAT),  # norm of the correction
+        ("filter_gain", FLOAT),
+        ("error_km1", FLOAT),  # error estimate at order k - 1
         ("k", INTEGER),
         ("k_last", INTEGER),
         ("constant_steps", INTEGER),
@@ -94,6 +99,7 @@ INTEGRATOR = np.dtype(
         ("attempt_newton_failures", INTEGER),
         ("attempt_error_failures", INTEGER),
         ("first_step_failures", INTEGER),
+        ("jacobian_unevaluable", INTEGER),
     ]
 )
 
@@ -139,14 +145,14 @@ def step(system, linear, w):
         w.constant_steps = min(w.constant_steps + 1, w.k_last + 2)
         if k + 1 >= w.constant_steps:
             update_coefficients(w.c, w.h, k)
-        cj_before = w.cj
-        w.cj = leading_coefficient(k) / w.h
-        constant = error_constant(w.c, k)
-        ratio = w.cj / w.cj_matrix
-        if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE:
-            w.matrix_status = _MATRIX_NEEDED
-        if w.cj != cj_before:
-            w.rate_factor = UNKNOWN_RATE
+            w.error_constant = error_constant(w.c, k)
+            cj_before = w.cj
+            w.cj = leading_coefficient(k) / w.h
+            ratio = w.cj / w.cj_matrix
+            if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE:
+                w.matrix_status = _MATRIX_NEEDED
+            if w.cj != cj_before:
+                w.rate_factor = UNKNOWN_RATE
         scaled_from = w.constant_steps
         scale_differences(phi, w.c.beta, scaled_from, k)
         t_before = w.t
@@ -159,7 +165,7 @@ def step(system, linear, w):
 
         error, estimate, k_new = 0.0, 0.0, k
         if status == CONVERGED:
-            error, estimate, k_new, status = _error_and_order(system, linear, w, t, constant)
+            error, estimate, k_new, status = _error_and_order(system, linear, w, t)
         if status == CONVERGED and error <= 1.0:
             w.t = t
             w.steps += 1
@@ -194,6 +200,7 @@ def step(system, linear, w):
             w.h *= 0.25
         w.attempt_error_failures = error_failures
         w.attempt_newton_failures = newton_failures
+        w.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
         reason = _give_up(status, error_failures, newton_failures, singular, abs(w.h) < w.h_min)
         if reason != 0:
             return reason
@@ -208,7 +215,7 @@ def _give_up(status, error_failures, newton_failures, singular, too_small):
         return MATRIX_SINGULAR if singular >= _MAX_SINGULAR or too_small else 0
     if newton_failures < _MAX_NEWTON_FAILURES and not too_small:
         return 0
-    if status == UNEVALUABLE:
+    if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:
         return RESIDUAL_UNEVALUABLE
     if error_failures >= 3:
         return ERROR_THEN_NEWTON_FAILED
@@ -287,13 +294,14 @@ def _keep_nonnegative(system, w, t):
 
 
 @part
-def _error_and_order(system, linear, w, t, constant):
+def _error_and_order(system, linear, w, t):
     """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
     k, n = w.k, w.n
     sigma, phi = w.c.sigma, differences(w)
     correction, scratch = floats(w.correction, n), floats(w.scratch, n)
     weights = _error_test_weights(w)
     size = norm(system, t, correction, weights)
+    w.size = size
     if size < 0.0:
         return 0.0, 0.0, k, RAISED
     tested = size
@@ -301,6 +309,8 @@ def _error_and_order(system, linear, w, t, constant):
         tested, status = _filtered_size(system, linear, w, t)
         if status != 0:
             return 0.0, 0.0, k, status
+    # The estimates at other orders are not filtered themselves: they are enlarged as much as the one at this order.
+    w.filter_gain = max(1.0, tested / size) if size > 0.0 else 1.0
     estimate = sigma[k] * tested
     term_k = (k + 1) * sigma[k] * size
     k_new = k
@@ -308,6 +318,7 @@ def _error_and_order(system, linear, w, t, constant):
         for i in range(n):
             scratch[i] = phi[k, i] + correction[i]
         error_km1 = sigma[k - 1] * norm(system, t, scratch, weights)
+        w.error_km1 = error_km1
         term_km1 = k * error_km1
         lower = k == 2 and term_km1 <= 0.5 * term_k
         if k > 2:
@@ -317,8 +328,8 @@ def _error_and_order(system, linear, w, t, constant):
             lower = max(term_km1, term_km2) <= term_k
         if lower:
             k_new = k - 1
-            estimate = error_km1
-    return constant * tested, estimate, k_new, CONVERGED
+            estimate = error_km1 * w.filter_gain
+    return w.error_constant * tested, estimate, k_new, CONVERGED
 
 
 @part
@@ -358,31 +369,28 @@ def _choose_order_and_step(system, w, t, estimate, k_new):
     if lowered:
         w.k = k - 1
     elif k < w.max_order and k + 1 < w.constant_steps and not raised:
-        sigma, phi = w.c.sigma, differences(w)
+        phi = differences(w)
         correction, scratch = floats(w.correction, n), floats(w.scratch, n)
         weights = _error_test_weights(w)
         for i in range(n):
             scratch[i] = correction[i] - phi[k + 1, i]
         error_kp1 = norm(system, t, scratch, weights) / (k + 2)
         term_kp1 = (k + 2) * error_kp1
-        term_k = (k + 1) * sigma[k] * norm(system, t, correction, weights)
+        term_k = (k + 1) * w.c.sigma[k] * w.size
         if k == 1:
             if term_kp1 < 0.5 * term_k:
                 w.k = k + 1
-                estimate = error_kp1
+                estimate = error_kp1 * w.filter_gain
         else:
-            for i in range(n):
-                scratch[i] = phi[k, i] + correction[i]
-            error_km1 = sigma[k - 1] * norm(system, t, scratch, weights)
-            term_km1 = k * error_km1
-            if term_km1 <= min(term_k, term_kp1):
+            if k * w.error_km1 <= min(term_k, term_kp1):
                 w.k = k - 1
-                estimate = error_km1
+                estimate = w.error_km1 * w.filter_gain
             elif term_kp1 < term_k:
                 w.k = k + 1
-                estimate = error_kp1
-    ratio = (2.0 * estimate + 0.0001) ** (-1.0 / (w.k + 1))
-    if ratio >= 2.0:
+                estimate = error_kp1 * w.filter_gain
+    # r = aimed ** (-1 / (k+1)): double the step if r >= 2, keep it if 1 < r < 2, shorten it otherwise.
+    aimed = 2.0 * estimate + 0.0001
+    if aimed <= 0.5 ** (w.k + 1):
         w.h = 2.0 * h
-    elif ratio <= 1.0:
-        w.h = h * max(0.5, min(0.9, ratio))
+    elif aimed >= 1.0:
+        w.h = h * max(0.5, min(0.9, aimed ** (-1.0 / (w.k + 1))))

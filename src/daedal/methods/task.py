@@ -39,10 +39,10 @@ class Task:
     def sign(self) -> int:
         return 1 if self.t_span[1] > self.t_span[0] else -1
 
-    @property
-    def weights(self) -> np.ndarray:
-        """rtol |y0| + atol."""
-        return self.rtol * np.abs(self.y0) + self.atol
+    def initial_step(self) -> float:
+        """The first step size, signed."""
+        weights = self.rtol * np.abs(self.y0) + self.atol
+        return first_step_size(self.t_span, self.y0, self.yp0, weights, self.first_step, self.max_step)
 
 
 @dataclass
@@ -63,13 +63,16 @@ class Outcome:
     exception: BaseException | None = None
 
 
-def initial_step(task: Task) -> float:
-    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed (BCP section 5.2.4)."""
-    if task.first_step is not None:
-        return task.sign * task.first_step
-    span = abs(task.t_span[1] - task.t_span[0])
-    h = 1e-3 * span
-    slope = float(np.sqrt(np.mean((task.yp0 / task.weights) ** 2)))
-    if slope > 0.5 / h:
-        h = 0.5 / slope
-    return task.sign * min(h, task.max_step)
+def first_step_size(t_span, y0, yp0, weights, first_step, max_step) -> float:
+    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed, or the user's (BCP section 5.2.4)."""
+    length = t_span[1] - t_span[0]
+    sign = 1.0 if length > 0.0 else -1.0
+    if first_step is not None:
+        return sign * first_step
+    h = 1e-3 * abs(length)
+    if yp0 is not None:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = np.linalg.norm(yp0 / weights) / np.sqrt(y0.size)
+        if np.isfinite(slope) and slope > 0.5 / h:
+            h = 0.5 / slope
+    return sign * min(h, max_step)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.compile import compiled_function, compiled_params
 from daedal.problems.checks import check_callable, check_names, check_size
@@ -153,24 +154,31 @@ def _stack(f, g, n_y, n_z, has_params):
 def _stack_compiled(f, g, n_y, n_z, has_params):
     import numba
 
+    wrong_length = f"f must return {n_y} numbers and g {n_z}; one of them returned another number of them"
     if has_params:
 
         def residual(t, x, xp, p):
             result = np.empty(n_y + n_z)
-            slope = f(t, x[:n_y], x[n_y:], p)
+            slope, constraint = f(t, x[:n_y], x[n_y:], p), g(t, x[:n_y], x[n_y:], p)
+            if slope.size != n_y or constraint.size != n_z:
+                raise InvalidProblemError(wrong_length)
             for i in range(n_y):
                 result[i] = xp[i] - slope[i]
-            result[n_y:] = g(t, x[:n_y], x[n_y:], p)
+            for i in range(n_z):
+                result[n_y + i] = constraint[i]
             return result
 
     else:
 
         def residual(t, x, xp):
             result = np.empty(n_y + n_z)
-            slope = f(t, x[:n_y], x[n_y:])
+            slope, constraint = f(t, x[:n_y], x[n_y:]), g(t, x[:n_y], x[n_y:])
+            if slope.size != n_y or constraint.size != n_z:
+                raise InvalidProblemError(wrong_length)
             for i in range(n_y):
                 result[i] = xp[i] - slope[i]
-            result[n_y:] = g(t, x[:n_y], x[n_y:])
+            for i in range(n_z):
+                result[n_y + i] = constraint[i]
             return result
 
     return numba.njit(residual)
