@@ -24,9 +24,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--limit",
         type=float,
-        default=20.0,
+        default=10.0,
         metavar="S",
-        help="stop a run after so many seconds (default 20; ten times that for the large problems)",
+        help="stop a run after so many seconds (default 10; ten times that for the large problems)",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("out/bench"), help="folder for the results (default out/bench)"

@@ -15,7 +15,9 @@ from benchmarks.worker import Failure, Trial, Worker
 # A turn lasts this long if the run is short (several runs), or one run.
 TURN_SECONDS = 0.03
 # No point is measured in further rounds once it has cost this much.
-POINT_SECONDS = 15.0
+POINT_SECONDS = 6.0
+# Granted to the first run of a solver on a case, for compiling.
+COMPILING_SECONDS = 120.0
 
 
 @dataclass
@@ -88,8 +90,8 @@ def first_runs(case: Case, solver: type[Solver], rtols: tuple[float, ...], worke
         if hung:
             point.failure = "not tried: a looser tolerance took too long"
             continue
-        # The trial runs the solver twice and may compile.
-        answer = worker.ask(3.0 * limit, "try", solver.name, case.name, level)
+        allowed = 2.0 * limit + (COMPILING_SECONDS if not points[1:] else 0.0)  # a trial runs the solver twice
+        answer = worker.ask(allowed, "try", solver.name, case.name, level)
         if isinstance(answer, Failure):
             point.failure = answer.message
             hung = answer.message.startswith("stopped")
@@ -108,7 +110,9 @@ def take_turns(points: list[Point], workers: dict[str, Worker], repeats: int, li
             if point.failure or point.spent > POINT_SECONDS:
                 continue
             worker = workers[SOLVERS[point.solver].package]
-            answer = worker.ask(3.0 * limit, "time", point.solver, point.case, point.level, TURN_SECONDS)
+            answer = worker.ask(
+                2.0 * limit + COMPILING_SECONDS, "time", point.solver, point.case, point.level, TURN_SECONDS
+            )
             if isinstance(answer, Failure):
                 point.failure = f"worked once, then: {answer.message}"
             else:

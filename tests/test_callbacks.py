@@ -326,6 +326,20 @@ def test_no_function_is_called_outside_the_interval(index, yp0):
     assert abs(sol.y[0, -1] - math.sin(1.0)) < 1e-4
 
 
+def test_a_search_for_initial_values_that_meets_nan_is_solved_or_told(capfd):
+    def residual(t, y, yp):  # index 2, not defined for t < 0
+        with np.errstate(invalid="ignore"):
+            return [yp[0] - y[1], y[0] - t * np.sqrt(t)]
+
+    try:
+        sol = daedal.solve_dae(residual, (0.0, 1.0), [0.0, 0.0], None, error_test=[0])
+    except daedal.DaedalError as error:
+        assert "t = 0" in str(error)
+    else:
+        assert abs(sol.y[0, -1] - 1.0) < 1e-3
+    assert capfd.readouterr().out == ""  # no complaints of LAPACK
+
+
 def test_an_algebraic_start_at_the_boundary_of_the_constraint():
     def constraint(t, y, z):
         if z[0] > 1.0:
@@ -743,6 +757,47 @@ def test_the_exception_of_a_signal_handler_arrives_unchanged(after_signals, case
 
 def test_a_run_after_interrupts_is_like_any_other(after_signals):
     assert after_signals["afterwards"] == ["finished", True, 10.0]
+
+
+AT_THE_END = """
+import faulthandler, json
+faulthandler.dump_traceback_later(60, exit=True)
+import daedal
+
+def solve(**options):
+    return daedal.solve_dae(lambda t, y, yp: yp + y, (0.0, 1.0), [1.0], [-1.0], **options)
+
+results = []
+inside = float(solve().t[20])
+for place in (1.0, inside):
+    for direction in (0, 1, -1):
+        for terminal in (False, True):
+            for t_eval in (None, [0.5, 1.0]):
+                event = daedal.Event(lambda t, y: t - place, direction=direction, terminal=terminal)
+                sol = solve(events=event, t_eval=t_eval)
+                increasing = bool((sol.t[1:] > sol.t[:-1]).all())
+                fires = [record.t == place for record in sol.events]
+                results.append([direction, terminal, increasing, fires, sol.status])
+print(json.dumps(results))
+"""
+
+
+def test_an_event_exactly_at_the_end_of_a_step_fires_once():
+    run = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    results = json.loads(run.stdout)
+    assert len(results) == 24
+    for direction, terminal, increasing, fires, status in results:
+        assert increasing
+        assert fires == ([] if direction == -1 else [True])
+        assert status == ("event" if terminal and direction != -1 else "finished")
+
+
+@pytest.mark.parametrize(("before", "behind"), [(-1.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (-1e308, 1e308)])
+def test_an_event_with_infinite_values_is_located(before, behind):
+    sol = solve_decay(events=lambda t, y: before if t < 0.5 else behind)
+    assert [abs(record.t - 0.5) < 1e-9 for record in sol.events] == [True]
+    assert np.all(np.diff(sol.t) > 0.0)
 
 
 # --- threads and recursion ------------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@ class Daedal(Solver):
     label = "Daedal DASSL"
     package = "daedal"
     callbacks = "python"
-    # Looser and tighter than the others', so that their errors fall on Daedal's line.
-    more_rtols = (1e-2, 1e-11, 1e-12)
 
     @classmethod
     def handles(cls, case: Any) -> bool:
@@ -24,8 +22,9 @@ class Daedal(Solver):
 
     @classmethod
     def levels(cls, case: Any, rtols: tuple[float, ...]) -> list[Level]:
-        more = cls.more_rtols if case.linear == "dense" else (1e-2,)
-        return super().levels(case, tuple(sorted({*rtols, *more}, reverse=True)))
+        """Looser and tighter tolerances than the others', so that their errors fall on Daedal's line."""
+        tighter = (rtols[-1] / 10.0, rtols[-1] / 100.0) if case.linear == "dense" else (rtols[-1] / 10.0,)
+        return super().levels(case, (10.0 * rtols[0], *rtols, *tighter))
 
     def prepare(self, level: Level) -> Callable[[], Any]:
         import daedal

@@ -154,7 +154,7 @@ def run(
             _save(solution, save)
             _print_rows([("saved", str(save))])
     except OSError as error:
-        _refuse(f"cannot write: {error}")
+        _refuse("\n".join(text for text in (failure and str(failure), f"cannot write: {error}") if text))
     if failure is not None:
         _refuse(str(failure))
     print(solution.message)

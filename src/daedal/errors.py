@@ -50,6 +50,9 @@ class IntegrationError(DaedalError):
         super().__init__(message)
         self.solution = solution
 
+    def __reduce__(self):
+        return type(self), (*self.args, self.solution), self.__dict__
+
 
 class Unevaluable(DaedalError):
     """Raise this in a residual that cannot be evaluated at the given point.

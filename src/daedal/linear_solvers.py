@@ -1,7 +1,7 @@
 """Linear solvers and preconditioners a user can choose for the Newton corrections.
 
-``linear_solver="auto"`` takes ``"banded"`` or ``"sparse"`` when the problem has a bandwidth or a sparsity, else ``"dense"``.
-``"gmres"`` is the Krylov method of DASPK and needs a preconditioner.
+``linear_solver="auto"`` takes ``"banded"`` or ``"sparse"`` when the problem has a bandwidth or a sparsity, else
+``"dense"``. ``"gmres"`` is the Krylov method of DASPK and needs a preconditioner.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_callable, check_number, check_positive, check_size
 
 NAMES = ("auto", "dense", "banded", "sparse", "gmres")
 
@@ -39,10 +40,16 @@ class GMRES:
     tolerance: float = 0.05
 
     def __post_init__(self):
-        if self.basis_size < 1 or self.restarts < 0 or not 0.0 < self.tolerance < 1.0:
-            raise InvalidProblemError("GMRES needs basis_size >= 1, restarts >= 0 and 0 < tolerance < 1")
-        if self.orthogonal_to is not None and not 1 <= self.orthogonal_to <= self.basis_size:
-            raise InvalidProblemError(f"GMRES(orthogonal_to=...) must lie between 1 and basis_size = {self.basis_size}")
+        check_size(self.basis_size, "basis_size of GMRES")
+        check_size(self.restarts, "restarts of GMRES", 0)
+        if not 0.0 < check_number(self.tolerance, "tolerance of GMRES") < 1.0:
+            raise InvalidProblemError(f"tolerance of GMRES must lie between 0 and 1, got {self.tolerance!r}")
+        if self.orthogonal_to is not None:
+            check_size(self.orthogonal_to, "orthogonal_to of GMRES")
+            if self.orthogonal_to > self.basis_size:
+                raise InvalidProblemError(
+                    f"orthogonal_to = {self.orthogonal_to} of GMRES exceeds basis_size = {self.basis_size}"
+                )
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,10 @@ class Preconditioner:
     solve: Callable[[Any, np.ndarray], np.ndarray]
     setup: Callable[..., Any] | None = None
 
+    def __post_init__(self):
+        check_callable(self.solve, "solve of Preconditioner")
+        _check_optional_callable(self.setup, "setup of Preconditioner")
+
 
 @dataclass(frozen=True)
 class BandedPreconditioner:
@@ -72,25 +83,46 @@ class BandedPreconditioner:
     mu: int
     residual: Callable[..., Any] | None = None
 
+    def __post_init__(self):
+        check_size(self.ml, "ml of BandedPreconditioner", 0)
+        check_size(self.mu, "mu of BandedPreconditioner", 0)
+        _check_optional_callable(self.residual, "residual of BandedPreconditioner")
+
 
 @dataclass(frozen=True)
 class ILUPreconditioner:
     """P is an incomplete LU factorisation of G, by coloured differences on the problem's `sparsity`."""
 
-    drop_tolerance: float = 1e-4
-    fill_factor: float = 5.0
+    drop_tolerance: float = 1e-3
+    fill_factor: float = 10.0
+
+    def __post_init__(self):
+        check_positive(self.fill_factor, "fill_factor of ILUPreconditioner")
+        if not 0.0 <= check_number(self.drop_tolerance, "drop_tolerance of ILUPreconditioner") < 1.0:
+            raise InvalidProblemError(
+                f"drop_tolerance of ILUPreconditioner must be at least 0 and below 1, got {self.drop_tolerance!r}"
+            )
 
 
 @dataclass(frozen=True)
 class BlockDiagonalPreconditioner:
     """P holds the diagonal blocks of G, of the size of one grid point's unknowns.
 
-    For reaction-diffusion systems give the reaction part (without the diffusion) as `residual`: its blocks are what is meant,
-    and one residual per unknown of a block makes them all.
+    For reaction-diffusion systems give the reaction part (without the diffusion) as `residual`: its blocks are what is
+    meant, and one residual per unknown of a block makes them all.
     """
 
     block_size: int
     residual: Callable[..., Any] | None = None
+
+    def __post_init__(self):
+        check_size(self.block_size, "block_size of BlockDiagonalPreconditioner")
+        _check_optional_callable(self.residual, "residual of BlockDiagonalPreconditioner")
+
+
+def _check_optional_callable(function, name: str):
+    if function is not None:
+        check_callable(function, name)
 
 
 def build_linear(
@@ -99,7 +131,6 @@ def build_linear(
     """The LINEAR record for a user's choice."""
     from daedal.kernels import assembly
 
-    options = solver if isinstance(solver, GMRES) else GMRES()
     name = "gmres" if isinstance(solver, GMRES) else solver
     if name not in NAMES:
         raise InvalidProblemError(f"unknown linear_solver {solver!r}; known: {', '.join(NAMES)}, or GMRES(...)")
@@ -120,6 +151,7 @@ def build_linear(
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
         matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _lu(sparsity), jacobian, params)
         return assembly.direct(matrix)
+    options = solver if isinstance(solver, GMRES) else GMRES()
     return _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
 
 
@@ -143,7 +175,7 @@ def _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwi
     elif isinstance(preconditioner, ILUPreconditioner):
         if sparsity is None:
             raise InvalidProblemError("ILUPreconditioner needs sparsity in the problem")
-        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _ilu(preconditioner, n), jacobian, params)
+        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _ilu(preconditioner, sparsity), jacobian, params)
     elif isinstance(preconditioner, (BandedPreconditioner, BlockDiagonalPreconditioner)):
         own = None
         if preconditioner.residual is not None:
@@ -186,32 +218,65 @@ def _user_preconditioner(bridge, n, preconditioner):
     return (None if preconditioner.setup is None else bridge.python(setup, point)), bridge.python(solve, vectors)
 
 
+def _symmetric(pattern) -> bool:
+    """Whether the structure is nearly symmetric: then a minimum-degree ordering of A + A^T gives far less fill."""
+    return pattern.multiply(pattern.T).nnz > 0.8 * pattern.nnz
+
+
 def _lu(pattern):
-    """SuperLU on a fixed pattern; a nearly symmetric structure is ordered by minimum degree on A + A^T."""
-    from scipy.sparse import csc_array
+    """Sparse direct factorisation by SuperLU of the equilibrated matrix, for a fixed pattern.
+
+    A nearly symmetric structure is first tried without pivoting. The factors are tested on a known solution; if they are not
+    accurate, this and all later matrices are factored with pivoting.
+    """
     from scipy.sparse.linalg import splu
 
-    n = pattern.shape[0]
-    transposed = pattern.T.tocsc()
-    transposed.sort_indices()
-    common = pattern.multiply(transposed).nnz
-    symmetric = common > 0.8 * pattern.nnz
-    options: dict[str, Any] = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}} if symmetric else {}
-    if symmetric:
-        options["diag_pivot_thresh"] = 0.1
+    pivoting = not _symmetric(pattern)
 
     def factorise(data, indices, indptr):
-        return splu(csc_array((data.copy(), indices, indptr), shape=(n, n)), **options).solve
+        nonlocal pivoting
+        matrix, rows, columns = _equilibrated(data, indices, indptr)
+        if not pivoting:
+            try:
+                factors = splu(matrix, diag_pivot_thresh=0.0, **_MINIMUM_DEGREE)
+                rhs = matrix @ np.ones(rows.size)
+                accurate = np.max(np.abs(matrix @ factors.solve(rhs) - rhs)) <= 1e-8 * np.max(np.abs(rhs))
+            except RuntimeError:  # a zero on the diagonal
+                accurate = False
+            pivoting = not accurate
+        if pivoting:
+            factors = splu(matrix)
+        return lambda b: columns * factors.solve(rows * b)
 
     return factorise
 
 
-def _ilu(preconditioner, n):
-    from scipy.sparse import csc_array
+def _ilu(preconditioner, pattern):
+    """Incomplete factorisation by SuperLU of the equilibrated matrix."""
     from scipy.sparse.linalg import spilu
 
+    options = _MINIMUM_DEGREE | {"diag_pivot_thresh": 0.0} if _symmetric(pattern) else {}
+
     def factorise(data, indices, indptr):
-        matrix = csc_array((data.copy(), indices, indptr), shape=(n, n))
-        return spilu(matrix, drop_tol=preconditioner.drop_tolerance, fill_factor=preconditioner.fill_factor).solve
+        matrix, rows, columns = _equilibrated(data, indices, indptr)
+        factors = spilu(
+            matrix, drop_tol=preconditioner.drop_tolerance, fill_factor=preconditioner.fill_factor, **options
+        )
+        return lambda b: columns * factors.solve(rows * b)
 
     return factorise
+
+
+_MINIMUM_DEGREE: dict[str, Any] = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
+
+
+def _equilibrated(data, indices, indptr):
+    """R A C with entries of size one in every row and column, and the diagonals of R and C."""
+    from scipy.sparse import csc_array
+
+    from daedal.kernels.patterns import equilibrate
+
+    n = indptr.size - 1
+    scaled, rows, columns = data.copy(), np.ones(n), np.ones(n)
+    equilibrate(scaled, indices, indptr, rows, columns)
+    return csc_array((scaled, indices, indptr), shape=(n, n)), rows, columns

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_real
 
 
 @dataclass(frozen=True)
 class Statistics:
     """Counters of a run; also reachable as ``stats["steps"]``.
 
-    ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``) included.
+    ``residual_evaluations`` counts every call, those for difference Jacobians (``jacobian_residual_evaluations``)
+    included.
     """
 
     steps: int = 0
@@ -61,6 +63,13 @@ class DenseOutput:
     starts: np.ndarray
     psi: np.ndarray
     coefficients: np.ndarray
+    t_end: float | None = None  # where the solution ends, if not with the last step
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of the solution, the smaller end first."""
+        end = float(self.ends[-1]) if self.t_end is None else self.t_end
+        return min(self.t0, end), max(self.t0, end)
 
     def evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and derivatives, each (len(times), n)."""
@@ -131,15 +140,15 @@ class Solution:
         return self.y[self.n_differential :]
 
     def __call__(self, t, derivative: bool = False) -> np.ndarray:
-        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number and (n, len(t)) for an array."""
+        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
-        times = np.asarray(t, dtype=float)
+        times = check_real(t, "t", "be a number or a vector")
         flat = np.atleast_1d(times)
         if flat.ndim != 1:
             raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
-        low, high = sorted((self.dense.t0, float(self.dense.ends[-1])))
-        slack = 1e-9 * max(abs(low), abs(high), high - low)
+        low, high = self.dense.interval
+        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
         if not np.all((flat >= low - slack) & (flat <= high + slack)):
             raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
         values, slopes = self.dense.evaluate(flat)

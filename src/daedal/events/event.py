@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.problems.checks import check_callable
+from daedal.problems.compile import last_argument
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class Event:
     ----------
     function : callable
         ``function(t, y)`` or ``function(t, y, yp)`` (and the parameters last, when the problem has some); for
-        :class:`SemiExplicitDAE` ``function(t, y, z)``. Returns a number, or a vector for several functions at once.
+        :class:`SemiExplicitDAE` ``function(t, y, z)``. Returns a finite number, or a vector for several functions at
+        once.
     terminal : bool or sequence of bool
         Whether the integration stops there.
     direction : {0, 1, -1} or sequence
@@ -70,53 +74,64 @@ class SwitchingFunctions:
 
 def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -> SwitchingFunctions | None:
     """Check the user's events at the initial point and stack them; None without events."""
-    if events is None:
-        return None
-    given = [events] if isinstance(events, Event) or callable(events) else list(events)
+    given = _as_list(events)
     if not given:
         return None
-    calls, directions, terminals, names, sizes = [], [], [], [], []
+    calls = []
+    directions: list[int] = []
+    terminals: list[bool] = []
+    names: list[str] = []
     for position, event in enumerate(given):
         event = _as_event(event, position)
-        function = _with_state(event.function, problem, position)
-        size = _size(function(t0, y0.copy(), yp0.copy()), position)
-        calls.append(function)
-        sizes.append(size)
-        directions.append(_spread(event.direction, size, f"events[{position}].direction"))
-        terminals.append(_spread(event.terminal, size, f"events[{position}].terminal"))
+        call = _checked(_with_state(event.function, problem, position), position, _title(event, position))
+        size = call(t0, y0.copy(), yp0.copy()).size
+        calls.append((call, size))
+        directions += _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
+        terminals += _spread(event.terminal, size, (False, True), f"events[{position}].terminal")
         names += _names(event, position, size)
-    direction = np.concatenate(directions).astype(np.int64)
-    if not np.all(np.isin(direction, (-1, 0, 1))):
-        raise InvalidProblemError("the direction of an event must be -1, 0 or 1")
-    return SwitchingFunctions(
-        _stacked(calls, sizes), direction, np.concatenate(terminals).astype(bool), tuple(str(name) for name in names)
-    )
+    direction, terminal = np.array(directions, dtype=np.int64), np.array(terminals, dtype=bool)
+    return SwitchingFunctions(_stacked(calls), direction, terminal, tuple(names))
+
+
+def _as_list(events) -> list:
+    if events is None:
+        return []
+    if isinstance(events, Event) or callable(events):
+        return [events]
+    try:
+        return list(events)
+    except TypeError:
+        raise InvalidProblemError(
+            f"events must be a function, an Event or a list of them, got {type(events).__name__}"
+        ) from None
 
 
 def _as_event(event, position) -> Event:
     if isinstance(event, Event):
+        check_callable(event.function, f"events[{position}].function")
         return event
     if not callable(event):
         raise InvalidProblemError(f"events[{position}] must be a function or an Event, got {type(event).__name__}")
     # SciPy's convention: attributes on the function.
-    direction = int(np.sign(getattr(event, "direction", 0)))
-    return Event(event, bool(getattr(event, "terminal", False)), direction, getattr(event, "__name__", None))
+    direction = getattr(event, "direction", 0)
+    if isinstance(direction, Real):
+        direction = int(float(direction) > 0.0) - int(float(direction) < 0.0)
+    return Event(event, bool(getattr(event, "terminal", False)), direction)
 
 
 def _with_state(function, problem, position):
     """Bring ``function`` to the form function(t, y, yp), whatever of its arguments the user left out."""
     n_y = getattr(problem, "n_y", None)
-    tail = () if problem.params is None else (problem.params,)
+    has_params = problem.params is not None
     count = _positional_arguments(function)
-    with_tail = 3 + len(tail)
-    if count not in (2, 3, with_tail):
+    if count not in (2, 3, 3 + has_params):
         raise InvalidProblemError(
             f"events[{position}] takes {count} arguments; expected (t, y), (t, y, {'z' if n_y else 'yp'})"
-            + (" or with the parameters last" if tail else "")
+            + (" or with the parameters last" if has_params else "")
         )
     if count == 2:
         return lambda t, y, yp: function(t, y)
-    extra = tail if count == with_tail else ()
+    extra = last_argument(function, problem.params) if count == 4 else ()
     if n_y is not None:
         return lambda t, y, yp: function(t, y[:n_y], y[n_y:], *extra)
     return lambda t, y, yp: function(t, y, yp, *extra)
@@ -127,43 +142,66 @@ def _positional_arguments(function) -> int:
         parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
     except (TypeError, ValueError):
         return 3
-    return sum(
-        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters
-    )
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
 
 
-def _size(value, position) -> int:
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.ndim > 1 or array.size == 0:
-        raise InvalidProblemError(f"events[{position}] must return a real number or a vector, returned {value!r}")
-    return array.size
+def _title(event: Event, position: int) -> str:
+    """What the event is called in messages."""
+    name = event.name if isinstance(event.name, str) else getattr(event.function, "__name__", "<lambda>")
+    return f"event {position}" if name == "<lambda>" else name
 
 
-def _spread(value, size: int, name: str) -> np.ndarray:
-    array = np.atleast_1d(np.asarray(value))
-    if array.shape not in ((1,), (size,)):
-        raise InvalidProblemError(f"{name} has shape {array.shape}; expected a single value or ({size},)")
-    return np.broadcast_to(array, (size,)).copy()
+def _checked(function, position: int, title: str):
+    """``function(t, y, yp)`` with its result as an array: of any size, or of the `size` that it had at the start."""
+
+    def call(t, y, yp, size=None) -> np.ndarray:
+        try:
+            value = function(t, y, yp)
+        except Unevaluable as error:
+            message = f"events[{position}] ({title}) cannot be evaluated at t = {t:g}: {error}"
+            raise InvalidProblemError(message) from error
+        try:
+            array = np.asarray(value)
+        except ValueError:  # nested sequences of different lengths
+            array = np.empty(0)
+        if (
+            array.dtype.kind in "fiub"
+            and array.ndim <= 1
+            and (array.size == size if size else array.size > 0)
+            and np.isfinite(array).all()
+        ):
+            return array
+        expected = f"{size} finite numbers, as at the start" if size else "a finite number or a vector of them"
+        raise InvalidProblemError(f"events[{position}] must return {expected}; {title} returned {value!r} at t = {t:g}")
+
+    return call
+
+
+def _spread(value, size: int, allowed: tuple, name: str) -> list:
+    """`value` for each of `size` functions, where a single one counts for all."""
+    values = list(value) if np.iterable(value) else [value] * size
+    if len(values) != size or not all(v in allowed for v in values):
+        choices = ", ".join(str(choice) for choice in allowed)
+        raise InvalidProblemError(f"{name} must be one of {choices}, or a list of {size} of them, got {value!r}")
+    return values
 
 
 def _names(event: Event, position: int, size: int) -> Sequence[str]:
-    name = event.name if event.name is not None else getattr(event.function, "__name__", None)
-    if name is None or name == "<lambda>":
-        name = f"event {position}"
+    name = _title(event, position) if event.name is None else event.name
     if isinstance(name, str):
         return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
-    if len(name) != size:
-        raise InvalidProblemError(f"events[{position}].name has {len(name)} entries for {size} functions")
-    return list(name)
+    if not isinstance(name, Sequence) or len(name) != size or not all(isinstance(entry, str) for entry in name):
+        raise InvalidProblemError(f"events[{position}].name must be a string or {size} strings, got {name!r}")
+    return name
 
 
-def _stacked(calls, sizes):
-    ends = np.cumsum(sizes)
+def _stacked(calls):
+    ends = np.cumsum([size for _, size in calls])
 
     def evaluate(t, y, yp):
         values = np.empty(ends[-1])
-        for call, end, size in zip(calls, ends, sizes, strict=True):
-            values[end - size : end] = call(t, y, yp)
+        for (call, size), end in zip(calls, ends, strict=True):
+            values[end - size : end] = call(t, y, yp, size)
         return values
 
     return evaluate

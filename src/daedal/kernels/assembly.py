@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import Bridge
-from daedal.kernels.functions import store_matrix, store_sparse, store_vector
+from daedal.kernels.functions import norm_value, store_matrix, store_sparse, store_vector
 from daedal.kernels.gmres import KRYLOV
 from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
-from daedal.kernels.newton import LINEAR, TOLERANCE
+from daedal.kernels.linear import LINEAR, direct_prepare, direct_solve, krylov_prepare, krylov_solve
+from daedal.kernels.newton import TOLERANCE
 from daedal.kernels.patterns import band_pattern, band_position, block_pattern, groups_from_colours, sparse_groups
 from daedal.kernels.records import Arena, Record
 from daedal.kernels.system import SYSTEM
@@ -23,10 +24,10 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
         block = np.zeros(2 * n + 1)
 
         def norm_body(t):
-            block[2 * n] = float(norm(block[:n].copy(), block[n : 2 * n].copy()))
+            block[2 * n] = norm_value(norm(block[:n].copy(), block[n : 2 * n].copy()))
 
         norm_callback = bridge.python(norm_body, block)
-    return Record(
+    return _addressed(
         SYSTEM,
         n=n,
         residual=bridge.function(residual, (n, n), (n,), store_vector("residual", n), params),
@@ -35,6 +36,13 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
         row_scale=np.ones(n),
     )
+
+
+def _addressed(dtype, **values) -> Record:
+    """A record that knows its own address, by which kernels pass it on through pointers."""
+    record = Record(dtype, **values)
+    record["own_address"] = record.data.ctypes.data
+    return record
 
 
 def dense_matrix(bridge: Bridge, system: Record, n: int, jacobian=None, params=None) -> Record:
@@ -170,7 +178,7 @@ def _matrix(
 
 def direct(matrix: Record) -> Record:
     """A direct solver."""
-    return Record(LINEAR, use_krylov=False, matrix=matrix)
+    return _addressed(LINEAR, prepare=direct_prepare.address, solve=direct_solve.address, matrix=matrix)
 
 
 def krylov(
@@ -192,7 +200,15 @@ def krylov(
     )
     if matrix is None:
         matrix = _matrix(n, DENSE, data=np.zeros(0))
-    return Record(LINEAR, use_krylov=True, matrix=matrix, krylov=iteration, solution=np.zeros(n))
+    return _addressed(
+        LINEAR,
+        prepare=krylov_prepare.address,
+        solve=krylov_solve.address,
+        use_krylov=True,
+        matrix=matrix,
+        krylov=iteration,
+        solution=np.zeros(n),
+    )
 
 
 def _krylov(n, basis_size, restarts, tolerance, use_matrix, orthogonal_to=0, setup=None, solve=None) -> Record:

@@ -296,8 +296,10 @@ def _make_c_pointer(function, n_arrays, a, b, scalars, shape, n_params):
 
 
 def _first_lines(error) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:3])[:400]
+    """The beginning of Numba's message, without the lines that only say in which pass of the compiler it happened."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [line for line in lines if line and not line.startswith(("Failed in", "During"))]
+    return " ".join(telling[:2])[:400]
 
 
 def _apply_two(f):

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numba
 from numba.core import event as numba_event
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
 _ROOMS_WITH_KERNELS = ("kernels", "methods", "events", "initial")
 
@@ -43,10 +45,40 @@ def inlined(function):
 def kernel(function):
     """Compile `function` on first use, callable from Python, and keep the machine code for later processes."""
     dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    _restamp(dispatcher)
+    return dispatcher
+
+
+class Pointer:
+    """A function with a C signature, compiled (or loaded from the cache) when its address is first asked for."""
+
+    def __init__(self, function, signature):
+        self._function = function
+        self._signature = signature
+
+    @cached_property
+    def _compiled(self):
+        compiled = CFunc(self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"})
+        compiled.enable_caching()
+        _restamp(compiled)
+        compiled.compile()
+        return compiled
+
+    @property
+    def address(self) -> int:
+        """Where other kernels reach the function."""
+        return self._compiled.address
+
+
+def pointer(signature):
+    """Decorator: a kernel that other kernels call through a pointer, so that its code is compiled once for all of them."""
+    return lambda function: Pointer(function, signature)
+
+
+def _restamp(compiled):
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _source_stamp()
-    return dispatcher
 
 
 class _Announcer(numba_event.Listener):

@@ -57,11 +57,11 @@ def store_sparse(name: str, pattern):
 
     n = pattern.shape[0]
     columns = np.repeat(np.arange(n), np.diff(pattern.indptr))
-    keys = columns * n + pattern.indices
+    keys = np.append(columns * n + pattern.indices, n * n)  # the last one is beyond all entries
 
     def store(result, target):
         if isinstance(result, np.ndarray) and result.shape == (pattern.nnz,):
-            target[:] = result
+            target[:] = real_array(result, name, "real entries")
             return
         if not issparse(result):
             raise InvalidProblemError(
@@ -71,6 +71,7 @@ def store_sparse(name: str, pattern):
         if result.shape != pattern.shape:
             raise InvalidProblemError(f"{name} returned a matrix of shape {result.shape}; expected {pattern.shape}")
         matrix = csc_array(result)
+        real_array(matrix.data, name, "a real matrix")
         matrix.sum_duplicates()
         matrix.sort_indices()
         if matrix.nnz == pattern.nnz and np.array_equal(matrix.indices, pattern.indices):
@@ -79,18 +80,37 @@ def store_sparse(name: str, pattern):
                 return
         given = np.repeat(np.arange(n), np.diff(matrix.indptr)) * n + matrix.indices
         place = np.searchsorted(keys, given)
-        outside = (place >= keys.size) | (keys[np.minimum(place, keys.size - 1)] != given)
-        outside &= matrix.data != 0.0
+        kept = matrix.data != 0.0
+        outside = kept & (keys[place] != given)
         if np.any(outside):
-            first = int(given[np.flatnonzero(outside)[0]])
+            column, row = divmod(int(given[np.flatnonzero(outside)[0]]), n)
             raise InvalidProblemError(
-                f"{name} has an entry in row {first % n}, column {first // n}, where sparsity has none; complete sparsity"
+                f"{name} has an entry in row {row}, column {column}, where sparsity has none; complete sparsity"
             )
         target[:] = 0.0
-        kept = matrix.data != 0.0
         target[place[kept]] = matrix.data[kept]
 
     return store
+
+
+def norm_value(result) -> float:
+    """The result of a user's norm, checked."""
+    value = real_array(result, "norm", "a number >= 0")
+    if value.ndim or not value >= 0.0:
+        raise InvalidProblemError(f"norm returned {result!r}; it must return a number >= 0")
+    return float(value)
+
+
+def parameter_vector(params) -> np.ndarray:
+    """Parameters as the vector of floats that compiled functions get."""
+    try:
+        values = np.asarray(params)
+        if values.dtype.kind in "fiub":
+            return np.ascontiguousarray(values, dtype=float).reshape(-1)
+        reason = f"got {type(params).__name__} with entries of type '{values.dtype}'"
+    except ValueError as error:
+        reason = str(error)
+    raise InvalidProblemError(f"compiled functions need params as an array of floats: {reason}")
 
 
 def real_array(result, name: str, expected: str) -> np.ndarray:

@@ -73,3 +73,27 @@ def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) 
     """Places of the entries in LAPACK band storage with 2 ml + mu + 1 rows."""
     columns = np.repeat(np.arange(column_start.size - 1), np.diff(column_start))
     return (columns * (2 * ml + mu + 1) + ml + mu + rows - columns).astype(np.int64)
+
+
+@kernel
+def equilibrate(data, indices, indptr, rows, columns):
+    """Scale a CSC matrix in place so that the largest entry of every row and column is about one (Ruiz, three sweeps)."""
+    n = rows.size
+    largest_row, largest_column = np.empty(n), np.empty(n)
+    for _ in range(3):
+        for i in range(n):
+            largest_row[i] = 0.0
+            largest_column[i] = 0.0
+        for j in range(n):
+            for e in range(indptr[j], indptr[j + 1]):
+                size = abs(data[e])
+                largest_row[indices[e]] = max(largest_row[indices[e]], size)
+                largest_column[j] = max(largest_column[j], size)
+        for i in range(n):
+            largest_row[i] = 1.0 / np.sqrt(largest_row[i]) if largest_row[i] > 0.0 else 1.0
+            largest_column[i] = 1.0 / np.sqrt(largest_column[i]) if largest_column[i] > 0.0 else 1.0
+            rows[i] *= largest_row[i]
+            columns[i] *= largest_column[i]
+        for j in range(n):
+            for e in range(indptr[j], indptr[j + 1]):
+                data[e] *= largest_row[indices[e]] * largest_column[j]

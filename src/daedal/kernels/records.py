@@ -38,6 +38,17 @@ def _integer_pointer(typingctx, address):
     return types.CPointer(types.int64)(types.int64), codegen
 
 
+@intrinsic
+def record_at(typingctx, address, dtype):
+    """The record of type `dtype` at an address."""
+    record = dtype.dtype
+
+    def codegen(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(record))
+
+    return record(types.int64, dtype), codegen
+
+
 @inlined
 def floats(address, n):
     """The float vector of length n at an address."""

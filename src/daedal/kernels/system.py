@@ -23,6 +23,7 @@ COUNTERS = (
 SYSTEM = np.dtype(
     [
         ("n", INTEGER),
+        ("own_address", ADDRESS),
         ("residual", CALLBACK),
         ("norm", CALLBACK),
         ("scaled_rows", INTEGER),

@@ -11,8 +11,9 @@ import numpy as np
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import announce, kernel, part
 from daedal.kernels.differences import ROWS, leading_coefficient, predict, update_coefficients, update_differences
+from daedal.kernels.linear import prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
-from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR, prepare_matrix, solve_linear
+from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats
 from daedal.kernels.system import residual

@@ -20,7 +20,7 @@ from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord
 from daedal.linear_solvers import GMRES
 from daedal.methods.task import Outcome, Task
-from daedal.problems.checks import check_mask, check_vector
+from daedal.problems.checks import check_mask, check_real, check_vector
 from daedal.solution import DenseOutput
 
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
@@ -102,6 +102,10 @@ class DASSL:
             raise InvalidProblemError(f"max_order must be 1 to 5 (6 with a fixed step), got {self.max_order!r}")
         if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
             raise InvalidProblemError(f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask")
+        if self.variable_index is not None:
+            classes = check_real(self.variable_index, "variable_index", "hold 1, 2 or 3 for every variable")
+            if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
+                raise InvalidProblemError(f"variable_index must hold 1, 2 or 3 for every variable, got {classes}")
         if self.increment not in ("robust", "book"):
             raise InvalidProblemError(f"increment must be 'robust' or 'book', got {self.increment!r}")
         if self.norm is not None and not callable(self.norm):
@@ -130,25 +134,31 @@ class DASSL:
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
         """Constant steps of the BDF of order `max_order`, from `starting_values` or from accurate values computed here."""
-        values = self._starting_values(task, h)
+        times = task.t_span[0] + task.sign * h * np.arange(self.max_order)
+        values = self._starting_values(task, times)
+        if values is None:
+            start = self._accurate_start(task, times)
+            if start.interrupted or start.exception is not None:
+                return start
+            values = start.y.T.copy()
         return _FixedRun(self, task, task.sign * h, values).to_the_end()
 
-    def _starting_values(self, task: Task, h: float) -> np.ndarray:
-        """y at t0, t0 + h, ...: (m, n) with m >= max_order."""
-        k, n, t0 = self.max_order, task.n, task.t_span[0]
-        times = t0 + task.sign * h * np.arange(k)
-        given = self.starting_values
+    def _starting_values(self, task: Task, times: np.ndarray) -> np.ndarray | None:
+        """The given y at `times`, perhaps with further ones: (m, n), m >= max_order; None if they must be computed."""
+        k, n, given = self.max_order, task.n, self.starting_values
         if callable(given):
             return np.array([check_vector(given(t), n, f"starting_values({t:g})") for t in times])
-        if given is not None:
-            values = np.array(given, dtype=float)
-            if values.ndim != 2 or values.shape[0] != n or values.shape[1] < k or not np.all(np.isfinite(values)):
-                raise InvalidProblemError(
-                    f"starting_values must be finite and of shape ({n}, m) with m >= max_order = {k}; got {values.shape}"
-                )
-            return np.ascontiguousarray(values.T)
-        if k == 1:
-            return task.y0[None].copy()
+        if given is None:
+            return task.y0[None].copy() if k == 1 else None
+        expected = f"be finite and of shape ({n}, m) with m >= max_order = {k}"
+        values = check_real(given, "starting_values", expected)
+        if values.ndim != 2 or values.shape[0] != n or values.shape[1] < k or not np.all(np.isfinite(values)):
+            raise InvalidProblemError(f"starting_values must {expected}; the shape is {values.shape}")
+        return np.ascontiguousarray(values.T)
+
+    def _accurate_start(self, task: Task, times: np.ndarray) -> Outcome:
+        """The solution at `times`, to nearly all digits, by steps of variable size."""
+        n, t0 = task.n, task.t_span[0]
         accurate = replace(
             task,
             rtol=np.full(n, 1e-11),
@@ -161,13 +171,12 @@ class DASSL:
             first_step=None,
         )
         outcome = DASSL(error_test=self.error_test).integrate(accurate)
-        if outcome.exception is not None:
-            raise outcome.exception
-        if outcome.reason < 0 or outcome.t.size != k:
+        if outcome.failure is not None:
             raise InvalidProblemError(
-                f"accurate starting values for BDF{k} could not be computed; pass starting_values (y at t0, t0 + h, ...)"
+                f"accurate starting values for BDF{self.max_order} could not be computed; "
+                "pass starting_values (y at t0, t0 + h, ...)"
             )
-        return outcome.y.T.copy()
+        return outcome
 
     def fill_tests(self, task: Task, vectors: dict[str, np.ndarray]) -> bool:
         """Write components and powers of h of the error and Newton tests; True if nothing deviates from the plain tests."""
@@ -193,7 +202,10 @@ class DASSL:
 
     def excluded(self, problem) -> np.ndarray | None:
         """The components that a mask given as `error_test` leaves out."""
-        return ~check_mask(self.error_test, problem.n, "error_test", problem.names)
+        included = check_mask(self.error_test, problem.n, "error_test", problem.names)
+        if not included.any():
+            raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
+        return ~included
 
 
 class _Run:

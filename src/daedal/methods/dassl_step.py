@@ -17,6 +17,7 @@ from daedal.kernels.differences import (
     update_coefficients,
     update_differences,
 )
+from daedal.kernels.linear import prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import (
     CONVERGED,
@@ -26,8 +27,6 @@ from daedal.kernels.newton import (
     TOLERANCE,
     UNKNOWN_RATE,
     newton,
-    prepare_matrix,
-    solve_linear,
 )
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from daedal.kernels.compilation import announce, kernel
-from daedal.kernels.newton import prepare_matrix, solve_linear
+from daedal.kernels.compilation import kernel
+from daedal.kernels.linear import prepare_matrix, solve_linear
 from daedal.kernels.system import residual
 
 
@@ -24,5 +24,3 @@ def apply_inverse(systems, linears, t, y, yp, r, cj, inverse_weights, b):
     """b := G^{-1} b with a current matrix."""
     return solve_linear(systems[0], linears[0], t, y, yp, r, cj, cj, inverse_weights, b)
 
-
-announce(form_matrix, "the linear algebra")

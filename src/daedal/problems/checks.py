@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,12 +21,40 @@ def check_size(value, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_real(values, name: str, expected: str) -> np.ndarray:
+    """`values` as a new array of floats; anything that is not real is refused, complex numbers too."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind in "fiubO":
+            return array.astype(float, copy=False)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidProblemError(f"{name} must {expected}, got {reprlib.repr(values)}")
+
+
+def check_number(value, name: str, expected: str = "be a number") -> float:
+    array = check_real(value, name, expected)
+    if array.ndim:
+        raise InvalidProblemError(f"{name} must {expected}, got an array of shape {array.shape}")
+    return float(array)
+
+
+def check_positive(value, name: str) -> float:
+    number = check_number(value, name, "be a positive number")
+    if not number > 0.0:
+        raise InvalidProblemError(f"{name} must be positive, got {number:g}")
+    return number
+
+
 def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, str):
         names = names.replace(",", " ").split()
-    result = tuple(str(name) for name in names)
+    try:
+        result = tuple(str(name) for name in names)
+    except TypeError:
+        raise InvalidProblemError(f"names must be a sequence of {n} strings, got {names!r}") from None
     if len(result) != n:
         raise InvalidProblemError(f"names has {len(result)} entries for {n} variables")
     if len(set(result)) != n:
@@ -33,7 +62,7 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     return result
 
 
-def check_mask(mask, n: int, name: str, names: tuple[str, ...] | None = None) -> np.ndarray:
+def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> np.ndarray:
     """A boolean mask from a mask, a list of indices, or a list of variable names."""
     values = np.asarray(mask)
     if values.dtype == bool:
@@ -53,17 +82,14 @@ def check_mask(mask, n: int, name: str, names: tuple[str, ...] | None = None) ->
     return result
 
 
-def check_vector(values, n: int, name: str, *, finite: bool = True, names: tuple[str, ...] | None = None) -> np.ndarray:
+def check_vector(values, n: int, name: str, *, finite: bool = True, names: Sequence[str] | None = None) -> np.ndarray:
     """A float vector of length n."""
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"{name} must hold {n} real numbers: {error}") from error
+    array = check_real(values, name, f"hold {n} real numbers")
     if array.shape == () and n == 1:
         array = array.reshape(1)
     if array.shape != (n,):
         raise InvalidProblemError(f"{name} has shape {array.shape}; expected ({n},)")
-    if finite and not np.all(np.isfinite(array)):
+    if finite and not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
         label = names[bad] if names else f"{name}[{bad}]"
         raise InvalidProblemError(f"{name} is not finite: {label} = {array[bad]}")
@@ -92,9 +118,10 @@ def check_bandwidth(bandwidth, n: int) -> tuple[int, int] | None:
     if bandwidth is None:
         return None
     try:
-        ml, mu = (int(b) for b in bandwidth)
+        ml, mu = bandwidth
     except (TypeError, ValueError):
         raise InvalidProblemError(f"bandwidth must be a pair (ml, mu), got {bandwidth!r}") from None
-    if not (0 <= ml < n and 0 <= mu < n):
+    ml, mu = check_size(ml, "bandwidth ml", 0), check_size(mu, "bandwidth mu", 0)
+    if ml >= n or mu >= n:
         raise InvalidProblemError(f"bandwidth {(ml, mu)} must lie between 0 and {n - 1}")
     return ml, mu

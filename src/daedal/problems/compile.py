@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import is_compiled
+from daedal.kernels.functions import is_compiled, parameter_vector
 
 
 def compiled_function(function):
@@ -18,10 +15,12 @@ def compiled_function(function):
 
 
 def compiled_params(params):
-    """Parameters as the float array that compiled functions need."""
+    """Parameters in the form that compiled functions need."""
+    return None if params is None else parameter_vector(params)
+
+
+def last_argument(function, params) -> tuple:
+    """What `function` is called with behind the state: nothing, or the parameters, in the form that it needs."""
     if params is None:
-        return None
-    try:
-        return np.ascontiguousarray(params, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"compiled functions need params as an array of floats: {error}") from error
+        return ()
+    return (parameter_vector(params) if is_compiled(function) else params,)

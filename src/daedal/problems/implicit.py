@@ -18,7 +18,7 @@ from daedal.problems.checks import (
     check_size,
     check_sparsity,
 )
-from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +28,16 @@ class ImplicitDAE:
     Parameters
     ----------
     residual : callable
-        ``residual(t, y, yp) -> array (n,)``, or ``residual(t, y, yp, p)`` when `params` is given. A function decorated with
-        ``numba.njit`` runs at compiled speed; a plain Python function works as it is. It gets copies of the arrays.
+        ``residual(t, y, yp) -> array (n,)``, or ``residual(t, y, yp, p)`` when `params` is given. A function decorated
+        with ``numba.njit`` runs at compiled speed; a plain Python function works as it is. The arrays are copies.
     n : int
         Number of equations and unknowns.
     jacobian : callable, optional
-        ``jacobian(t, y, yp, cj) -> dF/dy + cj dF/dy'``: an (n, n) array; with `bandwidth` the (ml + mu + 1, n) band in the
-        layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector of its
-        entries in the order of the CSC structure. Differences are used if it is not given.
+        ``jacobian(t, y, yp, cj) -> dF/dy + cj dF/dy'``: an (n, n) array; with `bandwidth` the (ml + mu + 1, n) band in
+        the layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector
+        of its entries in the order of the CSC structure. Differences are used if it is not given.
     params : object, optional
-        Passed to the functions as their last argument. Compiled functions need a float array.
+        Passed to the functions as their last argument. Compiled functions need floats, and get them as a vector.
     algebraic : mask or list of int or str, optional
         The variables whose derivative does not occur in F. Found by differences where it is needed and not given.
     sparsity : scipy.sparse matrix, optional
@@ -49,8 +49,8 @@ class ImplicitDAE:
 
     Notes
     -----
-    The index is the number of times F has to be differentiated to obtain an ordinary differential equation. The integrators
-    solve index 0 and 1 as they stand; see the user guide for higher-index problems.
+    The index is the number of times F has to be differentiated to obtain an ordinary differential equation. The
+    integrators solve index 0 and 1 as they stand; see the user guide for higher-index problems.
 
     Examples
     --------
@@ -91,8 +91,10 @@ class ImplicitDAE:
         names=None,
     ):
         check_callable(residual, "residual")
+        last_argument(residual, params)  # refuses what a compiled function cannot take
         if jacobian is not None:
             check_callable(jacobian, "jacobian")
+            last_argument(jacobian, params)
         n = check_size(n, "n")
         if sparsity is not None and bandwidth is not None:
             raise InvalidProblemError("give either sparsity or bandwidth, not both")
@@ -112,11 +114,11 @@ class ImplicitDAE:
 
     def evaluate(self, t: float, y, yp) -> np.ndarray:
         """F(t, y, y') as a float array, checked."""
-        tail = () if self.params is None else (self.params,)
         result = np.empty(self.n)
         y = np.array(y, dtype=float)
         yp = np.array(yp, dtype=float)
-        store_vector("residual", self.n)(self.residual(float(t), y, yp, *tail), result)
+        values = self.residual(float(t), y, yp, *last_argument(self.residual, self.params))
+        store_vector("residual", self.n)(values, result)
         return result
 
     def label(self, i: int) -> str:
@@ -144,5 +146,3 @@ class ImplicitDAE:
 def _copy(problem: ImplicitDAE, **changes) -> ImplicitDAE:
     fields = {name: getattr(problem, name) for name in problem.__dataclass_fields__} | changes
     return ImplicitDAE(fields.pop("residual"), fields.pop("n"), **fields)
-
-

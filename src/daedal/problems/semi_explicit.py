@@ -11,8 +11,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.problems.compile import compiled_function, compiled_params
 from daedal.problems.checks import check_callable, check_names, check_size
+from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.implicit import ImplicitDAE
 
 
@@ -23,8 +23,8 @@ class SemiExplicitDAE:
     Parameters
     ----------
     f, g : callable
-        ``f(t, y, z) -> (n_y,)`` and ``g(t, y, z) -> (n_z,)``, with `params` as a fourth argument when given. Index 1 where
-        dg/dz is nonsingular; g may ignore z, which gives Hessenberg index 2 where (dg/dy)(df/dz) is nonsingular.
+        ``f(t, y, z) -> (n_y,)`` and ``g(t, y, z) -> (n_z,)``, with `params` as a fourth argument when given. Index 1
+        where dg/dz is nonsingular; g may ignore z, which gives Hessenberg index 2 where (dg/dy)(df/dz) is nonsingular.
     n_y, n_z : int
         Number of differential and algebraic variables.
     jacobian : callable, optional
@@ -73,6 +73,10 @@ class SemiExplicitDAE:
         for field, value in values.items():
             object.__setattr__(self, field, value)
         self._stacked  # noqa: B018 - check the remaining arguments now
+
+    def __getstate__(self):
+        # The stacked system holds a local function, which cannot be pickled; it is made again when it is needed.
+        return {name: value for name, value in self.__dict__.items() if name != "_stacked"}
 
     @property
     def n(self) -> int:
@@ -127,11 +131,9 @@ class SemiExplicitDAE:
 
 
 def _checked(function, name, size, t, y, z, params):
-    tail = () if params is None else (params,)
     result = np.empty(size)
-    store_vector(name, size)(
-        function(float(t), np.array(y, dtype=float), np.array(z, dtype=float), *tail), result
-    )
+    y, z = np.array(y, dtype=float), np.array(z, dtype=float)
+    store_vector(name, size)(function(float(t), y, z, *last_argument(function, params)), result)
     return result
 
 
@@ -140,12 +142,12 @@ def _stack(f, g, n_y, n_z, has_params):
     if is_compiled(f) and is_compiled(g):
         return _stack_compiled(f, g, n_y, n_z, has_params)
 
-    def residual(t, x, xp, *params):
+    def residual(t, x, xp, params=None):
         result = np.empty(n_y + n_z)
         y, z = x[:n_y], x[n_y:]
-        store_vector("f", n_y)(f(t, y, z, *params), result[:n_y])
+        store_vector("f", n_y)(f(t, y, z, *last_argument(f, params)), result[:n_y])
         np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
-        store_vector("g", n_z)(g(t, y, z, *params), result[n_y:])
+        store_vector("g", n_z)(g(t, y, z, *last_argument(g, params)), result[n_y:])
         return result
 
     return residual
@@ -182,5 +184,3 @@ def _stack_compiled(f, g, n_y, n_z, has_params):
             return result
 
     return numba.njit(residual)
-
-

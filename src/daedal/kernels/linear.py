@@ -1,0 +1,143 @@
+"""The linear solves behind Newton's method, whatever the matrix: one small interface, reached through pointers.
+
+Two functions make a linear solver,
+
+    prepare(system, linear, t, y, y', r, cj, h, weights)              form and factor G (or set up P)
+    solve(system, linear, t, y, y', r, cj, cj_matrix, weights, b)     b := G^{-1} b
+
+and both report 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are compiled once and called through their
+addresses, which stand in the LINEAR record, by every integrator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daedal.kernels import gmres as krylov_solver
+from daedal.kernels import matrix as iteration_matrix
+from daedal.kernels.compilation import announce, inlined, pointer
+from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.system import SYSTEM
+
+LINEAR = np.dtype(
+    [
+        ("prepare", ADDRESS),
+        ("solve", ADDRESS),
+        ("use_krylov", INTEGER),
+        ("matrix", iteration_matrix.MATRIX),
+        ("krylov", krylov_solver.KRYLOV),
+        ("solution", ADDRESS),
+        ("own_address", ADDRESS),
+    ]
+)
+"""A direct solver, or GMRES with the direct solver as its preconditioner."""
+
+_A, _F = types.int64, types.float64
+_PREPARE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A)
+_SOLVE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A, _A)
+
+
+@pointer(_PREPARE)
+def direct_prepare(system, linear, t, y, yp, r, cj, h, weights):
+    """Form and factor the iteration matrix."""
+    s, n = record_at(system, SYSTEM), record_at(system, SYSTEM).n
+    matrix = record_at(linear, LINEAR).matrix
+    return iteration_matrix.form(s, matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, h, floats(weights, n))
+
+
+@pointer(_SOLVE)
+def direct_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
+    """b := c G^{-1} b; an old matrix is corrected by c = 2 / (1 + cj / cj_matrix), BCP (5.2.12)."""
+    n = record_at(system, SYSTEM).n
+    rhs = floats(b, n)
+    correction = 2.0 / (1.0 + cj / cj_matrix)
+    for i in range(n):
+        rhs[i] *= correction
+    return iteration_matrix.solve(record_at(linear, LINEAR).matrix, t, rhs)
+
+
+@pointer(_PREPARE)
+def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
+    """Set up the preconditioner."""
+    s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
+    return krylov_solver.prepare(
+        s, k.krylov, k.matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, h, floats(weights, n)
+    )
+
+
+@pointer(_SOLVE)
+def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
+    """b := G^{-1} b by GMRES with the current G, which needs no correction for an old preconditioner."""
+    s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
+    rhs, solution = floats(b, n), floats(k.solution, n)
+    status = krylov_solver.gmres(
+        s, k.krylov, k.matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, floats(weights, n), rhs, solution
+    )
+    if status == krylov_solver.NOT_CONVERGED:
+        s.linear_failures += 1
+    for i in range(n):
+        rhs[i] = solution[i]
+    return status
+
+
+def _caller(signature):
+    """An intrinsic that calls a function of this C signature at an address."""
+    to_ir = {_A: ir.IntType(64), _F: ir.DoubleType()}
+    function_type = ir.FunctionType(ir.IntType(64), [to_ir[a] for a in signature.args])
+
+    def codegen(context, builder, _, args):
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
+
+    return types.int64(_A, *signature.args), codegen
+
+
+@intrinsic
+def _call_prepare(typingctx, address, system, linear, t, y, yp, r, cj, h, weights):
+    return _caller(_PREPARE)
+
+
+@intrinsic
+def _call_solve(typingctx, address, system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
+    return _caller(_SOLVE)
+
+
+@inlined
+def prepare_matrix(system, linear, t, y, yp, r, cj, h, inverse_weights):
+    """Form and factor the iteration matrix, or set up the preconditioner, at (t, y, y')."""
+    return _call_prepare(
+        linear.prepare,
+        system.own_address,
+        linear.own_address,
+        t,
+        y.ctypes.data,
+        yp.ctypes.data,
+        r.ctypes.data,
+        cj,
+        h,
+        inverse_weights.ctypes.data,
+    )
+
+
+@inlined
+def solve_linear(system, linear, t, y, yp, r, cj, cj_matrix, inverse_weights, b):
+    """b := G^{-1} b with the matrix at hand, made for cj_matrix."""
+    return _call_solve(
+        linear.solve,
+        system.own_address,
+        linear.own_address,
+        t,
+        y.ctypes.data,
+        yp.ctypes.data,
+        r.ctypes.data,
+        cj,
+        cj_matrix,
+        inverse_weights.ctypes.data,
+        b.ctypes.data,
+    )
+
+
+announce(iteration_matrix.form, "the linear algebra")
+announce(krylov_solver.gmres, "GMRES")
