@@ -6,7 +6,9 @@ import itertools
 import math
 import re
 import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib
 import matplotlib.figure
@@ -385,7 +387,7 @@ def test_nothing_overlaps_with_long_names_and_many_panels():
     assert overlaps(plot(sol, list(range(9)), title="Three panels")) == []
 
 
-def test_pyplot_knows_the_figure_only_if_wanted(robertson, monkeypatch):
+def test_pyplot_knows_the_figure_only_if_wanted(robertson):
     import matplotlib.pyplot as plt
 
     plt.close("all")
@@ -394,10 +396,23 @@ def test_pyplot_knows_the_figure_only_if_wanted(robertson, monkeypatch):
     figure = robertson.plot()
     assert [plt.figure(number) for number in plt.get_fignums()] == [figure]
     plt.close("all")
-    # A notebook would show it twice.
+
+
+def test_a_notebook_shows_a_figure_once(robertson, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    shown = []
+    display = SimpleNamespace(Image=lambda data: data, display=shown.append)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setattr(matplotlib, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
-    robertson.plot()
-    assert plt.get_fignums() == []
+    figure = robertson.plot()
+    assert plt.get_fignums() == [figure.number]  # the notebook would show it at the end of the cell,
+    figure._ipython_display_()
+    (png,) = shown
+    assert png.startswith(b"\x89PNG")
+    assert plt.get_fignums() == []  # but it has been shown
 
 
 def test_style_stays_inside(robertson):

@@ -127,7 +127,7 @@ def solve(
     began = time.perf_counter()
     implicit = problem.implicit()
     y0, yp0 = split_initial(problem, initial)
-    workspace = Workspace(implicit, **method.workspace_options(implicit))
+    workspace = Workspace.borrow(implicit, method.workspace_options(implicit))
     try:
         masked = _masked(problem, method, span[0], y0, yp0)
         if fixed_step is None:
@@ -168,6 +168,7 @@ def solve(
     solution = _solution(problem, method, task, outcome, time.perf_counter() - began)
     if solution.status == "failed":
         raise IntegrationError(solution.message, solution)
+    workspace.give_back()
     return solution
 
 
@@ -197,8 +198,8 @@ def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, alg
     """
     if y0 is None:
         raise InvalidProblemError("y0 is missing")
-    n = np.size(y0)
-    problem = ImplicitDAE(F, n, params=params, jacobian=jacobian, names=names, algebraic=algebraic)
+    y0 = check_real(y0, "y0", "hold real numbers")
+    problem = ImplicitDAE(F, y0.size, params=params, jacobian=jacobian, names=names, algebraic=algebraic)
     return solve(problem, t_span, (y0, yp0), **options)
 
 
@@ -315,11 +316,12 @@ def _check_fixed_step(fixed_step, span, max_steps) -> float:
 
 def _check_signs(problem, task, nonnegative: np.ndarray):
     """Values that are to be kept nonnegative must be so at the start, up to the tolerance."""
-    for i in np.flatnonzero(nonnegative):
-        if task.y0[i] < -task.atol[i]:
-            raise InvalidProblemError(
-                f"{problem.label(i)} = {task.y0[i]:g} is negative at the start, although it is to be kept nonnegative"
-            )
+    negative = np.flatnonzero((nonnegative != 0) & (task.y0 < -task.atol))
+    if negative.size:
+        i = int(negative[0])
+        raise InvalidProblemError(
+            f"{problem.label(i)} = {task.y0[i]:g} is negative at the start, although it is to be kept nonnegative"
+        )
 
 
 def _masked(problem, method, t0, y0, yp0) -> np.ndarray | None:
@@ -442,7 +444,9 @@ def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
     for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
         try:
             residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
-        except Exception:  # the run is over: what g has to say here must not lose it
+        except Exception:  # the run is over, and nothing that happens here may lose it
             continue
+        except KeyboardInterrupt:
+            break
         largest = np.fmax(largest, np.max(np.abs(residual)))
     return float(largest)

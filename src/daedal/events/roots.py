@@ -6,7 +6,7 @@ Shampine, for a vector of functions at once. The located time is the right end o
 
 from __future__ import annotations
 
-from math import copysign
+from math import copysign, isfinite
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         for i in range(roots.n):
             if _crosses(low_values[i], high_values[i], directions[i]):
                 share = abs(high_values[i] / (high_values[i] - low_values[i]))
-                if share > steepest:
+                if leader < 0 or share > steepest:
                     leader, steepest = i, share
             elif _arrives(low_values[i], high_values[i], directions[i]):
                 arrived = True
@@ -135,6 +135,8 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         last_leader, last_side = leader, side
         high = high_values[leader]
         middle = right - (right - left) * high / (high - alpha * low_values[leader])
+        if not isfinite(middle) or not isfinite(high_values[leader]) or not isfinite(low_values[leader]):
+            middle = 0.5 * (left + right)
         if abs(middle - left) < resolved and abs(right - left) > 10.0 * resolved:
             middle = left + 0.1 * (right - left)
         status = _evaluate_on(system, roots, middle, t_end, psi, phi, k, trial)

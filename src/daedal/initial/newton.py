@@ -38,6 +38,8 @@ def newton_initial(
     """
     result = InitialResult(y, yp, False, np.inf)
     for _ in range(_STEP_SIZES):
+        if not np.isfinite(1.0 / h if h != 0.0 else np.inf):
+            break
         result = _iterate(workspace, t, y, yp, ~algebraic, 1.0 / h, h, weights)
         if result.converged:
             return result

@@ -134,7 +134,22 @@ class Bridge:
     def __init__(self):
         self.exception: BaseException | None = None
         self._alive: list = []
+        self._parameters: list[tuple[np.ndarray, object]] = []
         self._recorder = self._record
+
+    def mark(self) -> int:
+        """A mark to which :meth:`trim` goes back."""
+        return len(self._alive)
+
+    def trim(self, mark: int):
+        """Forget the callbacks made since the mark."""
+        del self._alive[mark:]
+
+    def refresh(self):
+        """Read the parameters again: the user may have changed the array since the callbacks were made."""
+        self.exception = None
+        for target, params in self._parameters:
+            target[:] = _parameter_array(params)
 
     def _record(self, exception: BaseException):
         if self.exception is None:
@@ -202,6 +217,8 @@ class Bridge:
         layout = (len(shapes), int(shapes[0]), int(ends[-1]), scalars, result_shape, numbers.size if tail else -1)
         pointer = _c_pointer(function, layout)
         self._alive.append(pointer)
+        if tail:
+            self._parameters.append((block[first_result + result_size :], params))
         return Record(
             CALLBACK,
             kind=_COMPILED,

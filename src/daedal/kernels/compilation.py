@@ -44,8 +44,8 @@ def inlined(function):
 
 def kernel(function):
     """Compile `function` on first use, callable from Python, and keep the machine code for later processes."""
-    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    _restamp(dispatcher)
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    _enable_caching(dispatcher)
     return dispatcher
 
 
@@ -59,8 +59,7 @@ class Pointer:
     @cached_property
     def _compiled(self):
         compiled = CFunc(self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"})
-        compiled.enable_caching()
-        _restamp(compiled)
+        _enable_caching(compiled)
         compiled.compile()
         return compiled
 
@@ -75,10 +74,21 @@ def pointer(signature):
     return lambda function: Pointer(function, signature)
 
 
-def _restamp(compiled):
+def _enable_caching(compiled):
+    """Cache on disk, with a stamp of all sources; where no place is writable, do without."""
+    try:
+        compiled.enable_caching()
+    except RuntimeError:
+        _say_once("no writable place for compiled code: it will be compiled anew in every process")
+        return
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _source_stamp()
+
+
+@cache
+def _say_once(message: str):
+    print(f"daedal: {message}", file=sys.stderr, flush=True)
 
 
 class _Announcer(numba_event.Listener):

@@ -17,7 +17,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats
 from daedal.kernels.system import residual
-from daedal.methods.dassl_run import BUFFER_FULL, FINISHED, ZERO_WEIGHT, process_step, store_step
+from daedal.methods.dassl_run import BUFFER_FULL, FINISHED, ZERO_WEIGHT, empty_buffers, process_step, store_step
 from daedal.methods.dassl_step import (
     CALLBACK_RAISED,
     MATRIX_SINGULAR,
@@ -37,6 +37,7 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
     system, linear, w, r, roots = systems[0], linears[0], integrators[0], runs[0], root_functions[0]
     weights, rtol, atol = floats(w.inverse_weights, w.n), floats(w.rtol, w.n), floats(w.atol, w.n)
     phi, k = differences(w), w.k
+    empty_buffers(r)
     taken = 0
     while True:
         if r.pending:

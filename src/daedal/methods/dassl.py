@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -243,8 +244,10 @@ class _Run:
         self.roots = _roots(task)
         self.run = _run_record(task)
         self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
-        self._slices: list[dict[str, np.ndarray]] = []
-        self._events: list[EventRecord] = []
+        # By number of the slice: collecting a slice twice, as an interrupt may bring about, does no harm.
+        self._number = 0
+        self._slices: dict[int, dict[str, np.ndarray]] = {}
+        self._events: dict[int, list[EventRecord]] = {}
 
     def to_the_end(self) -> Outcome:
         bridge = self._task.workspace.bridge
@@ -252,6 +255,7 @@ class _Run:
         try:
             while True:
                 began = time.perf_counter()
+                self._number += 1
                 reason = self._advance()
                 self._collect()
                 self._adapt_slice(time.perf_counter() - began)
@@ -283,7 +287,7 @@ class _Run:
         return self._kernels.advance(*self._records())
 
     def _collect(self):
-        """Copy what the kernel stored, and make the buffers empty again."""
+        """Copy what the kernel stored in this slice."""
         run = self.run
         stored, steps = int(run["stored"]), int(run["steps_stored"])
         rows, events = int(run["rows_stored"]), int(run["events_stored"])
@@ -291,27 +295,31 @@ class _Run:
         take |= {"step_t": steps, "step_h": steps, "step_order": steps, "psi": steps, "coefficients": rows}
         if not self._task.dense:
             take["psi"] = 0
-        self._slices.append({name: run.array(name)[:count].copy() for name, count in take.items()})
-        fired = run.array("event_fired")
-        for m in range(events):
-            for i in np.flatnonzero(fired[m]):
-                self._events.append(
-                    EventRecord(
-                        t=float(run.array("event_t")[m]),
-                        y=run.array("event_y")[m].copy(),
-                        yp=run.array("event_yp")[m].copy(),
-                        index=int(i),
-                        name=self._task.switching.names[i],
-                        direction=int(fired[m, i]),
-                        terminal=bool(self._task.switching.terminal[i]),
-                    )
-                )
-        for counter in ("stored", "steps_stored", "rows_stored", "events_stored"):
-            run[counter] = 0
+        self._slices[self._number] = {name: run.array(name)[:count].copy() for name, count in take.items()}
+        if events:
+            self._events[self._number] = [record for m in range(events) for record in self._event_records(m)]
+
+    def _event_records(self, m: int) -> list[EventRecord]:
+        """The functions that fired at the m-th event of this slice."""
+        run, switching = self.run, self._task.switching
+        fired = run.array("event_fired")[m]
+        return [
+            EventRecord(
+                t=float(run.array("event_t")[m]),
+                y=run.array("event_y")[m].copy(),
+                yp=run.array("event_yp")[m].copy(),
+                index=int(i),
+                name=switching.names[i],
+                direction=int(fired[i]),
+                terminal=bool(switching.terminal[i]),
+            )
+            for i in np.flatnonzero(fired)
+        ]
 
     def _outcome(self, reason, interrupted, exception) -> Outcome:
         task, integrator = self._task, self.integrator
-        joined = {name: np.concatenate([part[name] for part in self._slices]) for name in self._slices[0]}
+        slices = [self._slices[number] for number in sorted(self._slices)]
+        joined = {name: np.concatenate([part[name] for part in slices]) for name in slices[0]} if len(slices) > 1 else slices[0]
         t, y, yp = joined["out_t"], joined["out_y"], joined["out_yp"]
         if self._first_is_output:
             t = np.concatenate([[task.t_span[0]], t])
@@ -329,7 +337,7 @@ class _Run:
             yp=np.ascontiguousarray(yp.T),
             history=steps if steps[0].size else None,
             dense=dense,
-            events=self._events,
+            events=[event for number in sorted(self._events) for event in self._events[number]],
             interrupted=interrupted,
             failure=self._failure(int(reason)) if failed else None,
             t_reached=float(integrator["t"]),
@@ -398,7 +406,7 @@ class _FixedRun(_Run):
             return
         slopes = np.gradient(values, times, axis=0) if len(times) > 1 else values[:0]
         none = {name: self.run.array(name)[:0] for name in ("step_t", "step_h", "step_order", "psi", "coefficients")}
-        self._slices.append({"out_t": times[1:], "out_y": values[1:], "out_yp": slopes[1:], **none})
+        self._slices[0] = {"out_t": times[1:], "out_y": values[1:], "out_yp": slopes[1:], **none}
 
     def _advance(self) -> int:
         from daedal.methods.bdf_fixed import advance_fixed
@@ -412,25 +420,30 @@ def _roots(task: Task):
     from daedal.kernels.records import Arena, Record
 
     n = task.n
-    bridge = task.workspace.bridge
     switching = task.switching
-    m = 0 if switching is None else switching.direction.size
-    callback = bridge.absent()
-    if switching is not None:
-        block = np.zeros(2 * n + m)
+    if switching is None:
+        return _no_roots()
+    m = switching.direction.size
+    block = np.zeros(2 * n + m)
 
-        def body(t):
-            block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
+    def body(t):
+        block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
 
-        callback = bridge.python(body, block)
     arena = Arena(
         {**dict.fromkeys(("direction", "terminal", "low", "high", "trial", "fired"), m), "y": n, "yp": n},
         integers=("direction", "terminal", "fired"),
     )
-    if switching is not None:
-        arena.arrays["direction"][:] = switching.direction
-        arena.arrays["terminal"][:] = switching.terminal
-    return Record(ROOTS, arena, n=m, size=n, functions=callback)
+    arena.arrays["direction"][:] = switching.direction
+    arena.arrays["terminal"][:] = switching.terminal
+    return Record(ROOTS, arena, n=m, size=n, functions=task.workspace.bridge.python(body, block))
+
+
+@cache
+def _no_roots():
+    from daedal.events.roots import ROOTS
+    from daedal.kernels.records import Record
+
+    return Record(ROOTS)
 
 
 def _run_record(task: Task):

@@ -79,6 +79,7 @@ def advance(systems, linears, integrators, runs, root_functions):
     rtol, atol = floats(w.rtol, w.n), floats(w.atol, w.n)
     phi = differences(w)
     y = phi[0]
+    empty_buffers(r)
     if not r.started:
         r.zero_weight = set_weights(floats(w.y, w.n), rtol, atol, weights)
         if r.zero_weight >= 0:
@@ -121,6 +122,15 @@ def advance(systems, linears, integrators, runs, root_functions):
         r.found = 0
         r.t_limit = w.t
         store_step(w, r)
+
+
+@inlined
+def empty_buffers(r):
+    """What the last slice stored has been collected."""
+    r.stored = 0
+    r.steps_stored = 0
+    r.rows_stored = 0
+    r.events_stored = 0
 
 
 @inlined
@@ -177,6 +187,9 @@ def process_step(system, w, r, roots):
             return EVENT_STOP
         if begin(system, roots, r.t_limit, w.t, psi, phi, k, w.h_last) != 0:
             return CALLBACK_RAISED
+        if r.t_limit == w.t:  # an event at the very end of the step: nothing is left to search
+            r.pending = 0
+            return 0
         r.searching = 1
 
 

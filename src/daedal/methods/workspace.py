@@ -10,6 +10,11 @@ from daedal.problems import ImplicitDAE
 from daedal.solution import Statistics
 
 
+def _is_plain(options: dict) -> bool:
+    extras = (options["preconditioner"], options["norm"], options["row_power"])
+    return options["linear_solver"] == "auto" and options["increment"] == "robust" and all(x is None for x in extras)
+
+
 class Workspace:
     """Callbacks and linear algebra of one problem, shared by the search for initial values and the integration."""
 
@@ -17,6 +22,8 @@ class Workspace:
         from daedal.kernels.assembly import build_system
         from daedal.kernels.callbacks import Bridge
 
+        self._shelf: list | None = None
+        self._mark = 0
         self.problem = problem
         self.n = problem.n
         self.bridge = Bridge()
@@ -36,6 +43,34 @@ class Workspace:
         )
         if increment == "book":
             self.linear.data[0]["matrix"]["weight_share"] = np.sqrt(np.finfo(float).eps)
+
+    @classmethod
+    def borrow(cls, problem: ImplicitDAE, options: dict) -> Workspace:
+        """A workspace for `problem`: one that an earlier run has given back, or a new one.
+
+        Only plain workspaces (direct dense or banded solver, no options) are kept: nothing of an earlier run can show in a
+        later one. Runs in several threads, or inside each other, have different workspaces.
+        """
+        plain = problem.sparsity is None and _is_plain(options)
+        shelf = problem.__dict__.setdefault("_workspaces", [])
+        if plain and shelf:
+            workspace = shelf.pop()
+            workspace.bridge.refresh()
+            from daedal.kernels.system import COUNTERS
+
+            for name in COUNTERS:
+                workspace.system[name] = 0
+            return workspace
+        workspace = cls(problem, **options)
+        workspace._shelf = shelf if plain else None
+        workspace._mark = workspace.bridge.mark()
+        return workspace
+
+    def give_back(self):
+        """Let later runs of the same problem use this workspace."""
+        if self._shelf is not None and not self._shelf:
+            self.bridge.trim(self._mark)
+            self._shelf.append(self)
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray | None:
         """F(t, y, y'), or None where it cannot be evaluated."""

@@ -112,6 +112,9 @@ class ImplicitDAE:
         for field, value in values.items():
             object.__setattr__(self, field, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_workspaces"}
+
     def evaluate(self, t: float, y, yp) -> np.ndarray:
         """F(t, y, y') as a float array, checked."""
         result = np.empty(self.n)

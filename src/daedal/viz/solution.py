@@ -114,8 +114,12 @@ def plot_solution(
     if with_steps and sol.history is None:
         raise daedal.InvalidProblemError("step sizes were not recorded; call solve with dense_output=True")
 
+    columns = 1 if len(groups) <= _ONE_COLUMN else 2
+    heights = _row_heights(len(groups), columns, with_steps)
+    # Outside the style, whose end would undo the settings that a backend makes when the first figure loads it
+    figure = _new_figure((_WIDTH, sum(heights) + 0.35), pyplot)
     with matplotlib.rc_context(STYLE):
-        figure, state_axes, step_axes = _lay_out(len(groups), with_steps, pyplot)
+        state_axes, step_axes = _add_panels(figure, len(groups), columns, heights, with_steps)
         mark_points = sol.dense is None and sol.t.size <= 30
         for axes, group in zip(state_axes, groups):
             _draw_curves(axes, t, curves[group], [labels[i] for i in group], mark_points)
@@ -164,14 +168,34 @@ def _steps_vary(sol: daedal.Solution) -> bool:
     return bool(np.ptp(history.order) > 0 or np.ptp(np.abs(history.h)) > 1e-9 * np.max(np.abs(history.h)))
 
 
-def _lay_out(count: int, with_steps: bool, pyplot: bool) -> tuple[Figure, list[Axes], list[Axes]]:
-    """A figure with `count` panels in one column or two, and below them two flat ones for step size and order."""
-    columns = 1 if count <= _ONE_COLUMN else 2
-    rows = -(-count // columns)
-    heights = [_PANEL_HEIGHTS[min(count, len(_PANEL_HEIGHTS)) - 1]] * rows
+def _row_heights(count: int, columns: int, with_steps: bool) -> list[float]:
+    """Heights of the rows: `count` panels in `columns`, below them flat ones for step size and order."""
+    heights = [_PANEL_HEIGHTS[min(count, len(_PANEL_HEIGHTS)) - 1]] * -(-count // columns)
     if with_steps:
         heights += [_STEP_HEIGHT, _ORDER_HEIGHT] if columns == 1 else [_STEP_HEIGHT]
-    figure = _new_figure((_WIDTH, sum(heights) + 0.35), pyplot)
+    return heights
+
+
+def _new_figure(size: tuple[float, float], pyplot: bool) -> Figure:
+    from matplotlib.figure import Figure
+
+    options: dict[str, Any] = {"figsize": size, "dpi": STYLE["figure.dpi"], "facecolor": STYLE["figure.facecolor"]}
+    if not pyplot:
+        return Figure(**options)
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    if "inline" in matplotlib.get_backend():
+        from daedal.viz.notebook import NotebookFigure
+
+        return plt.figure(FigureClass=NotebookFigure, **options)
+    return plt.figure(**options)
+
+
+def _add_panels(
+    figure: Figure, count: int, columns: int, heights: list[float], with_steps: bool
+) -> tuple[list[Axes], list[Axes]]:
+    """The panels for the variables, row by row, and those for step size and order in the last row or rows."""
     figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     state_axes: list[Axes] = []
@@ -180,20 +204,8 @@ def _lay_out(count: int, with_steps: bool, pyplot: bool) -> tuple[Figure, list[A
         state_axes.append(figure.add_subplot(grid[k // columns, k % columns], sharex=first))
     places = []
     if with_steps:
-        places = [grid[rows, 0], grid[rows + 1, 0]] if columns == 1 else [grid[rows, 0], grid[rows, 1]]
-    return figure, state_axes, [figure.add_subplot(place, sharex=state_axes[0]) for place in places]
-
-
-def _new_figure(size: tuple[float, float], pyplot: bool) -> Figure:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    # A notebook shows the returned figure; one that pyplot knows would appear there a second time.
-    if not pyplot or "inline" in matplotlib.get_backend():
-        return Figure(figsize=size)
-    import matplotlib.pyplot as plt
-
-    return plt.figure(figsize=size)
+        places = [grid[-2, 0], grid[-1, 0]] if columns == 1 else [grid[-1, 0], grid[-1, 1]]
+    return state_axes, [figure.add_subplot(place, sharex=state_axes[0]) for place in places]
 
 
 def _draw_curves(axes: Axes, t: np.ndarray, curves: np.ndarray, labels: list[str], mark_points: bool) -> None:
