@@ -137,9 +137,8 @@ def solve(
             y0, yp0 = _start_of_fixed_steps(workspace, span, y0, yp0)
     except Unevaluable as error:
         functions = "f or g" if isinstance(problem, SemiExplicitDAE) else "residual"
-        raise InvalidProblemError(
-            f"{functions} cannot be evaluated at the initial values (t = {span[0]:g}): {error}"
-        ) from error
+        message = f"{functions} cannot be evaluated at the initial values (t = {span[0]:g}): {error}"
+        raise InvalidProblemError(message.rstrip(": ")) from error
     task = Task(
         workspace=workspace,
         t_span=span,

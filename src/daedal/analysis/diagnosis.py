@@ -211,6 +211,11 @@ def _krylov(case: Case) -> list[str]:
 
 
 def _not_evaluable(case: Case) -> list[str]:
+    if case.failure.jacobian_unevaluable:
+        return [
+            "Likely cause: jacobian, not the residual, returned NaN or an infinity, or raised daedal.Unevaluable.",
+            "Remedy: check jacobian near this point, or leave it out: differences are then used.",
+        ]
     bad, complaint = bad_equations(case.probe, *case.point)
     if bad:
         reason = complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"

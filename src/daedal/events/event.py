@@ -159,7 +159,7 @@ def _checked(function, position: int, title: str):
             value = function(t, y, yp)
         except Unevaluable as error:
             message = f"events[{position}] ({title}) cannot be evaluated at t = {t:g}: {error}"
-            raise InvalidProblemError(message) from error
+            raise InvalidProblemError(message.rstrip(": ")) from error
         try:
             array = np.asarray(value)
         except ValueError:  # nested sequences of different lengths
@@ -171,7 +171,7 @@ def _checked(function, position: int, title: str):
             and np.isfinite(array).all()
         ):
             return array
-        expected = f"{size} finite numbers, as at the start" if size else "a finite number or a vector of them"
+        expected = f"finite numbers, as many as at the start ({size})" if size else "a finite number or a vector of them"
         raise InvalidProblemError(f"events[{position}] must return {expected}; {title} returned {value!r} at t = {t:g}")
 
     return call
@@ -181,8 +181,7 @@ def _spread(value, size: int, allowed: tuple, name: str) -> list:
     """`value` for each of `size` functions, where a single one counts for all."""
     values = list(value) if np.iterable(value) else [value] * size
     if len(values) != size or not all(v in allowed for v in values):
-        choices = ", ".join(str(choice) for choice in allowed)
-        raise InvalidProblemError(f"{name} must be one of {choices}, or a list of {size} of them, got {value!r}")
+        raise InvalidProblemError(f"{name} must be one of {allowed}, or one for each function ({size}), got {value!r}")
     return values
 
 
@@ -191,7 +190,9 @@ def _names(event: Event, position: int, size: int) -> Sequence[str]:
     if isinstance(name, str):
         return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
     if not isinstance(name, Sequence) or len(name) != size or not all(isinstance(entry, str) for entry in name):
-        raise InvalidProblemError(f"events[{position}].name must be a string or {size} strings, got {name!r}")
+        raise InvalidProblemError(
+            f"events[{position}].name must be a string, or one for each function ({size}), got {name!r}"
+        )
     return name
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.callbacks import Bridge
 from daedal.kernels.functions import norm_value, store_matrix, store_sparse, store_vector
 from daedal.kernels.gmres import KRYLOV
-from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
 from daedal.kernels.linear import LINEAR, direct_prepare, direct_solve, krylov_prepare, krylov_solve
+from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
 from daedal.kernels.newton import TOLERANCE
 from daedal.kernels.patterns import band_pattern, band_position, block_pattern, groups_from_colours, sparse_groups
 from daedal.kernels.records import Arena, Record
@@ -24,7 +25,11 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
         block = np.zeros(2 * n + 1)
 
         def norm_body(t):
-            block[2 * n] = norm_value(norm(block[:n].copy(), block[n : 2 * n].copy()))
+            try:
+                value = norm(block[:n].copy(), block[n : 2 * n].copy())
+            except Unevaluable as error:
+                raise InvalidProblemError(f"norm cannot be evaluated: {error}".rstrip(": ")) from error
+            block[2 * n] = norm_value(value)
 
         norm_callback = bridge.python(norm_body, block)
     return _addressed(
