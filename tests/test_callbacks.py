@@ -793,6 +793,26 @@ def test_an_event_exactly_at_the_end_of_a_step_fires_once():
         assert status == ("event" if terminal and direction != -1 else "finished")
 
 
+@pytest.mark.parametrize("terminal_first", [True, False])
+def test_a_terminal_event_stops_the_run_whatever_fires_beside_it(terminal_first):
+    events = [daedal.Event(lambda t, y: t - 0.5, terminal=True, name="stop"), daedal.Event(lambda t, y: t - 0.5)]
+    sol = solve_decay(events=events if terminal_first else events[::-1])
+    assert abs(sol.t[-1] - 0.5) < 1e-9
+    assert sol.status == "event"
+    assert "stop" in sol.message
+    assert len(sol.events) == 2
+
+
+@pytest.mark.parametrize("place", [0.5, 1.0])
+@pytest.mark.parametrize("t_eval", [None, [0.0, 0.5, 1.0]])
+def test_events_and_output_up_to_the_end_when_the_last_step_goes_beyond_it(place, t_eval):
+    sol = solve_decay(events=lambda t, y: t - place, t_stop=math.inf, t_eval=t_eval)
+    assert [record.t for record in sol.events] == [pytest.approx(place, abs=1e-12)]
+    assert sol.t[-1] == 1.0
+    assert np.all(np.diff(sol.t) > 0.0)
+    assert t_eval is None or sol.t.tolist() == t_eval
+
+
 @pytest.mark.parametrize(("before", "behind"), [(-1.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (-1e308, 1e308)])
 def test_an_event_with_infinite_values_is_located(before, behind):
     sol = solve_decay(events=lambda t, y: before if t < 0.5 else behind)

@@ -241,7 +241,7 @@ def _largest_error(reference: daedal.library.Reference, solution: daedal.Solutio
     """The error at the time of the reference; None if the solution does not reach it."""
     if solution.t.size and np.isclose(solution.t[-1], reference.t, rtol=1e-12, atol=0.0):
         values = solution.y[:, -1]
-    elif solution.dense is not None and solution.t.min() <= reference.t <= solution.t.max():
+    elif solution.dense is not None and solution.dense.interval[0] <= reference.t <= solution.dense.interval[1]:
         values = solution(reference.t)
     else:
         return None

@@ -388,8 +388,8 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
     elif outcome.failure is not None:
         success, status = False, "failed"
         message = diagnose(task.workspace.problem, outcome.failure)
-    elif outcome.events and outcome.events[-1].terminal:
-        last = outcome.events[-1]
+    elif outcome.events and (stopping := [e for e in outcome.events[-len(task.switching.names) :] if e.terminal]):
+        last = stopping[-1]
         success, status = True, "event"
         message = f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
     else:

@@ -171,7 +171,9 @@ def _checked(function, position: int, title: str):
             and np.isfinite(array).all()
         ):
             return array
-        expected = f"finite numbers, as many as at the start ({size})" if size else "a finite number or a vector of them"
+        expected = (
+            f"finite numbers, as many as at the start ({size})" if size else "a finite number or a vector of them"
+        )
         raise InvalidProblemError(f"events[{position}] must return {expected}; {title} returned {value!r} at t = {t:g}")
 
     return call

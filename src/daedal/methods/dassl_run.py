@@ -120,8 +120,14 @@ def advance(systems, linears, integrators, runs, root_functions):
         r.pending = 1
         r.searching = r.has_roots
         r.found = 0
-        r.t_limit = w.t
+        r.t_limit = step_end(w, r)
         store_step(w, r)
+
+
+@inlined
+def step_end(w, r):
+    """The end of the step, or of the interval if the step went past it."""
+    return r.t_end if r.sign * (w.t - r.t_end) > 0.0 else w.t
 
 
 @inlined
@@ -168,8 +174,7 @@ def process_step(system, w, r, roots):
         if r.searching:
             if r.events_stored >= r.event_slots:
                 return BUFFER_FULL
-            searched_to = r.t_end if r.sign * (w.t - r.t_end) > 0.0 else w.t
-            found, limit, status = locate(system, roots, r.t_low, searched_to, w.t, psi, phi, k)
+            found, limit, status = locate(system, roots, r.t_low, step_end(w, r), w.t, psi, phi, k)
             if status != 0:
                 return CALLBACK_RAISED
             r.found = found
@@ -187,7 +192,7 @@ def process_step(system, w, r, roots):
             return EVENT_STOP
         if begin(system, roots, r.t_limit, w.t, psi, phi, k, w.h_last) != 0:
             return CALLBACK_RAISED
-        if r.t_limit == w.t:  # an event at the very end of the step: nothing is left to search
+        if r.t_limit == step_end(w, r):  # an event at the very end of the step: nothing is left to search
             r.pending = 0
             return 0
         r.searching = 1
@@ -219,12 +224,11 @@ def _store_event(w, r, roots):
 def _store_output(w, r, terminal):
     """Output up to t_limit: at the requested times, or at the end of the step. False when the buffer is full."""
     if r.each_step:
-        past_end = r.sign * (w.t - r.t_end) > 0.0
-        if r.t_limit != w.t and not terminal and not past_end:
+        if r.t_limit != step_end(w, r) and not terminal:
             return True
         if r.stored >= r.slots:
             return False
-        _store_point(w, r, r.t_end if past_end and not terminal else r.t_limit)
+        _store_point(w, r, r.t_limit)
         return True
     times = floats(r.times, r.n_times)
     while r.next_time < r.n_times:

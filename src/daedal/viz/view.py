@@ -115,8 +115,9 @@ def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.nd
     """Times and values of smooth curves: from the dense output if it was kept, else the stored points."""
     if sol.dense is None or sol.t.size < 2:
         return sol.t, sol.y[list(rows)]
-    nodes = sol.t if sol.history is None else np.union1d(sol.t, sol.history.t)
-    nodes = np.unique(nodes)
+    low, high = sol.dense.interval  # a terminal event lies inside the last step
+    steps = sol.t if sol.history is None else sol.history.t
+    nodes = np.unique(np.clip(np.concatenate([[low, high], sol.t, steps]), low, high))
     if scale == "log":
         nodes = nodes[nodes > 0.0]
     pieces = max(1, -(-SMOOTH // nodes.size))
