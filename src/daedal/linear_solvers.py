@@ -201,7 +201,7 @@ def _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwi
     )
 
 
-def _user_preconditioner(bridge, n, preconditioner):
+def _user_preconditioner(bridge, n: int, preconditioner: Preconditioner):
     from daedal.kernels.functions import store_vector
 
     data: list = [None]

@@ -104,7 +104,11 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their change, and
     ``roots.low`` holds the values at the right end of the searched interval.
     """
-    low_values, high_values, trial = floats(roots.low, roots.n), floats(roots.high, roots.n), floats(roots.trial, roots.n)
+    low_values, high_values, trial = (
+        floats(roots.low, roots.n),
+        floats(roots.high, roots.n),
+        floats(roots.trial, roots.n),
+    )
     directions, fired = integers(roots.direction, roots.n), integers(roots.fired, roots.n)
     status = _evaluate_on(system, roots, t_high, t_end, psi, phi, k, high_values)
     if status != 0:

@@ -200,9 +200,7 @@ def krylov(
     solve: Record | None = None,
 ) -> Record:
     """GMRES, preconditioned by `matrix` or by the callbacks `setup` and `solve`; linear tolerance 0.05 x 0.33."""
-    iteration = _krylov(
-        n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve
-    )
+    iteration = _krylov(n, basis_size, restarts, tolerance * TOLERANCE, matrix is not None, orthogonal_to, setup, solve)
     if matrix is None:
         matrix = _matrix(n, DENSE, data=np.zeros(0))
     return _addressed(

@@ -131,7 +131,7 @@ class Bridge:
     The bridge owns the blocks and keeps everything alive that a kernel reaches by address.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.exception: BaseException | None = None
         self._alive: list = []
         self._parameters: list[tuple[np.ndarray, object]] = []

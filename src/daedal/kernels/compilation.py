@@ -58,7 +58,9 @@ class Pointer:
 
     @cached_property
     def _compiled(self):
-        compiled = CFunc(self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"})
+        compiled = CFunc(
+            self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"}
+        )
         _enable_caching(compiled)
         compiled.compile()
         return compiled
@@ -101,7 +103,9 @@ class _Announcer(numba_event.Listener):
         name = event.data["dispatcher"].py_func.__qualname__
         what = self._announced.pop(name, None)
         if what is not None:
-            print(f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True)
+            print(
+                f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True
+            )
 
     def on_end(self, event):
         pass

@@ -19,6 +19,7 @@ TOLERANCE = 0.33
 UNKNOWN_RATE = 100.0
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(float).eps
 
+
 @part
 def newton(system, linear, t, y, yp, r, correction, cj, cj_matrix, rate_factor, inverse_weights):
     """Iterate on F(t, y, y') = 0 along y' = cj y + beta from the prediction in (y, yp), with its residual in `r`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -97,7 +98,7 @@ class Record:
     """
 
     def __init__(self, dtype: np.dtype, arena: Arena | None = None, **values):
-        self._alive: dict[str, object] = {}
+        self._alive: dict[str, Any] = {}
         numbers = dict(_zeros(dtype))
         if arena is not None:
             numbers.update(arena.addresses)
@@ -110,7 +111,7 @@ class Record:
                 numbers[name] = self._address(name, value)
             else:
                 numbers[name] = value
-        self.data = np.array([tuple(numbers[name] for name in dtype.names)], dtype=dtype)
+        self.data: np.ndarray = np.array([tuple(numbers[name] for name in _names(dtype))], dtype=dtype)
 
     def _address(self, name: str, array: np.ndarray) -> int:
         if not array.flags.c_contiguous or array.dtype.itemsize != 8 or array.dtype.kind not in "fi":
@@ -126,14 +127,20 @@ class Record:
 
     def array(self, name: str) -> np.ndarray:
         """The array whose address stands in the field `name`."""
-        return self._alive[name]  # type: ignore[return-value]
+        return self._alive[name]
 
 
 @cache
 def _zeros(dtype: np.dtype) -> tuple[tuple[str, object], ...]:
     """Field names and zeros of their shape, nested records as nested tuples."""
-    return tuple((name, np.zeros((), dtype=dtype[name]).item() if dtype[name].subdtype is None else _zero_array(dtype[name])) for name in dtype.names)
+    return tuple((name, _zero(dtype[name])) for name in _names(dtype))
 
 
-def _zero_array(dtype: np.dtype):
+def _zero(dtype: np.dtype):
+    if dtype.subdtype is None:
+        return np.zeros((), dtype=dtype).item()
     return np.zeros(dtype.shape, dtype=dtype.base).tolist()
+
+
+def _names(dtype: np.dtype) -> tuple[str, ...]:
+    return dtype.names or ()

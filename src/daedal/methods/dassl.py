@@ -102,7 +102,9 @@ class DASSL:
         if isinstance(self.max_order, bool) or self.max_order not in range(1, 7):
             raise InvalidProblemError(f"max_order must be 1 to 5 (6 with a fixed step), got {self.max_order!r}")
         if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
-            raise InvalidProblemError(f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask")
+            raise InvalidProblemError(
+                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
+            )
         if self.variable_index is not None:
             classes = check_real(self.variable_index, "variable_index", "hold 1, 2 or 3 for every variable")
             if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
@@ -130,7 +132,9 @@ class DASSL:
     def integrate(self, task: Task) -> Outcome:
         """Run the compiled integrator on `task`."""
         if self.max_order > 5:
-            raise InvalidProblemError("max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough")
+            raise InvalidProblemError(
+                "max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough"
+            )
         return _Run(self, task).to_the_end()
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
@@ -302,6 +306,7 @@ class _Run:
     def _event_records(self, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""
         run, switching = self.run, self._task.switching
+        assert switching is not None
         fired = run.array("event_fired")[m]
         return [
             EventRecord(
@@ -319,7 +324,11 @@ class _Run:
     def _outcome(self, reason, interrupted, exception) -> Outcome:
         task, integrator = self._task, self.integrator
         slices = [self._slices[number] for number in sorted(self._slices)]
-        joined = {name: np.concatenate([part[name] for part in slices]) for name in slices[0]} if len(slices) > 1 else slices[0]
+        joined = (
+            {name: np.concatenate([part[name] for part in slices]) for name in slices[0]}
+            if len(slices) > 1
+            else slices[0]
+        )
         t, y, yp = joined["out_t"], joined["out_y"], joined["out_yp"]
         if self._first_is_output:
             t = np.concatenate([[task.t_span[0]], t])

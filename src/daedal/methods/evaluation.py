@@ -23,4 +23,3 @@ def form_matrix(systems, linears, t, y, yp, r, cj, h, inverse_weights):
 def apply_inverse(systems, linears, t, y, yp, r, cj, inverse_weights, b):
     """b := G^{-1} b with a current matrix."""
     return solve_linear(systems[0], linears[0], t, y, yp, r, cj, cj, inverse_weights, b)
-

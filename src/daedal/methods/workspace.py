@@ -18,7 +18,16 @@ def _is_plain(options: dict) -> bool:
 class Workspace:
     """Callbacks and linear algebra of one problem, shared by the search for initial values and the integration."""
 
-    def __init__(self, problem: ImplicitDAE, *, linear_solver="auto", preconditioner=None, norm=None, row_power=None, increment="robust"):
+    def __init__(
+        self,
+        problem: ImplicitDAE,
+        *,
+        linear_solver="auto",
+        preconditioner=None,
+        norm=None,
+        row_power=None,
+        increment="robust",
+    ):
         from daedal.kernels.assembly import build_system
         from daedal.kernels.callbacks import Bridge
 
@@ -112,9 +121,7 @@ class Workspace:
             steps=0 if integrator is None else int(integrator["steps"]),
             rejected=error_failures + newton_failures,
             residual_evaluations=int(counts["residuals"]) + (0 if own is None else int(own["residuals"])),
-            jacobian_residual_evaluations=int(
-                counts["jacobian_residuals"] if own is None else own["residuals"]
-            ),
+            jacobian_residual_evaluations=int(counts["jacobian_residuals"] if own is None else own["residuals"]),
             jacobian_evaluations=int(counts["jacobians"]),
             factorisations=int(counts["factorisations"]),
             newton_iterations=int(counts["newton_iterations"]),

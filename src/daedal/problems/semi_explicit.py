@@ -157,30 +157,22 @@ def _stack_compiled(f, g, n_y, n_z, has_params):
     import numba
 
     wrong_length = f"f must return {n_y} numbers and g {n_z}; one of them returned another number of them"
-    if has_params:
 
-        def residual(t, x, xp, p):
-            result = np.empty(n_y + n_z)
-            slope, constraint = f(t, x[:n_y], x[n_y:], p), g(t, x[:n_y], x[n_y:], p)
-            if slope.size != n_y or constraint.size != n_z:
-                raise InvalidProblemError(wrong_length)
-            for i in range(n_y):
-                result[i] = xp[i] - slope[i]
-            for i in range(n_z):
-                result[n_y + i] = constraint[i]
-            return result
+    @numba.njit
+    def combine(xp, slope, constraint):
+        if slope.size != n_y or constraint.size != n_z:
+            raise InvalidProblemError(wrong_length)
+        result = np.empty(n_y + n_z)
+        for i in range(n_y):
+            result[i] = xp[i] - slope[i]
+        for i in range(n_z):
+            result[n_y + i] = constraint[i]
+        return result
 
-    else:
+    def residual_with_params(t, x, xp, p):
+        return combine(xp, f(t, x[:n_y], x[n_y:], p), g(t, x[:n_y], x[n_y:], p))
 
-        def residual(t, x, xp):
-            result = np.empty(n_y + n_z)
-            slope, constraint = f(t, x[:n_y], x[n_y:]), g(t, x[:n_y], x[n_y:])
-            if slope.size != n_y or constraint.size != n_z:
-                raise InvalidProblemError(wrong_length)
-            for i in range(n_y):
-                result[i] = xp[i] - slope[i]
-            for i in range(n_z):
-                result[n_y + i] = constraint[i]
-            return result
+    def residual(t, x, xp):
+        return combine(xp, f(t, x[:n_y], x[n_y:]), g(t, x[:n_y], x[n_y:]))
 
-    return numba.njit(residual)
+    return numba.njit(residual_with_params if has_params else residual)

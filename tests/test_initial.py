@@ -1,0 +1,330 @@
+"""Consistent initial values: Newton's method of Brown, Hindmarsh and Petzold, the derivative array, the Euler step.
+
+Brenan, Campbell and Petzold, sections 5.3.1, 5.3.4 and 7.5.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import daedal
+from daedal import library
+from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.euler_step import damped_euler_step
+from daedal.methods.workspace import Workspace
+
+
+def semi_explicit():
+    """u1' = v1 - u1, u2' = -v2, 0 = v1^3 + v1 - u1, 0 = exp(v2) - u2 (index 1)."""
+    return daedal.SemiExplicitDAE(
+        lambda t, u, v: [v[0] - u[0], -v[1]],
+        lambda t, u, v: [v[0] ** 3 + v[0] - u[0], math.exp(v[1]) - u[1]],
+        2,
+        2,
+        names=["u1", "u2", "v1", "v2"],
+    )
+
+
+def root_of_cubic(u):
+    return float(np.real(next(r for r in np.roots([1.0, 0.0, 1.0, -u]) if abs(r.imag) < 1e-9)))
+
+
+# --- problem 1: differential variables given ------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.floats(-5.0, 5.0), st.floats(0.1, 5.0), st.floats(-3.0, 3.0), st.floats(-2.0, 3.0))
+def test_algebraic_variables_are_found_and_differential_ones_kept(u1, u2, guess1, guess2):
+    u, v = daedal.consistent_initial(semi_explicit(), 0.0, ([u1, u2], [guess1, guess2]))
+    np.testing.assert_array_equal(u, [u1, u2])
+    np.testing.assert_allclose(v, [root_of_cubic(u1), math.log(u2)], rtol=1e-6, atol=1e-8)
+
+
+def test_derivatives_of_differential_variables_are_found():
+    problem = semi_explicit().implicit()
+    y, yp = daedal.consistent_initial(problem, 0.0, ([2.0, 3.0, 0.5, 0.5], None))
+    v1, v2 = root_of_cubic(2.0), math.log(3.0)
+    np.testing.assert_allclose(y, [2.0, 3.0, v1, v2], rtol=1e-7)
+    np.testing.assert_allclose(yp[:2], [v1 - 2.0, -v2], rtol=1e-7)
+
+
+def test_last_correction_is_below_a_hundredth_of_the_newton_tolerance():
+    """||A^{-1} F|| < 0.01 x 0.33 in the weights of the tolerances, at t0 itself."""
+    problem = semi_explicit().implicit()
+    rtol, atol, h = 1e-4, 1e-6, 1e-6
+    y, yp = daedal.consistent_initial(problem, 0.0, ([2.0, 3.0, 0.5, 0.5], None), rtol=rtol, atol=atol)
+    weights = rtol * np.abs([2.0, 3.0, 0.5, 0.5]) + atol
+    workspace = Workspace(problem)
+    r = workspace.residual(0.0, y, yp)
+    assert workspace.prepare(0.0, y, yp, r, 1.0 / h, h, 1.0 / weights)
+    delta = workspace.solve(0.0, y, yp, r, 1.0 / h, 1.0 / weights)
+    assert np.sqrt(np.mean((delta / weights) ** 2)) < 0.0033
+
+
+@pytest.mark.parametrize("guess", [-20.0, 0.0, 10.0, 40.0])
+def test_linesearch_saves_a_guess_from_which_full_steps_diverge(guess):
+    """arctan: Newton's method with full steps diverges from all guesses further than 1.39 from the root."""
+    problem = daedal.SemiExplicitDAE(lambda t, u, v: [v[0]], lambda t, u, v: [math.atan(v[0] - 3.0) - u[0]], 1, 1)
+    _, v = daedal.consistent_initial(problem, 0.0, ([0.5], [guess]))
+    assert v[0] == pytest.approx(3.0 + math.tan(0.5), rel=1e-6)
+
+
+def test_equations_without_a_solution_are_refused():
+    problem = daedal.SemiExplicitDAE(lambda t, u, v: [v[0]], lambda t, u, v: [v[0] ** 2 + 1.0 + u[0]], 1, 1)
+    with pytest.raises(daedal.InconsistentInitialError, match="no consistent initial values"):
+        daedal.consistent_initial(problem, 0.0, ([1.0], [1.0]))
+
+
+# --- problem 2: derivatives given -----------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(st.floats(-1.0, 4.0), st.floats(-1.0, 4.0))
+def test_steady_state_is_found_from_zero_derivatives(first, second):
+    """y1' = 1 + y1^2 y2 - 4 y1, y2' = 3 y1 - y1^2 y2 (Brusselator): steady state (1, 3)."""
+
+    def residual(t, y, yp):
+        return [yp[0] - 1.0 - y[0] ** 2 * y[1] + 4.0 * y[0], yp[1] - 3.0 * y[0] + y[0] ** 2 * y[1]]
+
+    problem = daedal.ImplicitDAE(residual, 2)
+    try:
+        y, yp = daedal.consistent_initial(problem, 0.0, ([first, second], [0.0, 0.0]), fixed="derivative")
+    except daedal.InconsistentInitialError:
+        return  # dF/dy is singular on a curve of guesses
+    np.testing.assert_array_equal(yp, 0.0)
+    np.testing.assert_allclose(y, [1.0, 3.0], rtol=1e-6)
+
+
+def test_steady_state_is_found_from_a_near_guess():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + math.sin(y[0]) + 0.5 * y[1] - 0.3], 2)
+    y, _ = daedal.consistent_initial(problem, 0.0, ([0.5, 0.2], [0.0, 0.0]), fixed="derivative")
+    np.testing.assert_allclose(y, [math.asin(0.3), 0.0], atol=1e-7)
+
+
+def test_given_derivatives_need_not_vanish():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] ** 3, y[1] - y[0]], 2)
+    y, yp = daedal.consistent_initial(problem, 0.0, ([1.0, 1.0], [-8.0, 0.0]), fixed="derivative")
+    np.testing.assert_allclose(y, [2.0, 2.0], rtol=1e-6)
+    np.testing.assert_array_equal(yp, [-8.0, 0.0])
+
+
+# --- chosen variables held ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("held", "expected"), [(["x", "u"], [0.6, 0.8]), (["y", "u"], [math.sqrt(0.51), 0.7])])
+def test_chosen_variables_are_held_and_the_others_move(held, expected):
+    """A point on the unit circle and its velocity: either coordinate may be given."""
+
+    def residual(t, z, zp):
+        x, y, u, v, _ = z
+        return [zp[0] - u, zp[1] - v, zp[2] + x * z[4], zp[3] + y * z[4], x * x + y * y - 1.0]
+
+    problem = daedal.ImplicitDAE(residual, 5, names=["x", "y", "u", "v", "lam"], algebraic=["lam"])
+    y, _ = daedal.consistent_initial(problem, 0.0, ([0.6, 0.7, 0.8, -0.5, 0.0], None), fixed=held)
+    np.testing.assert_allclose(y[:2], expected, rtol=1e-7)
+    assert y[2] == 0.8
+    assert y[0] * y[2] + y[1] * y[3] == pytest.approx(0.0, abs=1e-7)  # the hidden constraint of velocity
+
+
+# --- the derivative array -------------------------------------------------------------------------------------
+
+COUPLED = library.coupled_derivatives()  # Y1' + Y2' + Y1 = cos t, Y2 = sin t
+
+
+@pytest.mark.parametrize("guess", [(0.0, 0.0, 0.0), (3.0, -1.0, 5.0)])
+def test_equations_alone_leave_open_what_the_derivative_array_determines(guess):
+    """Given Y1'(0), the equations at t = 0 cannot tell Y1(0) and Y2'(0) apart; the derivative of Y2 = sin t can."""
+    t0, given_slope = 0.0, -1.0
+    y1, y2, slope2 = guess
+
+    def equations(x):
+        return COUPLED.problem.evaluate(t0, x[:2], [given_slope, x[2]])
+
+    x = np.array([y1, y2, slope2])
+    jacobian = np.array([(equations(x + 1e-6 * e) - equations(x - 1e-6 * e)) / 2e-6 for e in np.eye(3)]).T
+    assert np.linalg.matrix_rank(jacobian, tol=1e-6) == 2  # three unknowns
+    naive = x - np.linalg.lstsq(jacobian, equations(x), rcond=1e-6)[0]
+    np.testing.assert_allclose(equations(naive), 0.0, atol=1e-8)
+    assert abs(naive[0] - 1.0) > 0.1  # satisfies the equations, and is wrong
+
+    result = derivative_array_initial(
+        COUPLED.problem,
+        t0,
+        np.array([y1, y2]),
+        np.array([given_slope, slope2]),
+        fixed=np.array([False, False]),
+        fixed_slope=np.array([True, False]),
+    )
+    assert result.converged
+    np.testing.assert_allclose(result.y, [1.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(result.yp, [-1.0, 1.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("coupled_derivatives", {}),
+        ("linear_index1", {}),
+        ("transistor_amplifier", {}),
+        ("robertson", {}),
+        ("pendulum", {"form": "index1"}),
+        ("pendulum", {"form": "index2"}),
+        ("pendulum", {"form": "ggl"}),
+        ("tppc2", {"form": "index1"}),
+        ("hessenberg_index2", {}),
+    ],
+)
+def test_missing_derivatives_are_computed(name, parameters):
+    """Those of the differential variables are determined by the equations or by their derivatives."""
+    model = library.get(name, **parameters)
+    y0, yp0 = model.initial
+    y, yp = daedal.consistent_initial(model.problem, model.t_span[0], (y0, None))
+    differential = np.ones(y0.size, dtype=bool) if model.problem.algebraic is None else ~model.problem.algebraic
+    np.testing.assert_allclose(y, y0, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(yp[differential], yp0[differential], rtol=1e-4, atol=1e-6)
+
+
+def test_algebraic_variable_of_index_2_comes_from_the_hidden_constraint():
+    """g(t, y) = 0 does not contain z; its time derivative does."""
+    model = library.hessenberg_index2(form="semi-explicit")
+    y, z = daedal.consistent_initial(model.problem, 0.0, (model.initial[0], [7.0]))
+    np.testing.assert_allclose(y, [1.0, 1.0], rtol=1e-7)
+    np.testing.assert_allclose(z, [-0.5], rtol=1e-5)
+
+
+# --- the damped Euler step ------------------------------------------------------------------------------------
+
+
+def euler_step(h, weights):
+    problem = semi_explicit().implicit()
+    v1, v2 = root_of_cubic(2.0), math.log(3.0)
+    y0 = np.array([2.0, 3.0, v1, v2])
+    return problem, y0, damped_euler_step(Workspace(problem), 0.0, y0, np.zeros(4), h, np.full(4, weights))
+
+
+def test_euler_step_returns_values_behind_the_start_that_satisfy_the_equations():
+    problem, y0, (t, y, yp) = euler_step(1e-4, 1e-3)
+    assert t == 1e-4
+    np.testing.assert_allclose(y - y0, t * yp, atol=1e-10)  # implicit Euler
+    # The damping by 0.75 leaves a quarter of the error in each iteration, until it is a third of the weights.
+    np.testing.assert_allclose(problem.evaluate(t, y, yp)[2:], 0.0, atol=1e-3)
+    np.testing.assert_allclose(yp[:2], [root_of_cubic(2.0) - 2.0, -math.log(3.0)], atol=0.3 * 1e-3 / t)
+
+
+def test_euler_step_is_shortened_until_the_solution_moves_less_than_its_weights():
+    _, y0, (t, y, _) = euler_step(1.0, 1e-4)
+    assert t < 1e-3
+    assert np.sqrt(np.mean(((y - y0) / 1e-4) ** 2)) <= 1.0
+
+
+def test_derivative_from_the_euler_step_is_first_order():
+    slopes = np.array([root_of_cubic(2.0) - 2.0, -math.log(3.0)])
+    errors = []
+    for h in (1e-2, 1e-3, 1e-4):
+        problem = semi_explicit().implicit()
+        y0 = np.array([2.0, 3.0, root_of_cubic(2.0), math.log(3.0)])
+        # Weights so large that the first step is accepted, Newton's method ends at rounding only.
+        tight = damped_euler_step(Workspace(problem), 0.0, y0, np.zeros(4), h, np.full(4, 1e-2 * h * 50.0))
+        errors.append(np.max(np.abs(tight[2][:2] - slopes)))
+    assert errors[0] > errors[1] > errors[2]
+
+
+# --- what solve does with initial values ----------------------------------------------------------------------
+
+
+def circle():
+    """x' = -y v, y' = x v, 0 = v - 1 - x^2 - y^2: index 1."""
+    return daedal.SemiExplicitDAE(
+        lambda t, u, v: [-u[1] * v[0], u[0] * v[0]],
+        lambda t, u, v: [v[0] - 1.0 - u[0] ** 2 - u[1] ** 2],
+        2,
+        1,
+        names=["x", "y", "v"],
+    )
+
+
+def test_missing_algebraic_values_are_computed_before_the_run():
+    sol = daedal.solve(circle(), (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(sol.y[:, 0], [1.0, 0.0, 2.0], rtol=1e-8)
+    np.testing.assert_allclose(sol.y[:2, -1], [math.cos(2.0), math.sin(2.0)], atol=1e-6)
+
+
+def test_inconsistent_start_is_refused_with_the_violated_equation():
+    with pytest.raises(daedal.InconsistentInitialError) as refusal:
+        daedal.solve(circle(), (0.0, 1.0), ([1.0, 0.0], [1.7]))
+    assert refusal.value.equations == (2,)
+    assert refusal.value.residual[2] == pytest.approx(-0.3)
+    assert "equation 2" in str(refusal.value)
+    assert "v by 0.3" in str(refusal.value)
+
+
+def test_several_violated_equations_are_named():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[1] - 1.0, y[2] - y[0]], 3, algebraic=[1, 2])
+    with pytest.raises(daedal.InconsistentInitialError) as refusal:
+        daedal.solve(problem, (0.0, 1.0), ([0.0, 1.5, -2.0], [1.0, 0.0, 0.0]))
+    assert set(refusal.value.equations) == {0, 1, 2}
+
+
+def test_correction_keeps_differential_variables_and_moves_the_others():
+    sol = daedal.solve(circle(), (0.0, 1.0), ([1.0, 0.0], [1.7]), correct_initial=True, rtol=1e-8, atol=1e-10)
+    right = daedal.solve(circle(), (0.0, 1.0), ([1.0, 0.0], [2.0]), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(sol.y[:, 0], [1.0, 0.0, 2.0], rtol=1e-9)
+    np.testing.assert_allclose(sol.y[:, -1], right.y[:, -1], rtol=1e-7)
+
+
+def test_wrong_derivatives_are_corrected_too():
+    problem = circle().implicit()
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 1.7], [5.0, 5.0, 5.0]), correct_initial=True)
+    np.testing.assert_allclose(sol.yp[:2, 0], [0.0, 2.0], atol=1e-6)
+
+
+def test_wrong_derivative_alone_is_refused():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    with pytest.raises(daedal.InconsistentInitialError) as refusal:
+        daedal.solve(problem, (0.0, 1.0), ([1.0], [3.0]))
+    assert refusal.value.equations == (0,)
+
+
+@pytest.mark.parametrize(("atol", "accepted"), [(1e-5, True), (1e-9, False)])
+def test_inconsistency_is_measured_in_the_tolerances(atol, accepted):
+    """An error of 1e-6 in the algebraic variable is nothing beside 1e-5, and fatal beside 1e-9."""
+
+    def run():
+        return daedal.solve(circle(), (0.0, 1.0), ([1.0, 0.0], [2.0 + 1e-6]), rtol=1e-10, atol=atol)
+
+    if accepted:
+        assert run().success
+    else:
+        with pytest.raises(daedal.InconsistentInitialError):
+            run()
+
+
+def test_values_off_a_constraint_of_differential_variables_cannot_be_corrected_silently():
+    """The length of the pendulum is violated: no algebraic variable can mend that."""
+    model = library.pendulum(form="ggl")
+    y0, yp0 = (values.copy() for values in model.initial)
+    y0[0] = 1.01
+    with pytest.raises(daedal.InconsistentInitialError) as refusal:
+        daedal.solve(model.problem, model.t_span, (y0, yp0), error_test="differential")
+    assert 5 in refusal.value.equations
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.solve(model.problem, model.t_span, (y0, yp0), error_test="differential", correct_initial=True)
+
+
+def test_consistent_start_is_not_moved_by_a_correction():
+    model = library.pendulum(form="index1")
+    y0, yp0 = model.initial
+    sol = daedal.solve(model.problem, model.t_span, model.initial, correct_initial=True)
+    np.testing.assert_allclose(sol.y[:, 0], y0, atol=1e-9)
+    np.testing.assert_allclose(sol.yp[:4, 0], yp0[:4], atol=1e-9)
+
+
+def test_large_sparse_problem_gets_its_missing_derivatives():
+    model = library.heat2d(m=30, structure="sparse")
+    y, yp = daedal.consistent_initial(model.problem, 0.0, (model.initial[0], None))
+    inside = ~model.problem.algebraic
+    np.testing.assert_allclose(yp[inside], model.initial[1][inside], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(y, model.initial[0], atol=1e-9)
