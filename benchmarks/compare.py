@@ -14,40 +14,38 @@ SMALLEST_ERROR = 1e-16
 
 @dataclass(frozen=True)
 class Line:
-    """The best a solver does on one case: the points that no other of its points beats in both error and time.
+    """The best a solver does on one case: the runs that no other of its runs beats in both error and time.
 
-    ``errors`` fall, ``seconds`` rise. Between the points the logarithm of the time is linear in that of the error;
-    beyond them nothing is known.
+    ``errors`` fall, ``seconds`` rise. Between the runs the logarithm of the time is linear in that of the error.
+    Where looser tolerances only made it slower, up to the error ``loosest``, the quickest run counts. Beyond nothing is
+    known.
     """
 
-    errors: tuple[float, ...]
-    seconds: tuple[float, ...]
+    errors: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
+    loosest: float = 0.0
 
     @classmethod
     def through(cls, points: Iterable[Point]) -> Line:
-        candidates = sorted(
-            (p.seconds, max(p.error, SMALLEST_ERROR)) for p in points if not p.failure and math.isfinite(p.error)
-        )
+        runs = sorted((p.seconds, max(p.error, SMALLEST_ERROR)) for p in points if p.worked)
         errors: list[float] = []
         seconds: list[float] = []
-        for time, error in candidates:
+        for time, error in runs:
             if not errors or error < errors[-1]:
                 errors.append(error)
                 seconds.append(time)
-        return cls(tuple(errors), tuple(seconds))
+        return cls(tuple(errors), tuple(seconds), max((error for _, error in runs), default=0.0))
 
     def seconds_at(self, error: float) -> float | None:
         """The time the solver needs for this error; None beyond the ends of the line."""
         error = max(error, SMALLEST_ERROR)
-        for k, reached in enumerate(self.errors):
-            if math.isclose(error, reached, rel_tol=1e-12):
-                return self.seconds[k]
-            if error > reached:
-                if k == 0:
-                    return None
-                share = math.log(self.errors[k - 1] / error) / math.log(self.errors[k - 1] / reached)
-                return self.seconds[k - 1] * (self.seconds[k] / self.seconds[k - 1]) ** share
-        return None
+        if not self.errors or not self.errors[-1] <= error <= self.loosest:
+            return None
+        if error >= self.errors[0]:
+            return self.seconds[0]
+        k = next(k for k, reached in enumerate(self.errors) if reached <= error)
+        share = math.log(self.errors[k - 1] / error) / math.log(self.errors[k - 1] / self.errors[k])
+        return self.seconds[k - 1] * (self.seconds[k] / self.seconds[k - 1]) ** share
 
 
 @dataclass(frozen=True)
@@ -62,22 +60,18 @@ def compare(point: Point, baseline: Line) -> Comparison:
     """The point's time over Daedal's at the point's error."""
     if point.failure:
         return Comparison(None, point.failure)
-    if not math.isfinite(point.error):
+    if not point.worked:
         return Comparison(None, "the result is not finite")
     if not baseline.errors:
         return Comparison(None, "Daedal has no result here")
     seconds = baseline.seconds_at(point.error)
     if seconds is not None:
         return Comparison(point.seconds / seconds)
-    if point.error > baseline.errors[0]:
+    if point.error > baseline.loosest:
         times = point.seconds / baseline.seconds[0]
-        return Comparison(
-            None, f"less accurate than Daedal's quickest run (error {baseline.errors[0]:.0e}), {times:.2g} x its time"
-        )
+        return Comparison(None, f"less accurate than every run of Daedal, {times:.2g} x the time of its quickest")
     times = point.seconds / baseline.seconds[-1]
-    return Comparison(
-        None, f"more accurate than Daedal's best run (error {baseline.errors[-1]:.0e}), {times:.2g} x its time"
-    )
+    return Comparison(None, f"more accurate than every run of Daedal, {times:.2g} x the time of its most accurate")
 
 
 def ratio_at(error: float, peer: Line, baseline: Line) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,10 @@ class Point:
     steps: int | None = None
     failure: str = ""
     spent: float = field(default=0.0, repr=False)
+
+    @property
+    def worked(self) -> bool:
+        return not self.failure and math.isfinite(self.error)
 
 
 def measure(

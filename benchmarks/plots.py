@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from benchmarks import cases
@@ -35,9 +34,7 @@ def draw(points: list[Point], folder: Path) -> list[Path]:
     files = []
     for name in dict.fromkeys(point.case for point in points):
         panels = {
-            callbacks: [
-                p for p in points if p.case == name and SOLVERS[p.solver].callbacks == callbacks and not p.failure
-            ]
+            callbacks: [p for p in points if p.case == name and SOLVERS[p.solver].callbacks == callbacks and p.worked]
             for callbacks in CALLBACKS
         }
         panels = {callbacks: chosen for callbacks, chosen in panels.items() if chosen}
@@ -61,7 +58,7 @@ def draw(points: list[Point], folder: Path) -> list[Path]:
 def _panel(ax, points: list[Point]) -> None:
     for name in dict.fromkeys(point.solver for point in points):
         solver = SOLVERS[name]
-        mine = sorted((p for p in points if p.solver == name and math.isfinite(p.error)), key=lambda p: -p.level.rtol)
+        mine = sorted((p for p in points if p.solver == name), key=lambda p: -p.level.rtol)
         ours = solver.package == "daedal"
         compiled = "jit" in name or "numba" in name or name == "ida-c"
         style = {"color": COLOURS[solver.package], "linestyle": "-" if ours else "--" if compiled else ":"}

@@ -95,13 +95,15 @@ def summary(points: list[Point]) -> list[Table]:
         for (case_name, solver), line in lines.items():
             if SOLVERS[solver].callbacks != callbacks or solver == BASELINES[callbacks]:
                 continue
-            baseline = lines.get((case_name, BASELINES[callbacks]), Line((), ()))
+            baseline = lines.get((case_name, BASELINES[callbacks]), Line())
             ratios = [ratio_at(error, line, baseline) for error in TARGET_ERRORS]
             known = [r for r in ratios if r is not None]
             mean = math.exp(sum(map(math.log, known)) / len(known)) if known else None
             cells = [_ratio(r) for r in ratios]
-            rows.append([case_name, SOLVERS[solver].label, SOLVERS[solver].family, *cells, _ratio(mean)])
-        heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS), "mean"]
+            runs = [p.worked for p in points if (p.case, p.solver) == (case_name, solver)]
+            failed = f"{runs.count(False)} of {len(runs)}" if False in runs else ""
+            rows.append([case_name, SOLVERS[solver].label, SOLVERS[solver].family, *cells, _ratio(mean), failed])
+        heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS), "mean", "failed"]
         if rows:
             found.append((f"Time over Daedal's at equal error: {title} (above 1: Daedal is faster)", heads, rows))
     return found
@@ -149,7 +151,7 @@ def _lines(points: list[Point]) -> dict[tuple[str, str], Line]:
 
 
 def _baseline(lines: dict[tuple[str, str], Line], point: Point) -> Line:
-    return lines.get((point.case, BASELINES[SOLVERS[point.solver].callbacks]), Line((), ()))
+    return lines.get((point.case, BASELINES[SOLVERS[point.solver].callbacks]), Line())
 
 
 def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:

@@ -96,6 +96,30 @@ def test_constant_step_bdf_has_its_order(name, kind, k):
     np.testing.assert_allclose(np.log2(coarse / fine), k, atol=0.3)
 
 
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["index 0", "index 1, semi-explicit"])
+def test_starting_values_that_are_not_given_are_accurate_enough_for_the_order(name, k):
+    problem, exact = PROBLEMS[name]
+    error = []
+    for steps in STEPS[k]:
+        sol = daedal.solve(problem, (0.0, 1.0), (exact(0.0), None), fixed_step=1.0 / steps, max_order=k)
+        assert sol.t.size == steps + 1
+        error.append(np.max(np.abs(sol.y[:, -1] - exact(1.0))))
+    assert np.log2(error[0] / error[1]) == pytest.approx(k, abs=0.3)
+
+
+def test_constant_steps_are_what_was_asked_for():
+    problem, exact = PROBLEMS["index 0"]
+    options = {"fixed_step": 0.125, "max_order": 2, "starting_values": exact}
+    sol = daedal.solve(problem, (0.0, 2.0), (exact(0.0), None), **options)
+    np.testing.assert_array_equal(sol.t, 0.125 * np.arange(17))
+    np.testing.assert_array_equal(sol.history.h, 0.125)
+    np.testing.assert_array_equal(sol.history.order, 2)
+    backward = daedal.solve(problem, (2.0, 0.0), (exact(2.0), None), **options)
+    np.testing.assert_allclose(backward.t, sol.t[::-1], atol=1e-15)
+    np.testing.assert_allclose(backward.y[:, -1], exact(0.0), atol=0.1)
+
+
 @pytest.mark.parametrize("k", range(1, 5))
 def test_algebraic_part_forgets_its_starting_values_after_some_steps(k):
     """BCP theorem 3.1.1: for index 3 after 2 k + 1 steps and not before."""

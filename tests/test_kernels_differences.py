@@ -54,7 +54,7 @@ def _interpolate(t, t_end, coefficients, phi, k, y, slope):
 
 
 class History:
-    """Steps of a k-step method whose corrector returns given values; the order rises from 1 to k as in DASSL's start."""
+    """Steps of a k-step method whose corrector returns given values; the order rises from 1 to k as at a start."""
 
     def __init__(self, times, values, slope, k):
         self.times, self.values, self.k = times, np.atleast_2d(values.T).T, k

@@ -226,8 +226,8 @@ def _symmetric(pattern) -> bool:
 def _lu(pattern):
     """Sparse direct factorisation by SuperLU of the equilibrated matrix, for a fixed pattern.
 
-    A nearly symmetric structure is first tried without pivoting. The factors are tested on a known solution; if they are not
-    accurate, this and all later matrices are factored with pivoting.
+    A nearly symmetric structure is first tried without pivoting. The factors are tested on a known solution; if they
+    are not accurate, this and all later matrices are factored with pivoting.
     """
     from scipy.sparse.linalg import splu
 

@@ -14,7 +14,7 @@ class Progress:
 
             self._bar = tqdm(
                 total=100.0,
-                bar_format="{l_bar}{bar}| {desc} [{elapsed}<{remaining}]",
+                bar_format="{percentage:3.0f}%|{bar}| {desc} [{elapsed}]",
                 desc=f"t = {self._t0:.4g}",
             )
 

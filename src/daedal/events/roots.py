@@ -101,8 +101,8 @@ def _arrives(low, high, direction):
 def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     """Find the first root in (t_low, t_high] given the values at t_low.
 
-    Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their change, and
-    ``roots.low`` holds the values at the right end of the searched interval.
+    Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their
+    change, and ``roots.low`` holds the values at the right end of the searched interval.
     """
     low_values, high_values, trial = (
         floats(roots.low, roots.n),

@@ -30,9 +30,9 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem; the second may be None.
     fixed : None, "derivative", mask, or list of variables
-        What keeps its value. By default the differential variables do: their derivatives and the algebraic variables are
-        found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A mask or list of
-        variables keeps these and lets all other values move.
+        What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
+        are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
+        mask or list of variables keeps these and lets all other values move.
     rtol, atol : float or array
         Weights in which sizes are measured.
 

@@ -3,10 +3,10 @@
 F(t, y, y') = 0 is necessary but not sufficient. With its time derivative, approximated by differences along
 (y', y''), the system
 
-    F(t0, y, y') = 0,     [-3 F(t0, y, y') + 4 F(t0+h, y + h y', y' + h y'') - F(t0+2h, y + 2h y', y' + 2h y'')] / 2h = 0
+    F(t0, y, y') = 0,     (-3 F_0 + 4 F_1 - F_2) / 2h = 0,     F_i = F(t0 + ih, y + ih y', y' + ih y''),
 
-determines (y, y') for index 1 and semi-explicit index 2 once the free initial data are given; y'' need not be unique, so that
-the minimum-norm least-squares correction is taken.
+determines (y, y') for index 1 and semi-explicit index 2 once the free initial data are given; y'' need not be unique,
+so that the minimum-norm least-squares correction is taken.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ def newton_initial(
 ) -> InitialResult:
     r"""Problem 1: the differential variables u are given; find their derivatives u' and the algebraic variables v.
 
-    The iteration matrix is that of the integration, A = dF/dy + (1/h) dF/dy', with its differential columns scaled by h:
-    with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a`,
-    :math:`u' \leftarrow u' - \delta_d / h`.
+    The iteration matrix is that of the integration, A = dF/dy + (1/h) dF/dy', with its differential columns scaled by
+    h: with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a`, :math:`u' \leftarrow u' -
+    \delta_d / h`.
     """
     result = InitialResult(y, yp, False, np.inf)
     for _ in range(_STEP_SIZES):

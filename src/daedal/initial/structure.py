@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from daedal.errors import InvalidProblemError
@@ -42,7 +44,7 @@ def _column_groups(problem) -> list[np.ndarray]:
         from daedal.kernels.patterns import sparse_groups
 
         start, columns = sparse_groups(problem.sparsity)
-        return [columns[a:b] for a, b in zip(start[:-1], start[1:], strict=True)]
+        return [columns[a:b] for a, b in pairwise(start)]
     if problem.n > 10 * LARGEST_DENSE:
         raise InvalidProblemError(
             f"say which of the {problem.n} variables are algebraic: pass algebraic=... (or sparsity=...) to the problem"

@@ -102,7 +102,7 @@ def block_diagonal_matrix(bridge: Bridge, system: Record, n: int, size: int, own
 def sparse_matrix(
     bridge: Bridge, system: Record, n: int, pattern, factorise, jacobian=None, params=None, own_system=None
 ) -> Record:
-    """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves with the matrix."""
+    """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
     callback = None
     if jacobian is not None:
         callback = bridge.function(

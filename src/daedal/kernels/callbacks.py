@@ -1,17 +1,18 @@
 """User functions as pointers that compiled kernels can call.
 
-Every function reaches a kernel in the same shape. Its arguments and its result live in one block of floats, and the kernel
-calls it with the time only::
+Every function reaches a kernel in the same shape. Its arguments and its result live in one block of floats, and the
+kernel calls it with the time only::
 
     residual    block = [ y (n) | y' (n) | F (n) ]
     jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
 
-* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called with no
+* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called with
+no
   Python in the loop.
 * A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
 
-The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step will be
-repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
+The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step
+will be repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def _hand_over_exception(recorder):
 def call(callback, t):
     """Call a function whose arguments have been written to ``callback.block``.
 
-    Compiled code cannot say which exception it raised. It then returns COMPILED_CODE_RAISED: the caller writes the arguments
-    again, in case the function changed them, and uses :func:`repeat_in_python`.
+    Compiled code cannot say which exception it raised. It then returns COMPILED_CODE_RAISED: the caller writes the
+    arguments again, in case the function changed them, and uses :func:`repeat_in_python`.
     """
     if callback.kind == _PYTHON:
         return _call_python(callback, t)

@@ -1,9 +1,9 @@
 """How Daedal's inner loops are compiled: lazily, once, and cached on disk.
 
-The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached. What
-they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba
-decides whether a cached kernel is stale from the file that holds it alone; here the stamp covers the sources of all rooms
-that hold kernels, because a kernel inlines functions of other files.
+The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached.
+What they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba decides whether
+a cached kernel is stale from the file that holds it alone; here the stamp covers the sources of all rooms that hold
+kernels, because a kernel inlines functions of other files.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _source_stamp() -> str:
 
 
 def part(function):
-    """Compile `function` as a part of kernels: it can be called from compiled code only, and lives inside their caches."""
+    """Compile `function` as a part of kernels: called from compiled code only, it lives inside their caches."""
     return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def inlined(function):
-    """A part that is copied into its callers before compilation: for one-liners, which cost more to compile than to run."""
+    """A part that is copied into its callers before compilation: for one-liners, which would cost more to compile."""
     return numba.njit(inline="always")(function)
 
 
@@ -72,7 +72,7 @@ class Pointer:
 
 
 def pointer(signature):
-    """Decorator: a kernel that other kernels call through a pointer, so that its code is compiled once for all of them."""
+    """Decorator: a kernel that others call through a pointer, so that its code is compiled once for all of them."""
     return lambda function: Pointer(function, signature)
 
 

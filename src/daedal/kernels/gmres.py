@@ -1,8 +1,8 @@
 """SPIGMR: scaled, left-preconditioned, incomplete and restarted GMRES, as in DASPK (BCP section 7.5).
 
 Solves G x = b for the Newton correction without forming G. With D = sqrt(n) diag(w) the iteration runs on
-D^{-1} P^{-1} G D, so that a basis vector has weighted RMS norm one: a perturbation that the local error test accepts, and
-therefore a difference quotient with increment sigma = 1.
+D^{-1} P^{-1} G D, so that a basis vector has weighted RMS norm one: a perturbation that the local error test accepts,
+and therefore a difference quotient with increment sigma = 1.
 """
 
 from __future__ import annotations

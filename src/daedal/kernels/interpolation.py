@@ -33,7 +33,7 @@ def newton_polynomial(t, t_end, psi, coefficients, k, y, yp):
 
 @kernel
 def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward, y, yp):
-    """Evaluate a sequence of steps at sorted `times`; `ends` are the end points of the steps, in the direction of time."""
+    """Evaluate a sequence of steps at sorted `times`; `ends` are their end points, in the direction of time."""
     step = 0
     last = ends.size - 1
     for m in range(times.size):

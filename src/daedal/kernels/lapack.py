@@ -1,7 +1,7 @@
 """LAPACK for compiled kernels, through the function pointers that SciPy exports.
 
-The addresses are registered under symbol names when this module is imported; kernels refer to the names only, so that their
-machine code can be cached.
+The addresses are registered under symbol names when this module is imported; kernels refer to the names only, so that
+their machine code can be cached.
 """
 
 from __future__ import annotations

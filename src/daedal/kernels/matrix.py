@@ -56,8 +56,8 @@ MATRIX = np.dtype(
     ]
 )
 
-# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both sides,
-# of which LAPACK uses the lower half.
+# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both
+# sides, of which LAPACK uses the lower half.
 _N, _ML, _MU, _ROWS, _ONE, _MODE, _INFO = 0, 8, 16, 24, 32, 40, 48
 
 _SMALL = 12  # up to this size the loops below beat the calling overhead of LAPACK (benchmarks/micro.py)
@@ -69,8 +69,8 @@ _DROWNING = 100.0 * np.finfo(float).eps
 def increment(y, yp, h, inverse_weight, weight_share):
     """delta_j = sign(h y'_j) max(sqrt(u) |y_j|, sqrt(u) |h y'_j|, share w_j), made exactly representable.
 
-    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; share = 1 (IDA)
-    is too coarse where |y_j| is far below its tolerance. The default is their geometric mean u^(1/4).
+    BCP section 5.2.2 has share = sqrt(u), which drowns in round-off where y_j = 0 stands beside large terms; share =
+    1 (IDA) is too coarse where |y_j| is far below its tolerance. The default is their geometric mean u^(1/4).
     """
     slope = h * yp
     size = max(abs(y), abs(slope)) * _SQRT_ROUNDOFF

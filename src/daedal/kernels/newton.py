@@ -7,7 +7,7 @@ import numpy as np
 from daedal.kernels.compilation import part
 from daedal.kernels.gmres import NOT_CONVERGED
 from daedal.kernels.linear import solve_linear
-from daedal.kernels.matrix import SINGULAR
+from daedal.kernels.matrix import SINGULAR as SINGULAR
 from daedal.kernels.norms import norm
 from daedal.kernels.system import residual
 

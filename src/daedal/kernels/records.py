@@ -1,7 +1,7 @@
 """Records: how kernels receive many arrays and numbers at the price of one pointer.
 
-A kernel's data are fields of a NumPy record: numbers, nested records, and the addresses of arrays. A record travels between
-compiled functions as a single pointer, without reference counting, and its fields have names on both sides.
+A kernel's data are fields of a NumPy record: numbers, nested records, and the addresses of arrays. A record travels
+between compiled functions as a single pointer, without reference counting, and its fields have names on both sides.
 Passing the arrays themselves, alone or in tuples, makes calls ten times slower and compilation five times.
 """
 

@@ -1,7 +1,7 @@
 """BDF of constant order and step size, without error control: for order studies and printed tables.
 
-At constant step the fixed-leading-coefficient formula is the classical k-step BDF, so the kernels of DASSL serve here too.
-Every Newton iteration uses a new matrix and goes on until round-off stops it.
+At constant step the fixed-leading-coefficient formula is the classical k-step BDF, so the kernels of DASSL serve here
+too. Every Newton iteration uses a new matrix and goes on until round-off stops it.
 """
 
 from __future__ import annotations

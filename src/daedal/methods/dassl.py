@@ -2,8 +2,8 @@
 
 References
 ----------
-Brenan, Campbell, Petzold: Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations, SIAM Classics in
-Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7.5 (DASPK).
+Brenan, Campbell, Petzold: Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations, SIAM
+Classics in Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7.5 (DASPK).
 """
 
 from __future__ import annotations
@@ -46,23 +46,24 @@ class DASSL:
         For GMRES: :class:`Preconditioner`, :class:`BandedPreconditioner`, :class:`ILUPreconditioner` or
         :class:`BlockDiagonalPreconditioner`.
     error_test : {"auto", "all", "differential", "filtered"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components to
-        include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, from which the algebraic parts drop out.
-        "auto" means "all", except for semi-explicit problems of index 2, where the algebraic variables are excluded.
+        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the
+        components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, from which the algebraic
+        parts drop out. "auto" means "all", except for semi-explicit problems of index 2, where the algebraic
+        variables are excluded.
     variable_index : sequence of int, optional
-        Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the test, as
-        Hessenberg systems ask for.
+        Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the
+        test, as Hessenberg systems ask for.
     newton_weights : sequence of float, optional
         Powers of h that multiply the Newton corrections before the convergence test, per variable.
     row_scaling : sequence of float, optional
         Powers of 1/h that multiply the equations; 1 on the constraints keeps index-2 matrices well conditioned.
     remember_rate : bool
-        Keep the observed convergence rate of Newton's method from step to step, so that one iteration may be enough, as DASSL
-        does since 1989. By default every step starts without one: the more accurate corrections keep the high differences
-        clean, which saves steps and error-test failures.
+        Keep the observed convergence rate of Newton's method from step to step, so that one iteration may be enough,
+        as DASSL does since 1989. By default every step starts without one: the more accurate corrections keep the
+        high differences clean, which saves steps and error-test failures.
     increment : {"robust", "book"}
-        Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints it, which
-        drowns in round-off where a zero component stands beside large ones.
+        Smallest increment of difference Jacobians, in units of the error weight: u^(1/4), or u^(1/2) as BCP prints
+        it, which drowns in round-off where a zero component stands beside large ones.
     nonnegative : bool or mask
         Keep these components nonnegative; small negative values are clipped, others fail the step.
     norm : callable, optional
@@ -138,7 +139,7 @@ class DASSL:
         return _Run(self, task).to_the_end()
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
-        """Constant steps of the BDF of order `max_order`, from `starting_values` or from accurate values computed here."""
+        """Constant steps of the BDF of order `max_order`, from `starting_values` or accurate values computed here."""
         times = task.t_span[0] + task.sign * h * np.arange(self.max_order)
         values = self._starting_values(task, times)
         if values is None:
@@ -184,7 +185,7 @@ class DASSL:
         return outcome
 
     def fill_tests(self, task: Task, vectors: dict[str, np.ndarray]) -> bool:
-        """Write components and powers of h of the error and Newton tests; True if nothing deviates from the plain tests."""
+        """Write components and powers of h of the error and Newton tests; True if all of them are plain."""
         plain = True
         if self.variable_index is not None:
             vectors["error_power"][:] = check_vector(self.variable_index, task.n, "variable_index") - 1.0

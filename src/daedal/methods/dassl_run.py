@@ -1,7 +1,7 @@
 """Many steps of DASSL in compiled code: weights, step limits, switching functions and output.
 
-The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done, and goes
-on where it stopped at the next call.
+The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done,
+and goes on where it stopped at the next call.
 """
 
 from __future__ import annotations

@@ -330,8 +330,8 @@ def _error_and_order(system, linear, w, t):
             estimate = error_km1 * w.filter_gain
     error = w.error_constant * size
     if w.filter_error:
-        # M does not fall when h is cut at k > 1, and neither does a multiplier's estimate; sigma_{k+1}, which equals M at
-        # constant steps, does.
+        # M does not fall when h is cut at k > 1, and neither does a multiplier's estimate; sigma_{k+1}, which equals
+        # M at constant steps, does.
         error = max(error, sigma[k] * tested)
     return error, estimate, k_new, CONVERGED
 

@@ -57,8 +57,8 @@ class Workspace:
     def borrow(cls, problem: ImplicitDAE, options: dict) -> Workspace:
         """A workspace for `problem`: one that an earlier run has given back, or a new one.
 
-        Only plain workspaces (direct dense or banded solver, no options) are kept: nothing of an earlier run can show in a
-        later one. Runs in several threads, or inside each other, have different workspaces.
+        Only plain workspaces (direct dense or banded solver, no options) are kept: nothing of an earlier run can show
+        in a later one. Runs in several threads, or inside each other, have different workspaces.
         """
         plain = problem.sparsity is None and _is_plain(options)
         shelf = problem.__dict__.setdefault("_workspaces", [])
