@@ -1,4 +1,4 @@
-"""Bad input: every mistake gets an error of the right class whose message names the argument, before anything is computed."""
+"""Bad input: every mistake gets an error of the right class, and a message that names what is wrong."""
 
 import math
 
@@ -275,7 +275,9 @@ def test_names(names, message):
         daedal.ImplicitDAE(decays, N, names=names)
 
 
-@pytest.mark.parametrize("algebraic", [True, [True], [7], [-7], ["x"], "x", [0.5], [None], np.zeros((1, N), dtype=bool)])
+@pytest.mark.parametrize(
+    "algebraic", [True, [True], [7], [-7], ["x"], "x", [0.5], [None], np.zeros((1, N), dtype=bool)]
+)
 def test_algebraic(algebraic):
     with refused("algebraic"):
         daedal.ImplicitDAE(decays, N, algebraic=algebraic)
@@ -358,7 +360,7 @@ def test_a_derivative_that_is_missing_and_cannot_be_computed():
 
 
 def test_an_inconsistent_start_names_equation_and_variable():
-    with pytest.raises(daedal.InconsistentInitialError, match="equation 1 .*\n.*level") as caught:
+    with pytest.raises(daedal.InconsistentInitialError, match=r"equation 1 .*\n.*level") as caught:
         daedal.solve_dae(
             lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], (0.0, 1.0), [1.0, 5.0], [-1.0, -1.0], names=["flow", "level"]
         )
@@ -616,7 +618,10 @@ def solve_preconditioned(solve, setup=lambda t, y, yp, cj: cj + RATES):
 
 @pytest.mark.parametrize(
     ("solve", "message"),
-    [(lambda data, r: None, "preconditioner.* returned None"), (lambda data, r: r[:2], r"preconditioner.*shape \(2,\)")],
+    [
+        (lambda data, r: None, "preconditioner.* returned None"),
+        (lambda data, r: r[:2], r"preconditioner.*shape \(2,\)"),
+    ],
 )
 def test_result_of_a_preconditioner(solve, message):
     with refused(message):

@@ -40,21 +40,21 @@ WELL, RAISES, UNEVALUABLE, NOT_A_NUMBER, INFINITE, TOO_LONG, CHANGES, CHANGES_AN
 def compiled_decay(t, y, yp, p):
     """y' = -y, with the misbehaviour p[0] for p[1] < t < p[2]."""
     result = yp + y
-    if p[0] == 6.0:
+    if p[0] == CHANGES:
         y[:] = 99.0
         yp[:] = 99.0
     if p[1] < t < p[2]:
-        if p[0] == 1.0:
+        if p[0] == RAISES:
             raise ValueError("compiled, and late")
-        if p[0] == 2.0:
+        if p[0] == UNEVALUABLE:
             raise daedal.Unevaluable("compiled, and not here")
-        if p[0] == 3.0:
+        if p[0] == NOT_A_NUMBER:
             result[0] = np.nan
-        if p[0] == 4.0:
+        if p[0] == INFINITE:
             result[0] = np.inf
-        if p[0] == 5.0:
+        if p[0] == TOO_LONG:
             return np.zeros(y.size + 1)
-        if p[0] == 7.0:
+        if p[0] == CHANGES_AND_RAISES:
             if y[0] != 99.0:
                 y[0] = 99.0
                 raise ValueError("compiled, changed and late")
@@ -220,7 +220,7 @@ def test_the_next_run_after_an_exception_is_not_affected():
 
 
 def test_an_exception_in_compiled_code_arrives_with_its_line():
-    with pytest.raises(ValueError, match="^compiled, and late$") as caught:
+    with pytest.raises(ValueError, match=r"^compiled, and late$") as caught:
         solve_compiled(RAISES)
     last = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert last.name == "compiled_decay"
@@ -228,7 +228,7 @@ def test_an_exception_in_compiled_code_arrives_with_its_line():
 
 
 def test_an_exception_in_compiled_code_that_changed_its_arguments_arrives():
-    with pytest.raises(ValueError, match="^compiled, changed and late$"):
+    with pytest.raises(ValueError, match=r"^compiled, changed and late$"):
         solve_compiled(CHANGES_AND_RAISES)
 
 
@@ -510,7 +510,7 @@ def test_a_compiled_function_that_cannot_be_used_is_named_with_the_reason(what):
     function = {"scalar": scalar, "tuple": tuple_, "nothing": nothing, "mistake": mistake}[what]
     with pytest.raises(daedal.InvalidProblemError, match=function.__name__) as caught:
         solve_decay(function)
-    assert "float array of 1 numbers" in str(caught.value)
+    assert "must return a float array" in str(caught.value)
     if what == "mistake":
         assert "derivative" in str(caught.value)
 
@@ -546,25 +546,29 @@ def test_compiled_functions_of_a_semi_explicit_problem_are_checked_for_length():
         return z - y[:1]
 
     problem = daedal.SemiExplicitDAE(slopes, constraint, 2, 1)
-    with pytest.raises(daedal.InvalidProblemError, match="f returned|expected"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"\bf (returned|must return)\b"):
         daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], [1.0]))
-    with pytest.raises(daedal.InvalidProblemError, match="f returned|expected"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"\bf (returned|must return)\b"):
         daedal.solve(problem, (0.0, 1.0), ([2.0, 1.0], [2.0]), fixed_step=0.1, max_order=1)
 
 
 # --- limits and interrupts ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"fixed_step": 0.01, "max_order": 1}])
-def test_max_steps_keeps_what_was_computed(options):
+def test_max_steps_keeps_what_was_computed():
     with pytest.raises(daedal.IntegrationError, match="limit of 10 steps") as caught:
-        solve_decay(max_steps=10, **options)
+        solve_decay(max_steps=10)
     sol = caught.value.solution
     assert not sol.success
     assert sol.status == "failed"
     assert sol.stats.steps == 10
     assert sol.t.size == 11
-    assert np.allclose(sol.y[0], np.exp(-sol.t), atol=1e-2)
+    assert np.allclose(sol.y[0], np.exp(-sol.t), rtol=1e-5)
+
+
+def test_fixed_steps_beyond_max_steps_are_refused_beforehand():
+    with pytest.raises(daedal.InvalidProblemError, match=r"takes 1e\+09 steps, more than max_steps = 100000"):
+        solve_decay(fixed_step=1e-9)
 
 
 INTERRUPTED_IN = {
@@ -642,7 +646,7 @@ def test_an_interrupt_at_any_line_between_two_slices_neither_loses_nor_doubles_s
 
 SIGNALS = """
 import faulthandler, json, os, random, signal, sys, threading, time
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(280, exit=True)
 import numba, numpy as np
 from numba import types
 import daedal
@@ -694,7 +698,7 @@ def python(t, y, yp):
 
 report("signal inside a Python residual", lambda: daedal.solve_dae(python, (0.0, 10.0), [1.0], [-1.0]))
 
-timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
 timer.start()
 report("from another thread", lambda: solve(at=1e9, work=1000.0, max_step=1e-5, max_steps=10**9))
 
@@ -725,7 +729,7 @@ print(json.dumps(results))
 
 @pytest.fixture(scope="module")
 def after_signals():
-    run = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=150, check=False)
+    run = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -761,7 +765,7 @@ def test_a_run_after_interrupts_is_like_any_other(after_signals):
 
 AT_THE_END = """
 import faulthandler, json
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(280, exit=True)
 import daedal
 
 def solve(**options):
@@ -783,7 +787,7 @@ print(json.dumps(results))
 
 
 def test_an_event_exactly_at_the_end_of_a_step_fires_once():
-    run = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     results = json.loads(run.stdout)
     assert len(results) == 24
@@ -813,11 +817,18 @@ def test_events_and_output_up_to_the_end_when_the_last_step_goes_beyond_it(place
     assert t_eval is None or sol.t.tolist() == t_eval
 
 
-@pytest.mark.parametrize(("before", "behind"), [(-1.0, math.inf), (-math.inf, 1.0), (-math.inf, math.inf), (-1e308, 1e308)])
-def test_an_event_with_infinite_values_is_located(before, behind):
-    sol = solve_decay(events=lambda t, y: before if t < 0.5 else behind)
+@pytest.mark.parametrize(("before", "behind"), [(-1.0, math.inf), (-math.inf, 1.0), (-1.0, math.nan)])
+def test_an_event_that_is_not_finite_is_named_with_its_value_and_time(before, behind):
+    def crossing(t, y):
+        return before if t < 0.5 else behind
+
+    with pytest.raises(daedal.InvalidProblemError, match=r"crossing returned -?(inf|nan) at t = "):
+        solve_decay(events=crossing)
+
+
+def test_an_event_with_huge_values_is_located():
+    sol = solve_decay(events=lambda t, y: -1e308 if t < 0.5 else 1e308)
     assert [abs(record.t - 0.5) < 1e-9 for record in sol.events] == [True]
-    assert np.all(np.diff(sol.t) > 0.0)
 
 
 # --- threads and recursion ------------------------------------------------------------------------------------------

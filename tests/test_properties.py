@@ -82,8 +82,9 @@ def test_arrays_of_every_kind_mean_the_same(clothes):
     def solve(dress, residual):
         start, slope = dress(values), dress([-v for v in values])
         tolerances = dress([1.0, 1.0, 1.0])
-        return daedal.solve_dae(residual, (0, 2), start, slope, atol=tolerances, rtol=1e-3, t_eval=dress([0.0, 1.0,
-        2.0]))
+        return daedal.solve_dae(
+            residual, (0, 2), start, slope, atol=tolerances, rtol=1e-3, t_eval=dress([0.0, 1.0, 2.0])
+        )
 
     plain = solve(list, lambda t, y, yp: yp + y)
     tolerance = 1e-4 if clothes == "float32" else 0.0
@@ -438,7 +439,15 @@ STORAGES = {
     storage=st.sampled_from(sorted(STORAGES)),
     place=st.sampled_from(["residual", "jacobian", "event", "preconditioner"]),
     misdeed=st.sampled_from(
-        [OfTheUser("here"), daedal.Unevaluable("here"), KeyboardInterrupt(), nothing, not_a_number, infinite, one_too_many]
+        [
+            OfTheUser("here"),
+            daedal.Unevaluable("here"),
+            KeyboardInterrupt(),
+            nothing,
+            not_a_number,
+            infinite,
+            one_too_many,
+        ]
     ),
     after=st.integers(1, 60),
     for_ever=st.booleans(),

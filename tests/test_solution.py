@@ -274,7 +274,7 @@ def test_notebooks_show_a_table(sol, failed, kind):
 
 
 def heat_rod(n):
-    """Heat on a rod of n inner points with ends at 0, bandwidth (1, 1); the first eigenvector decays with the first eigenvalue."""
+    """Heat on a rod of n inner points with ends at 0, starting from the first eigenvector of the discrete problem."""
     scale = (n + 1.0) ** 2 / math.pi**2
 
     def residual(t, y, yp):

@@ -134,7 +134,7 @@ def solve(
             trial = first_step_size(span, y0, yp0, rtol * np.abs(y0) + atol, first_step, max_step)
             y0, yp0 = prepare_initial(problem, workspace, span, initial, rtol, atol, trial, correct_initial, masked)
         else:
-            y0, yp0 = _start_of_fixed_steps(workspace, span, y0, yp0)
+            y0, yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, rtol * np.abs(y0) + atol)
     except Unevaluable as error:
         functions = "f or g" if isinstance(problem, SemiExplicitDAE) else "residual"
         message = f"{functions} cannot be evaluated at the initial values (t = {span[0]:g}): {error}"
@@ -373,9 +373,16 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
     return None
 
 
-def _start_of_fixed_steps(workspace, span, y0, yp0):
+def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
+    """The start of constant steps: taken as it is, an unknown y'_0 completed where that is possible."""
+    from daedal.initial.consistent import check_start, complete
+
     start = np.zeros(workspace.n) if yp0 is None else yp0
-    workspace.check_functions(span[0], y0, start)
+    check_start(problem, workspace, span[0], y0, start)
+    if yp0 is None and np.all(weights > 0.0):
+        result = complete(workspace, span[0], y0, start, 1e-6 * (span[1] - span[0]), weights)
+        if result.converged:
+            start = result.yp
     return y0, start
 
 

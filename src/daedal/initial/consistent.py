@@ -67,7 +67,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
         result = newton_with_given_slope(workspace, t0, y0, start, h, weights)
     elif fixed is None:
-        result = _complete(workspace, t0, y0, start, h, weights)
+        result = complete(workspace, t0, y0, start, h, weights)
     else:
         result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names))
     if not result.converged:
@@ -100,17 +100,14 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
     t0 = t_span[0]
     y0, yp0 = split_initial(problem, initial)
     start = np.zeros(implicit.n) if yp0 is None else yp0
-    if isinstance(problem, SemiExplicitDAE):
-        problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :])
-        problem.constraint(t0, y0[: problem.n_y], y0[problem.n_y :])
-    workspace.check_functions(t0, y0, start)
+    check_start(problem, workspace, t0, y0, start)
     weights = rtol * np.abs(y0) + atol
     if np.any(weights <= 0.0):
         return y0, start  # the integrator reports the vanishing weight with the variable's name
     unknown_z = isinstance(problem, SemiExplicitDAE) and initial[1] is None
     if yp0 is None or correct:
         # A small artificial step makes the iteration matrix that of the exact Newton method.
-        result = _complete(workspace, t0, y0, start, 1e-3 * h, weights)
+        result = complete(workspace, t0, y0, start, 1e-3 * h, weights)
         if not result.converged and yp0 is None and not unknown_z and implicit.n > LARGEST_DENSE:
             stepped = damped_euler_step(workspace, t0, y0, start, h, weights)
             if stepped is not None:
@@ -119,7 +116,7 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
             _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed")
         if not (correct or unknown_z):
             moved = y0 - result.y
-            _check_size(implicit, t0, y0, result.yp, moved, weights, masked)
+            _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
             return y0, result.yp
         return result.y, result.yp
     r = workspace.residual(t0, y0, start)
@@ -132,6 +129,14 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
     return y0, start
 
 
+def check_start(problem, workspace: Workspace, t0: float, y0: np.ndarray, yp0: np.ndarray):
+    """Call the user's functions once, so that a wrong shape or type is reported before anything else."""
+    if isinstance(problem, SemiExplicitDAE):
+        problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :])
+        problem.constraint(t0, y0[: problem.n_y], y0[problem.n_y :])
+    workspace.check_functions(t0, y0, yp0)
+
+
 def _above_roundoff(workspace, t, y, yp, r) -> bool:
     """Whether the residual is more than the rounding errors of its terms, whose size a small relative change shows."""
     small = np.sqrt(np.finfo(float).eps)
@@ -142,7 +147,7 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
     return bool(r.any())
 
 
-def _complete(workspace, t, y, yp, h, weights) -> InitialResult:
+def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     """The differential variables are given: Newton's method, then for small systems the derivative array."""
     problem = workspace.problem
     algebraic = algebraic_variables(problem, t, y, yp)
@@ -150,7 +155,7 @@ def _complete(workspace, t, y, yp, h, weights) -> InitialResult:
     if problem.n > LARGEST_DENSE or (result.converged and not _index_above_one(problem, t, result, algebraic)):
         return result
     held = ~algebraic
-    second = derivative_array_initial(problem, t, y, yp, fixed=held)
+    second = derivative_array_initial(problem, t, y, yp, fixed=held, h=h)
     return second if second.converged else result
 
 
@@ -171,13 +176,27 @@ def _hold(problem, t, y, yp, held) -> InitialResult:
     return derivative_array_initial(problem, t, y, yp, fixed=held)
 
 
-def _check_size(problem, t, y, yp, delta, weights, masked):
+def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
+    """Refuse a start that needs a correction `delta` of more than the tolerance."""
     judged = np.where(masked, 0.0, delta) if masked is not None else delta
     size = float(np.sqrt(np.mean((judged / weights) ** 2)))
     if size > _TOLERATED:
+        if slope_is_free:
+            yp = _best_slope(problem, t, y, yp)
         residual = problem.evaluate(t, y, yp)
         message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights)
         raise InconsistentInitialError(message, equations, residual)
+
+
+def _best_slope(problem, t, y, yp) -> np.ndarray:
+    """y' that satisfies the equations as well as it can, so that only equations that y violates are named."""
+    if problem.n > LARGEST_DENSE:
+        return yp
+    e, _ = partials(partial(evaluate_or_nan, problem), t, y, yp)
+    residual = evaluate_or_nan(problem, t, y, yp)
+    if not (np.all(np.isfinite(e)) and np.all(np.isfinite(residual))):
+        return yp
+    return yp - np.linalg.lstsq(e, residual, rcond=1e-9)[0]
 
 
 def _refuse(problem, t, y, yp, weights, what):

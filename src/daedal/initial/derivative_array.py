@@ -17,6 +17,9 @@ from daedal.initial.newton import InitialResult
 from daedal.initial.structure import evaluate_or_nan
 
 _ITERATIONS = 30
+_INCREMENTS = 12
+_AGREEMENT = 1e-7
+_ACCEPTED = 1e-2
 
 
 def derivative_array_initial(
@@ -31,33 +34,62 @@ def derivative_array_initial(
 ) -> InitialResult:
     """Solve the derivative array for the values that are not fixed.
 
+    The increment in time is found by trial: too large a one misses fast changes, too small a one drowns in round-off. It
+    is divided by ten until two results agree; the best agreement counts.
+
     Parameters
     ----------
     fixed, fixed_slope : bool masks
         Components of y, and of y', that keep their given values (by default no component of y').
     h : float, optional
-        Difference increment in time.
+        First increment in time; its sign says on which side of t the equations may be evaluated.
     """
+    h = 1e-3 * max(1.0, abs(t)) if h is None else h
+    best, agreement, last = InitialResult(y, yp, False, np.inf), np.inf, None
+    for _ in range(_INCREMENTS):
+        result = _solve(problem, t, y, yp, fixed, fixed_slope, h)
+        if result.converged and last is not None:
+            # The derivatives of algebraic variables need not be unique.
+            change = max(
+                _relative_change(result.yp[fixed], last.yp[fixed]), _relative_change(result.y[~fixed], last.y[~fixed])
+            )
+            if change < agreement:
+                best, agreement = result, change
+            if change < _AGREEMENT:
+                break
+        last = result if result.converged else None
+        h *= 0.1
+    return best if agreement < _ACCEPTED else InitialResult(y, yp, False, np.inf)
+
+
+def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
+    if new.size == 0:
+        return 0.0
+    return float(np.max(np.abs(new - old) / np.maximum(np.abs(new), 1e-3 * np.max(np.abs(new)) + 1e-300)))
+
+
+def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> InitialResult:
+    """Gauss-Newton for the derivative array with one increment h; time is measured in units of 1000 h."""
+    unit = 1e3 * abs(h)
     n = problem.n
     free_y = np.flatnonzero(~fixed)
     free_yp = np.arange(n) if fixed_slope is None else np.flatnonzero(~fixed_slope)
-    h = 1e-5 * max(1.0, abs(t)) if h is None else h
     y, yp, ypp = y.copy(), yp.copy(), np.zeros(n)
 
     def unpack(x):
         new_y, new_yp = y.copy(), yp.copy()
         new_y[free_y] = x[: free_y.size]
-        new_yp[free_yp] = x[free_y.size : free_y.size + free_yp.size]
-        return new_y, new_yp, x[free_y.size + free_yp.size :]
+        new_yp[free_yp] = x[free_y.size : free_y.size + free_yp.size] / unit
+        return new_y, new_yp, x[free_y.size + free_yp.size :] / unit**2
 
     def array(x):
         a, b, c = unpack(x)
         here = evaluate_or_nan(problem, t, a, b)
         ahead = evaluate_or_nan(problem, t + h, a + h * b, b + h * c)
         further = evaluate_or_nan(problem, t + 2.0 * h, a + 2.0 * h * b, b + 2.0 * h * c)
-        return np.concatenate([here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)])
+        return np.concatenate([here, (4.0 * ahead - 3.0 * here - further) * (unit / (2.0 * h))])
 
-    x = np.concatenate([y[free_y], yp[free_yp], ypp])
+    x = np.concatenate([y[free_y], unit * yp[free_yp], unit**2 * ypp])
     residual = array(x)
     size = np.inf
     if not np.all(np.isfinite(residual)):
@@ -83,8 +115,8 @@ def derivative_array_initial(
         if size < 1e-9:
             break
     new_y, new_yp, _ = unpack(x)
-    level = np.max(np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1.0), initial=1.0)
-    converged = bool(np.max(np.abs(residual)) <= 1e-6 * level)
+    terms = np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1e-3 * np.max(np.abs(x)))
+    converged = bool(np.all(np.abs(residual) <= 1e-6 * terms))
     return InitialResult(new_y, new_yp, converged, size)
 
 

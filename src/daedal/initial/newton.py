@@ -33,8 +33,8 @@ def newton_initial(
     r"""Problem 1: the differential variables u are given; find their derivatives u' and the algebraic variables v.
 
     The iteration matrix is that of the integration, A = dF/dy + (1/h) dF/dy', with its differential columns scaled by
-    h: with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a`, :math:`u' \leftarrow u' -
-    \delta_d / h`.
+    h: with :math:`\delta = A^{-1} F` the corrections are :math:`v \leftarrow v - \delta_a` and
+    :math:`u' \leftarrow u' - \delta_d / h`.
     """
     result = InitialResult(y, yp, False, np.inf)
     for _ in range(_STEP_SIZES):

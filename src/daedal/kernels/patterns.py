@@ -77,7 +77,7 @@ def band_position(column_start: np.ndarray, rows: np.ndarray, ml: int, mu: int) 
 
 @kernel
 def equilibrate(data, indices, indptr, rows, columns):
-    """Scale a CSC matrix in place so that the largest entry of each row and column is about one (Ruiz, three sweeps)."""
+    """Scale a CSC matrix in place so that the largest entry of each row and column is about one (Ruiz)."""
     n = rows.size
     largest_row, largest_column = np.empty(n), np.empty(n)
     for _ in range(3):

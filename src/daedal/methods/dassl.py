@@ -167,8 +167,8 @@ class DASSL:
         n, t0 = task.n, task.t_span[0]
         accurate = replace(
             task,
-            rtol=np.full(n, 1e-11),
-            atol=1e-11 * np.maximum(np.abs(task.y0), 1e-3 * max(1.0, float(np.max(np.abs(task.y0))))),
+            rtol=np.full(n, 1e-12),
+            atol=np.full(n, 1e-12 * (float(np.max(np.abs(task.y0))) or 1.0)),
             t_eval=times,
             t_span=(t0, float(times[-1])),
             t_stop=float(times[-1]),
