@@ -1,6 +1,8 @@
 """Bad input: every mistake gets an error of the right class, and a message that names what is wrong."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -576,6 +578,22 @@ def test_an_unusable_jacobian_is_blamed(storage, entry):
 def test_linear_solvers_that_do_not_fit(problem, options, message):
     with refused(message):
         solve_decays(options, **problem)
+
+
+def test_a_dense_matrix_that_cannot_be_stored_is_refused_with_the_alternatives():
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (20 * 2**30, 20 * 2**30))
+import numpy as np
+import daedal
+n = 100_000
+try:
+    daedal.solve(daedal.ImplicitDAE(lambda t, y, yp: yp + y, n), (0.0, 1.0), (np.ones(n), -np.ones(n)))
+except daedal.InvalidProblemError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert all(word in run.stdout for word in ("bandwidth", "sparsity", "gmres")), run.stderr
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ def test_error_is_proportional_to_the_tolerance_on_closed_solutions(name):
     truth = np.array([exact(t) for t in times]).T
     for rtol in (1e-3, 1e-5, 1e-7, 1e-9):
         sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, t_eval=times)
-        assert np.max(np.abs(sol.y - truth)) < 100.0 * rtol
+        error = np.max(np.abs(sol.y - truth), axis=1)
+        controlled = slice(None) if model.index < 2 else slice(0, 2)  # z of index 2 is left out of the error test
+        assert np.max(error[controlled]) < 100.0 * rtol
+        assert np.max(error) < 1000.0 * rtol
 
 
 @pytest.mark.parametrize("max_order", [1, 2, 3, 4, 5])

@@ -23,7 +23,7 @@ class Event:
     ----------
     function : callable
         ``function(t, y)`` or ``function(t, y, yp)`` (and the parameters last, when the problem has some); for
-        :class:`SemiExplicitDAE` ``function(t, y, z)``. Returns a finite number, or a vector for several functions at
+        :class:`SemiExplicitDAE` ``function(t, y, z)``. Returns a number, or a vector for several functions at
         once.
     terminal : bool or sequence of bool
         Whether the integration stops there.
@@ -168,11 +168,13 @@ def _checked(function, position: int, title: str):
             array.dtype.kind in "fiub"
             and array.ndim <= 1
             and (array.size == size if size else array.size > 0)
-            and np.isfinite(array).all()
+            and not np.isnan(array).any()
         ):
             return array
         expected = (
-            f"finite numbers, as many as at the start ({size})" if size else "a finite number or a vector of them"
+            f"numbers other than NaN, as many as at the start ({size})"
+            if size
+            else "a number other than NaN, or a vector"
         )
         raise InvalidProblemError(f"events[{position}] must return {expected}; {title} returned {value!r} at t = {t:g}")
 

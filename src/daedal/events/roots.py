@@ -117,6 +117,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     alpha, last_side, side, last_leader = 1.0, -1, -1, -1
     resolved = resolution(t_end, t_high - t_low)
     found = False
+    width = np.inf
     for _ in range(_MAX_BISECTIONS):
         leader, steepest, arrived = -1, -1.0, False
         for i in range(roots.n):
@@ -139,7 +140,9 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         last_leader, last_side = leader, side
         high = high_values[leader]
         middle = right - (right - left) * high / (high - alpha * low_values[leader])
-        if not isfinite(middle) or not isfinite(high_values[leader]) or not isfinite(low_values[leader]):
+        width_before, width = width, abs(right - left)
+        slow = width > 0.5 * width_before
+        if slow or not isfinite(middle) or not isfinite(high_values[leader]) or not isfinite(low_values[leader]):
             middle = 0.5 * (left + right)
         if abs(middle - left) < resolved and abs(right - left) > 10.0 * resolved:
             middle = left + 0.1 * (right - left)

@@ -18,8 +18,6 @@ from daedal.initial.structure import evaluate_or_nan
 
 _ITERATIONS = 30
 _INCREMENTS = 12
-_AGREEMENT = 1e-7
-_ACCEPTED = 1e-2
 
 
 def derivative_array_initial(
@@ -34,8 +32,8 @@ def derivative_array_initial(
 ) -> InitialResult:
     """Solve the derivative array for the values that are not fixed.
 
-    The increment in time is found by trial: too large a one misses fast changes, too small a one drowns in round-off. It
-    is divided by ten until two results agree; the best agreement counts.
+    The increment in time is found by trial: from large to small, the first one whose result also satisfies the array
+    with a hundred times smaller increment is right for the time scale of the problem.
 
     Parameters
     ----------
@@ -44,31 +42,38 @@ def derivative_array_initial(
     h : float, optional
         First increment in time; its sign says on which side of t the equations may be evaluated.
     """
-    h = 1e-3 * max(1.0, abs(t)) if h is None else h
-    best, agreement, last = InitialResult(y, yp, False, np.inf), np.inf, None
-    for _ in range(_INCREMENTS):
-        result = _solve(problem, t, y, yp, fixed, fixed_slope, h)
-        if result.converged and last is not None:
-            # The derivatives of algebraic variables need not be unique.
-            change = max(
-                _relative_change(result.yp[fixed], last.yp[fixed]), _relative_change(result.y[~fixed], last.y[~fixed])
-            )
-            if change < agreement:
-                best, agreement = result, change
-            if change < _AGREEMENT:
-                break
-        last = result if result.converged else None
-        h *= 0.1
-    return best if agreement < _ACCEPTED else InitialResult(y, yp, False, np.inf)
+    h = np.float64(1e-3 * max(1.0, abs(t)) if h is None else h)
+    with np.errstate(all="ignore"):
+        for _ in range(_INCREMENTS):
+            coarse = _solve(problem, t, y, yp, fixed, fixed_slope, h)
+            if coarse is not None and _holds(problem, t, *coarse, 1e-2 * h):
+                fine = _solve(problem, t, y, yp, fixed, fixed_slope, 1e-2 * h)
+                best = fine if fine is not None and _holds(problem, t, *fine, 1e-4 * h) else coarse
+                return InitialResult(best[0], best[1], True, 0.0)
+            h *= 0.1
+    return InitialResult(y, yp, False, np.inf)
 
 
-def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
-    if new.size == 0:
-        return 0.0
-    return float(np.max(np.abs(new - old) / np.maximum(np.abs(new), 1e-3 * np.max(np.abs(new)) + 1e-300)))
+def _derivative_along(problem, t, y, yp, ypp, h):
+    """dF/dt along (1, y', y'') by a one-sided difference of second order."""
+    here = evaluate_or_nan(problem, t, y, yp)
+    ahead = evaluate_or_nan(problem, t + h, y + h * yp, yp + h * ypp)
+    further = evaluate_or_nan(problem, t + 2.0 * h, y + 2.0 * h * yp, yp + 2.0 * h * ypp)
+    return here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)
 
 
-def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> InitialResult:
+def _holds(problem, t, y, yp, ypp, h) -> bool:
+    """Whether dF/dt vanishes for increment h too, compared with what t, y and y' contribute to it."""
+    here, total = _derivative_along(problem, t, y, yp, ypp, h)
+    by_time = evaluate_or_nan(problem, t + h, y, yp) - here
+    by_y = evaluate_or_nan(problem, t, y + h * yp, yp) - here
+    by_yp = evaluate_or_nan(problem, t, y, yp + h * ypp) - here
+    terms = (np.abs(by_time) + np.abs(by_y) + np.abs(by_yp)) / abs(h)
+    noise = 1e3 * np.finfo(float).eps * (np.abs(here) + np.max(np.abs(y))) / abs(h)
+    return bool(np.all(np.abs(total) <= 1e-3 * terms + noise))
+
+
+def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Gauss-Newton for the derivative array with one increment h; time is measured in units of 1000 h."""
     unit = 1e3 * abs(h)
     n = problem.n
@@ -83,21 +88,17 @@ def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> InitialResult:
         return new_y, new_yp, x[free_y.size + free_yp.size :] / unit**2
 
     def array(x):
-        a, b, c = unpack(x)
-        here = evaluate_or_nan(problem, t, a, b)
-        ahead = evaluate_or_nan(problem, t + h, a + h * b, b + h * c)
-        further = evaluate_or_nan(problem, t + 2.0 * h, a + 2.0 * h * b, b + 2.0 * h * c)
-        return np.concatenate([here, (4.0 * ahead - 3.0 * here - further) * (unit / (2.0 * h))])
+        here, derivative = _derivative_along(problem, t, *unpack(x), h)
+        return np.concatenate([here, unit * derivative])
 
     x = np.concatenate([y[free_y], unit * yp[free_yp], unit**2 * ypp])
     residual = array(x)
-    size = np.inf
     if not np.all(np.isfinite(residual)):
-        return InitialResult(y, yp, False, size)
+        return None
     for _ in range(_ITERATIONS):
         jacobian = _jacobian(array, x, residual)
         if not np.all(np.isfinite(jacobian)):
-            return InitialResult(y, yp, False, size)
+            return None
         # Unknowns of different size: measure the correction relative to them.
         scale = np.maximum(np.abs(x), 1.0)
         correction = scale * np.linalg.lstsq(jacobian * scale, -residual, rcond=1e-9)[0]
@@ -111,13 +112,10 @@ def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> InitialResult:
             break
         x, residual = x + factor * correction, trial
         relevant = (correction / scale)[: free_y.size + free_yp.size]
-        size = float(np.max(np.abs(relevant), initial=0.0))
-        if size < 1e-9:
+        if np.max(np.abs(relevant), initial=0.0) < 1e-9:
             break
-    new_y, new_yp, _ = unpack(x)
     terms = np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1e-3 * np.max(np.abs(x)))
-    converged = bool(np.all(np.abs(residual) <= 1e-6 * terms))
-    return InitialResult(new_y, new_yp, converged, size)
+    return unpack(x) if np.all(np.abs(residual) <= 1e-6 * terms) else None
 
 
 def _jacobian(function, x, base):

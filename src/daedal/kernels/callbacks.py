@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.functions import is_compiled
+from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.kernels.records import ADDRESS, INTEGER, Record
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
@@ -150,7 +150,7 @@ class Bridge:
         """Read the parameters again: the user may have changed the array since the callbacks were made."""
         self.exception = None
         for target, params in self._parameters:
-            target[:] = _parameter_array(params)
+            target[:] = parameter_vector(params)
 
     def _record(self, exception: BaseException):
         if self.exception is None:
@@ -188,7 +188,7 @@ class Bridge:
         first_result = int(ends[-1]) + scalars
         result_size = prod(result_shape)
         compiled = is_compiled(function)
-        numbers = _parameter_array(params) if compiled and params is not None else np.zeros(0)
+        numbers = parameter_vector(params) if compiled and params is not None else np.zeros(0)
         block = np.concatenate([np.zeros(first_result + result_size), numbers])
         arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
         target = block[first_result : first_result + result_size]
@@ -250,13 +250,6 @@ class Bridge:
 
 
 _pointers: WeakKeyDictionary = WeakKeyDictionary()
-
-
-def _parameter_array(params) -> np.ndarray:
-    try:
-        return np.ascontiguousarray(params, dtype=float).reshape(-1)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"compiled functions need params as an array of floats: {error}") from error
 
 
 def _c_pointer(function, layout):

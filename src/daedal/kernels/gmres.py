@@ -7,7 +7,7 @@ and therefore a difference quotient with increment sigma = 1.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -116,8 +116,8 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
     for i in range(n):
         start[i] *= inverse_weights[i] / root_n
     rho = _euclidean(start)
-    if rho == 0.0 and _euclidean(b) != 0.0:
-        return NOT_CONVERGED  # not a preconditioner: it maps a residual to zero
+    if not isfinite(rho) or (rho == 0.0 and _euclidean(b) != 0.0):
+        return NOT_CONVERGED  # not a preconditioner: it maps a residual to zero or to NaN
     if rho <= krylov.tolerance:
         for i in range(n):
             x[i] = start[i] * root_n / inverse_weights[i]

@@ -53,5 +53,6 @@ def norm(system, t, v, inverse):
         block[i] = v[i] if inverse[i] != 0.0 else 0.0
         block[n + i] = 1.0 / inverse[i] if inverse[i] != 0.0 else 1.0
     if call(system.norm, t) != 0:
+        system.norm_failed = 1
         return -1.0
     return block[2 * n]

@@ -26,6 +26,7 @@ SYSTEM = np.dtype(
         ("own_address", ADDRESS),
         ("residual", CALLBACK),
         ("norm", CALLBACK),
+        ("norm_failed", INTEGER),
         ("scaled_rows", INTEGER),
         ("row_power", ADDRESS),  # rows are multiplied by cj**row_power
         ("row_scale", ADDRESS),

@@ -250,7 +250,6 @@ class _Run:
         self.run = _run_record(task)
         self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
         # By number of the slice: collecting a slice twice, as an interrupt may bring about, does no harm.
-        self._number = 0
         self._slices: dict[int, dict[str, np.ndarray]] = {}
         self._events: dict[int, list[EventRecord]] = {}
 
@@ -260,7 +259,6 @@ class _Run:
         try:
             while True:
                 began = time.perf_counter()
-                self._number += 1
                 reason = self._advance()
                 self._collect()
                 self._adapt_slice(time.perf_counter() - began)
@@ -300,9 +298,9 @@ class _Run:
         take |= {"step_t": steps, "step_h": steps, "step_order": steps, "psi": steps, "coefficients": rows}
         if not self._task.dense:
             take["psi"] = 0
-        self._slices[self._number] = {name: run.array(name)[:count].copy() for name, count in take.items()}
+        self._slices[int(run["number"])] = {name: run.array(name)[:count].copy() for name, count in take.items()}
         if events:
-            self._events[self._number] = [record for m in range(events) for record in self._event_records(m)]
+            self._events[int(run["number"])] = [record for m in range(events) for record in self._event_records(m)]
 
     def _event_records(self, m: int) -> list[EventRecord]:
         """The functions that fired at the m-th event of this slice."""

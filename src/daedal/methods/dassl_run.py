@@ -46,6 +46,7 @@ RUN = np.dtype(
         ("next_time", INTEGER),
         ("slots", INTEGER),
         ("slice", INTEGER),  # steps before the next return to Python
+        ("number", INTEGER),  # of the slice
         ("stored", INTEGER),
         ("out_t", ADDRESS),
         ("out_y", ADDRESS),
@@ -112,6 +113,8 @@ def advance(systems, linears, integrators, runs, root_functions):
             w.h = r.sign * r.h_max
         _respect_stop(w, r)
         reason = step(system, linear, w)
+        if system.norm_failed:
+            return CALLBACK_RAISED
         if reason != STEP_TAKEN:
             return reason
         if isfinite(r.t_stop) and abs(w.t - r.t_stop) <= 10.0 * _ROUNDOFF * abs(r.t_stop):
@@ -132,7 +135,8 @@ def step_end(w, r):
 
 @inlined
 def empty_buffers(r):
-    """What the last slice stored has been collected."""
+    """Begin a new slice: what the last one stored has been collected."""
+    r.number += 1
     r.stored = 0
     r.steps_stored = 0
     r.rows_stored = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.linear_solvers import build_linear
 from daedal.problems import ImplicitDAE
 from daedal.solution import Statistics
@@ -138,8 +138,9 @@ class Workspace:
         """One call of the residual from Python, so that a wrong shape or type is reported before anything else."""
         try:
             values = self.problem.evaluate(t, y, yp)
-        except InvalidProblemError:
-            raise
+        except Unevaluable as error:
+            message = f"residual cannot be evaluated at the initial values (t = {t:g}): {error}"
+            raise InvalidProblemError(message.rstrip(": ")) from error
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidProblemError(
