@@ -296,8 +296,9 @@ def test_scaling_time_by_a_power_of_two_scales_the_steps(power):
 @pytest.mark.parametrize("slope", [True, False])
 @pytest.mark.parametrize("start", [0.0, 1e-300, 1.0, 1e300])
 def test_nothing_overflows_or_divides_by_zero_on_the_way(start, slope):
+    atol = 1e-9 * (start or 1.0)
     with np.errstate(all="raise"):
-        sol = daedal.solve_dae(lambda t, y, yp: yp + y, (0.0, 1.0), [start], [-start] if slope else None, atol=1e-310)
+        sol = daedal.solve_dae(lambda t, y, yp: yp + y, (0.0, 1.0), [start], [-start] if slope else None, atol=atol)
     assert abs(sol.y[0, -1] - start * math.exp(-1.0)) <= 1e-5 * start
 
 

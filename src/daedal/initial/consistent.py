@@ -154,9 +154,7 @@ def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
     if problem.n > LARGEST_DENSE or (result.converged and not _index_above_one(problem, t, result, algebraic)):
         return result
-    held = ~algebraic
-    second = derivative_array_initial(problem, t, y, yp, fixed=held, h=h)
-    return second if second.converged else result
+    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h)
 
 
 def _index_above_one(problem, t, result, algebraic) -> bool:

@@ -115,7 +115,8 @@ def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> tuple[np.ndarray, np.nda
         if np.max(np.abs(relevant), initial=0.0) < 1e-9:
             break
     terms = np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1e-3 * np.max(np.abs(x)))
-    return unpack(x) if np.all(np.abs(residual) <= 1e-6 * terms) else None
+    rounding = 1e-10 * np.max(np.abs(y))  # an equation that no unknown can change holds to round-off only
+    return unpack(x) if np.all(np.abs(residual) <= 1e-6 * terms + rounding) else None
 
 
 def _jacobian(function, x, base):
