@@ -15,6 +15,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_callable, check_number, check_positive, check_size
 
+_LARGEST_DENSE = 20_000
+
 NAMES = ("auto", "dense", "banded", "sparse", "gmres")
 
 
@@ -29,14 +31,14 @@ class GMRES:
     orthogonal_to : int, optional
         To how many of the last vectors a new one is made orthogonal (KMP); all of them by default.
     restarts : int
-        Restarts before the linear solve counts as failed (NRMAX).
+        Restarts before the linear solve counts as failed (NRMAX; DASPK has 5, which costs more than it saves).
     tolerance : float
         Linear tolerance as a fraction of the Newton tolerance 0.33 (EPLI).
     """
 
     basis_size: int = 5
     orthogonal_to: int | None = None
-    restarts: int = 5
+    restarts: int = 1
     tolerance: float = 0.05
 
     def __post_init__(self):
@@ -139,6 +141,11 @@ def build_linear(
     if preconditioner is not None and name != "gmres":
         raise InvalidProblemError(f"a preconditioner goes with linear_solver='gmres', not with '{name}'")
     if name == "dense":
+        if n > _LARGEST_DENSE:
+            raise InvalidProblemError(
+                f"a dense matrix of {n} unknowns takes {8e-9 * n * n:.0f} GB: give the problem bandwidth=(ml, mu) or "
+                "sparsity=..., or use linear_solver='gmres' with a preconditioner"
+            )
         if jacobian is not None and bandwidth is not None:
             raise InvalidProblemError("the jacobian is banded: use linear_solver='banded'")
         return assembly.direct(assembly.dense_matrix(bridge, system, n, jacobian, params))

@@ -13,7 +13,7 @@ from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_number, check_positive, check_real
 from daedal.progress import Progress
-from daedal.solution import DenseOutput, History, Solution
+from daedal.solution import DenseOutput, History, Solution, Statistics
 
 _METHODS = ("auto", "dassl")
 _LARGEST_WITH_DENSE_OUTPUT = 1000
@@ -266,12 +266,12 @@ def _check_times(t_eval, span) -> np.ndarray | None:
     if t_eval is None:
         return None
     times = check_real(t_eval, "t_eval", "be a sequence of times").reshape(-1)
-    if not np.all(np.isfinite(times)):
-        raise InvalidProblemError("t_eval holds values that are not finite")
     if times.size and not (times.min() >= min(span) and times.max() <= max(span)):
+        if not np.isfinite(times).all():
+            raise InvalidProblemError("t_eval holds values that are not finite")
         raise InvalidProblemError(f"t_eval must lie within t_span {span}")
-    sign = 1.0 if span[1] > span[0] else -1.0
-    if np.any(sign * np.diff(times) <= 0.0):
+    ahead = times[1:] > times[:-1] if span[1] > span[0] else times[1:] < times[:-1]
+    if not ahead.all():
         raise InvalidProblemError("t_eval must be strictly monotone in the direction of integration")
     return times
 
@@ -387,12 +387,13 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 
 
 def _solution(problem, method, task, outcome, seconds) -> Solution:
-    from daedal.analysis.diagnosis import diagnose
-
+    stats = task.workspace.statistics(outcome.integrator, seconds)
     if outcome.interrupted:
         success, status = False, "interrupted"
         message = f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
     elif outcome.failure is not None:
+        from daedal.analysis.diagnosis import diagnose
+
         success, status = False, "failed"
         message = diagnose(task.workspace.problem, outcome.failure)
     elif outcome.events and (stopping := [e for e in outcome.events[-len(task.switching.names) :] if e.terminal]):
@@ -401,7 +402,7 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
         message = f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
     else:
         success, status, message = True, "finished", f"The end of the interval, t = {task.t_span[1]:g}, was reached."
-        message += _complaint(task, outcome)
+        message += _complaint(stats)
     semi_explicit = isinstance(problem, SemiExplicitDAE)
     return Solution(
         t=outcome.t,
@@ -410,7 +411,7 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
         success=success,
         status=status,
         message=message,
-        stats=task.workspace.statistics(outcome.integrator, seconds),
+        stats=stats,
         names=tuple(problem.label(i) for i in range(problem.n)),
         method=f"{type(method).__name__}, order up to {method.max_order}",
         drift={"constraint": _constraint_drift(problem, outcome)} if semi_explicit else None,
@@ -421,9 +422,8 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
     )
 
 
-def _complaint(task, outcome) -> str:
+def _complaint(stats: Statistics) -> str:
     """A hint for runs that came through, but only just."""
-    stats = task.workspace.statistics(outcome.integrator)
     if stats.steps < 1000 or stats.rejected < 0.3 * stats.steps:
         return ""
     return (
@@ -436,7 +436,7 @@ def _until_the_end(task, outcome) -> DenseOutput | None:
     """The dense output without what the last step computed beyond a terminal event or the end of `t_span`."""
     if outcome.dense is None:
         return None
-    if outcome.events and outcome.events[-1].terminal:
+    if outcome.events and any(event.terminal for event in outcome.events[-len(task.switching.names) :]):
         return replace(outcome.dense, t_end=outcome.events[-1].t)
     if task.sign * (outcome.dense.ends[-1] - task.t_span[1]) > 0.0:
         return replace(outcome.dense, t_end=task.t_span[1])

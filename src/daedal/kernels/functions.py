@@ -9,7 +9,7 @@ from daedal.errors import InvalidProblemError
 
 def is_compiled(function) -> bool:
     """Whether `function` is a Numba-compiled function."""
-    return hasattr(function, "py_func") and hasattr(function, "nopython_signatures")
+    return hasattr(type(function), "nopython_signatures")
 
 
 def store_vector(name: str, size: int):

@@ -119,6 +119,13 @@ class Record:
         self._alive[name] = array
         return array.ctypes.data
 
+    def reset(self, template: np.ndarray, **values):
+        """All fields as in `template`, an earlier copy of `data`, but for `values`."""
+        self.data[:] = template
+        fields = self.data[0]
+        for name, value in values.items():
+            fields[name] = self._address(name, value) if isinstance(value, np.ndarray) else value
+
     def __setitem__(self, name: str, value):
         self.data[0][name] = value
 

@@ -25,6 +25,7 @@ from daedal.problems.checks import check_mask, check_real, check_vector
 from daedal.solution import DenseOutput
 
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
+_NO_TIMES = np.zeros(0)
 _ERROR_TESTS = ("auto", "all", "differential", "filtered")
 
 
@@ -184,20 +185,22 @@ class DASSL:
             )
         return outcome
 
-    def fill_tests(self, task: Task, vectors: dict[str, np.ndarray]) -> bool:
-        """Write components and powers of h of the error and Newton tests; True if all of them are plain."""
-        plain = True
+    def is_plain(self, task: Task) -> bool:
+        """Whether the error and Newton tests treat all components alike."""
+        return self.variable_index is None and self.newton_weights is None and task.excluded is None
+
+    def fill_tests(self, task: Task, integrator) -> None:
+        """Write components and powers of h of the error and Newton tests."""
+        error_power, newton_power = integrator.array("error_power"), integrator.array("newton_power")
+        error_power[:], newton_power[:] = 0.0, 0.0
         if self.variable_index is not None:
-            vectors["error_power"][:] = check_vector(self.variable_index, task.n, "variable_index") - 1.0
-            plain = False
+            error_power[:] = check_vector(self.variable_index, task.n, "variable_index") - 1.0
         if self.newton_weights is not None:
-            vectors["newton_power"][:] = check_vector(self.newton_weights, task.n, "newton_weights")
-            plain = False
-        vectors["included"][:] = 1.0
+            newton_power[:] = check_vector(self.newton_weights, task.n, "newton_weights")
+        included = integrator.array("included")
+        included[:] = 1.0
         if task.excluded is not None:
-            vectors["included"][task.excluded] = 0.0
-            plain = False
-        return plain
+            included[task.excluded] = 0.0
 
     def nonnegative_mask(self, task: Task) -> np.ndarray:
         """1 for the components to be kept nonnegative."""
@@ -218,34 +221,28 @@ class _Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
     def __init__(self, method: DASSL, task: Task):
-        from daedal.kernels.records import Arena, Record
-        from daedal.methods import dassl_run, dassl_step
+        from daedal.methods import dassl_run
 
         self._kernels = dassl_run
         self._task = task
-        n = task.n
-        vectors = Arena(
-            {"phi": (dassl_step.ROWS, n), "nonnegative": n, **dict.fromkeys(dassl_step.VECTORS, n)},
-            integers=("nonnegative",),
-        )
-        plain = method.fill_tests(task, vectors.arrays)
-        for name, values in {"y": task.y0, "yp": task.yp0, "rtol": task.rtol, "atol": task.atol}.items():
-            vectors.arrays[name][:] = values
-        some_nonnegative = method.nonnegative is not False
-        if some_nonnegative:
-            vectors.arrays["nonnegative"][:] = method.nonnegative_mask(task)
-        self.integrator = Record(
-            dassl_step.INTEGRATOR,
-            vectors,
-            n=n,
+        plain = method.is_plain(task)
+        self.integrator = task.workspace.record(
+            "integrator",
+            lambda: _new_integrator(task.n),
             max_order=method.max_order,
             remember_rate=method.remember_rate,
             plain_weights=plain,
             filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
-            some_nonnegative=some_nonnegative,
+            some_nonnegative=method.nonnegative is not False,
             t=task.t_span[0],
             h=task.initial_step(),
         )
+        for name, values in {"y": task.y0, "yp": task.yp0, "rtol": task.rtol, "atol": task.atol}.items():
+            self.integrator.array(name)[:] = values
+        if not plain:
+            method.fill_tests(task, self.integrator)
+        if method.nonnegative is not False:
+            self.integrator.array("nonnegative")[:] = method.nonnegative_mask(task)
         self.roots = _roots(task)
         self.run = _run_record(task)
         self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
@@ -454,35 +451,24 @@ def _no_roots():
     return Record(ROOTS)
 
 
+def _new_integrator(n: int):
+    from daedal.kernels.records import Arena, Record
+    from daedal.methods.dassl_step import INTEGRATOR, ROWS, VECTORS
+
+    vectors = Arena({"phi": (ROWS, n), "nonnegative": n, **dict.fromkeys(VECTORS, n)}, integers=("nonnegative",))
+    vectors.arrays["included"][:] = 1.0
+    return Record(INTEGRATOR, vectors, n=n)
+
+
 def _run_record(task: Task):
     """Limits of the run and the buffers of one slice."""
-    from daedal.kernels.differences import ROWS
-    from daedal.kernels.records import Arena, Record
-    from daedal.methods.dassl_run import RUN
-
-    n = task.n
-    times = np.zeros(0) if task.t_eval is None else task.t_eval
-    slots = min(max(_FLOATS_PER_SLICE // n, 8), 1000)
+    n, dense = task.n, task.dense
     m = 0 if task.switching is None else task.switching.direction.size
-    events = slots if m else 1
-    rows = slots * ROWS if task.dense else 1
-    stored, kept = (slots, n), slots if task.dense else 1
-    arena = Arena(
-        {
-            **dict.fromkeys(("out_t", "step_t", "step_h", "step_order"), slots),
-            **dict.fromkeys(("out_y", "out_yp"), stored),
-            "psi": (kept, ROWS),
-            "coefficients": (rows, n),
-            "event_t": events,
-            "event_fired": (events, m),
-            "event_y": (events, n),
-            "event_yp": (events, n),
-        },
-        integers=("step_order", "event_fired"),
-    )
-    return Record(
-        RUN,
-        arena,
+    slots = min(max(_FLOATS_PER_SLICE // n, 8), 1000)
+    times = _NO_TIMES if task.t_eval is None else task.t_eval
+    return task.workspace.record(
+        ("run", dense, m),
+        lambda: _new_run(n, slots, dense, m),
         t_end=task.t_span[1],
         t_stop=task.t_stop,
         h_max=task.max_step,
@@ -490,13 +476,32 @@ def _run_record(task: Task):
         max_steps=task.max_steps,
         has_roots=m > 0,
         each_step=task.t_eval is None,
-        tight=bool(task.rtol.min() < 1e-13),
-        dense=task.dense,
+        tight=task.rtol.min() < 1e-13,
+        dense=dense,
         n_times=times.size,
         times=times,
         next_time=1 if times.size and times[0] == task.t_span[0] else 0,
-        slots=slots,
-        slice=min(slots, 16 if n > 100 else slots),
-        rows=rows,
-        event_slots=events,
+        slice=min(slots, 16) if n > 100 else slots,
     )
+
+
+def _new_run(n: int, slots: int, dense: bool, m: int):
+    from daedal.kernels.differences import ROWS
+    from daedal.kernels.records import Arena, Record
+    from daedal.methods.dassl_run import RUN
+
+    events = slots if m else 1
+    rows = slots * ROWS if dense else 1
+    arena = Arena(
+        {
+            **dict.fromkeys(("out_t", "step_t", "step_h", "step_order"), slots),
+            **dict.fromkeys(("out_y", "out_yp"), (slots, n)),
+            "psi": (slots if dense else 1, ROWS),
+            "coefficients": (rows, n),
+            "event_t": events,
+            "event_fired": (events, m),
+            **dict.fromkeys(("event_y", "event_yp"), (events, n)),
+        },
+        integers=("step_order", "event_fired"),
+    )
+    return Record(RUN, arena, slots=slots, rows=rows, event_slots=events)

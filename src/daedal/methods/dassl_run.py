@@ -117,7 +117,7 @@ def advance(systems, linears, integrators, runs, root_functions):
             return CALLBACK_RAISED
         if reason != STEP_TAKEN:
             return reason
-        if isfinite(r.t_stop) and abs(w.t - r.t_stop) <= 10.0 * _ROUNDOFF * abs(r.t_stop):
+        if isfinite(r.t_stop) and abs(w.t - r.t_stop) <= 10.0 * _ROUNDOFF * (abs(w.t) + abs(w.h_last)):
             w.t = r.t_stop
         taken += 1
         r.pending = 1

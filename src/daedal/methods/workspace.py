@@ -33,6 +33,7 @@ class Workspace:
 
         self._shelf: list | None = None
         self._mark = 0
+        self._records: dict = {}
         self.problem = problem
         self.n = problem.n
         self.bridge = Bridge()
@@ -80,6 +81,15 @@ class Workspace:
         if self._shelf is not None and not self._shelf:
             self.bridge.trim(self._mark)
             self._shelf.append(self)
+
+    def record(self, key, make, **values):
+        """A record of a method, made once for this workspace by ``make()`` and reset to `values` for every run."""
+        if key not in self._records:
+            record = make()
+            self._records[key] = record, record.data.copy()
+        record, template = self._records[key]
+        record.reset(template, **values)
+        return record
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray | None:
         """F(t, y, y'), or None where it cannot be evaluated."""
