@@ -375,6 +375,24 @@ def test_what_consistent_initial_is_to_keep(fixed):
         daedal.consistent_initial(daedal.ImplicitDAE(decay, 2), 0.0, ([1.0, 1.0], None), fixed=fixed)
 
 
+@pytest.mark.parametrize("name", ["rtol", "atol"])
+@pytest.mark.parametrize("value", [-1.0, math.nan, "small", [1e-6, 1e-6], None])
+def test_tolerances_of_consistent_initial(name, value):
+    with refused(name):
+        daedal.consistent_initial(daedal.ImplicitDAE(decay, 1), 0.0, ([1.0], None), **{name: value})
+
+
+@pytest.mark.parametrize("t0", [math.nan, math.inf, "noon", None, 1j])
+def test_time_of_consistent_initial(t0):
+    with refused("t0"):
+        daedal.consistent_initial(daedal.ImplicitDAE(decay, 1), t0, ([1.0], None))
+
+
+def test_consistent_initial_of_something_else_than_a_problem():
+    with refused("problem must be an ImplicitDAE or a SemiExplicitDAE, got function"):
+        daedal.consistent_initial(decay, 0.0, ([1.0], None))
+
+
 def test_a_negative_start_of_a_variable_to_be_kept_nonnegative_is_named():
     with pytest.raises(daedal.DaedalError, match="negative") as caught:
         solve_decay(y0=[-1.0], yp0=[1.0], nonnegative=True, names=["level"])

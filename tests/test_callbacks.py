@@ -863,6 +863,20 @@ def test_runs_in_threads_give_the_same_as_alone():
         assert sol.stats.residual_evaluations == alone[i % 4].stats.residual_evaluations
 
 
+@EITHER
+def test_one_problem_may_be_solved_in_many_threads_at_once(kind):
+    residual = compiled_decay if kind == "compiled" else lambda t, y, yp, p: yp + y
+    problem = daedal.ImplicitDAE(residual, 1, params=np.array([WELL, 0.0, 1.0]))
+
+    def run(i):
+        return daedal.solve(problem, (0.0, 1.0), ([1.0 + i], [-1.0 - i]), rtol=1e-7)
+
+    alone = [run(i) for i in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(run, [0, 1, 2, 3] * 25))
+    assert all(np.array_equal(sol.y, alone[i % 4].y) for i, sol in enumerate(together))
+
+
 def test_an_exception_in_one_thread_stays_there():
     with ThreadPoolExecutor(2) as pool:
         for _ in range(5):

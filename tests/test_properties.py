@@ -363,7 +363,11 @@ def test_any_bandwidth_is_used_or_refused(n, ml, mu):
             daedal.ImplicitDAE(decays, n, bandwidth=(ml, mu))
 
 
-@pytest.mark.parametrize("params", [0, 0.0, False, "", [], {}, (), {"rate": 1.0}, object(), lambda: 1.0], ids=repr)
+@pytest.mark.parametrize(
+    "params",
+    [0, 0.0, False, "", [], {}, (), {"rate": 1.0}, object(), lambda: 1.0],
+    ids=lambda value: type(value).__name__,
+)
 def test_any_object_reaches_python_functions_as_it_is(params):
     def residual(t, y, yp, p):
         assert p is params
@@ -517,6 +521,66 @@ def test_whatever_a_function_does_ends_in_a_solution_or_in_the_right_error(n, st
     assert np.allclose(sol.y, np.exp(-np.outer(p, sol.t)), atol=1e-4)
 
 
+# --- nothing of an earlier run shows in a later one ------------------------------------------------------------------
+
+OPTIONS = [
+    {},
+    {"t_eval": [0.0, 0.3, 1.0]},
+    {"fixed_step": 0.05, "max_order": 1},
+    {"fixed_step": 0.05, "max_order": 3},
+    {"events": lambda t, y: y[0] - 0.5},
+    {"events": daedal.Event(lambda t, y: [y[0] - 0.5, y[1] - 0.3], terminal=True)},
+    {"error_test": [0], "max_order": 2},
+    {"error_test": "filtered"},
+    {"variable_index": [1, 2], "dense_output": False},
+    {"newton_weights": [0, 1], "nonnegative": True},
+    {"rtol": 1e-3, "t_stop": math.inf},
+    {"max_steps": 12},
+    {"wall": 0.0},
+    {"wall": 0.3},
+    {"crash": 0.3},
+    {"interrupt": 0.3, "max_order": 4},
+]
+
+
+@thorough
+@given(
+    runs=st.lists(st.sampled_from(OPTIONS), min_size=2, max_size=4),
+    structure=st.sampled_from(
+        [{}, {"bandwidth": (1, 0)}, {"jacobian": lambda t, y, yp, cj: [[cj + 1.0, 0.0], [-1.0, 1.0]]}]
+    ),
+)
+def test_runs_of_one_problem_do_not_affect_each_other(runs, structure):
+    state = {}
+
+    def residual(t, y, yp):
+        if t > state.get("wall", math.inf):
+            return [math.nan, math.nan]
+        if t > state.get("crash", math.inf):
+            raise OfTheUser("crash")
+        if t > state.get("interrupt", math.inf):
+            raise KeyboardInterrupt
+        return [yp[0] + y[0], y[1] - y[0]]
+
+    def outcome(problem, options):
+        state.clear()
+        options = dict(options)
+        state.update({key: options.pop(key) for key in ("wall", "crash", "interrupt") if key in options})
+        try:
+            sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], [-1.0, -1.0]), **options)
+        except OfTheUser as error:
+            return str(error)
+        except daedal.IntegrationError as error:
+            sol = error.solution
+        counts = [sol.stats[key] for key in sol.stats.keys() if key != "seconds"]
+        fired = [(record.t, record.index) for record in sol.events]
+        return sol.message, counts, fired, sol.t.tolist(), sol.y.tolist(), sol.yp.tolist()
+
+    shared = daedal.ImplicitDAE(residual, 2, **structure)
+    for options in runs:
+        assert outcome(shared, options) == outcome(daedal.ImplicitDAE(residual, 2, **structure), options)
+
+
 # --- inconsistent values --------------------------------------------------------------------------------------------
 
 
@@ -533,3 +597,15 @@ def test_the_violated_equation_is_named(wrong, by):
     assert caught.value.equations == (wrong,)
     corrected = daedal.solve_dae(residual, (0.0, 1.0), y0, yp0, correct_initial=True)
     assert np.allclose(corrected.y[:, 0], [1.0, 1.0, 2.0, 3.0], rtol=1e-6)
+
+
+@quick
+@given(rate=st.floats(1e-3, 1e6), y0=st.floats(-10.0, 10.0), guess=st.floats(-3.0, 3.0))
+def test_consistent_values_satisfy_the_equations(rate, y0, guess):
+    def residual(t, y, yp):
+        return [yp[0] + rate * y[0] - y[1], y[1] ** 3 + y[1] - y[0] - math.cos(t)]
+
+    y, yp = daedal.consistent_initial(daedal.ImplicitDAE(residual, 2), 0.0, ([y0, guess], None))
+    assert y[0] == y0
+    scale = 1.0 + rate * abs(y0) + abs(y[1]) ** 3
+    assert np.max(np.abs(residual(0.0, y, yp))) <= 1e-8 * scale
