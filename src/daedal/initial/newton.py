@@ -61,14 +61,15 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
     for _ in range(_MATRICES):
         r = workspace.residual(t, y, yp)
         if r is None or not workspace.prepare(t, y, yp, r, cj, h, inverse):
-            return InitialResult(y, yp, False, size)
+            break
         delta = workspace.solve(t, y, yp, r, cj, inverse)
         if delta is None:
-            return InitialResult(y, yp, False, size)
+            break
         size = _norm(delta, inverse)
         for _ in range(_ITERATIONS):
             if size <= _TOLERANCE:
-                return InitialResult(y, yp, True, size)
+                # The correction at hand is as good as free.
+                return InitialResult(*_corrected(y, yp, delta, derivative_unknown, cj), True, size)
             moved = _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse)
             if moved is None:
                 return InitialResult(y, yp, False, size)
@@ -77,8 +78,13 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
             if rate > _CONVERGING:
                 break
         if size <= _TOLERANCE:
-            return InitialResult(y, yp, True, size)
+            return InitialResult(*_corrected(y, yp, delta, derivative_unknown, cj), True, size)
     return InitialResult(y, yp, False, size)
+
+
+def _corrected(y, yp, delta, derivative_unknown, cj):
+    """The values after the correction: of y' where the derivative is unknown, of y elsewhere."""
+    return np.where(derivative_unknown, y, y - delta), np.where(derivative_unknown, yp - cj * delta, yp)
 
 
 def _norm(v, inverse) -> float:
@@ -90,8 +96,7 @@ def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, invers
     step = 1.0
     smallest = _SMALLEST / max(size, 1e-300)
     while step >= min(smallest, 0.5):
-        new_y = np.where(derivative_unknown, y, y - step * delta)
-        new_yp = np.where(derivative_unknown, yp - step * cj * delta, yp)
+        new_y, new_yp = _corrected(y, yp, step * delta, derivative_unknown, cj)
         r = workspace.residual(t, new_y, new_yp)
         if r is not None:
             new_delta = workspace.solve(t, new_y, new_yp, r, cj, inverse)

@@ -239,6 +239,7 @@ class _Run:
         )
         for name, values in {"y": task.y0, "yp": task.yp0, "rtol": task.rtol, "atol": task.atol}.items():
             self.integrator.array(name)[:] = values
+        self.integrator.array("correction")[:] = 0.0
         if not plain:
             method.fill_tests(task, self.integrator)
         if method.nonnegative is not False:
