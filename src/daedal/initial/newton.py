@@ -12,6 +12,7 @@ _STEP_SIZES = 8  # artificial step sizes tried (DASPK's MXNH is 5)
 _MATRICES = 6  # matrices for each step size (MXNJ)
 _ITERATIONS = 5  # iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
+_POLISHING = 20
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
@@ -68,8 +69,7 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
         size = _norm(delta, inverse)
         for _ in range(_ITERATIONS):
             if size <= _TOLERANCE:
-                # The correction at hand is as good as free.
-                return InitialResult(*_corrected(y, yp, delta, derivative_unknown, cj), True, size)
+                break
             moved = _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse)
             if moved is None:
                 return InitialResult(y, yp, False, size)
@@ -78,8 +78,21 @@ def _iterate(workspace, t, y, yp, derivative_unknown, cj, h, weights) -> Initial
             if rate > _CONVERGING:
                 break
         if size <= _TOLERANCE:
-            return InitialResult(*_corrected(y, yp, delta, derivative_unknown, cj), True, size)
+            y, yp = _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse)
+            return InitialResult(y, yp, True, size)
     return InitialResult(y, yp, False, size)
+
+
+def _polished(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
+    """Go on while the corrections fall: a tolerance for y says little about y', which is y times 1/h."""
+    for _ in range(_POLISHING):
+        y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
+        r = workspace.residual(t, y, yp)
+        following = None if r is None else workspace.solve(t, y, yp, r, cj, inverse)
+        if following is None or _norm(following, inverse) > _CONVERGING * _norm(delta, inverse):
+            break
+        delta = following
+    return y, yp
 
 
 def _corrected(y, yp, delta, derivative_unknown, cj):
