@@ -11,13 +11,12 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
-from daedal.problems.checks import check_number, check_positive, check_real
+from daedal.problems.checks import check_number, check_positive, check_real, check_tolerances
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
 
 _METHODS = ("auto", "dassl")
 _LARGEST_WITH_DENSE_OUTPUT = 1000
-_SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 
 
@@ -108,7 +107,7 @@ def solve(
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
     method = _check_method(method, method_options)
-    rtol, atol = _check_tolerances(problem.n, rtol, atol)
+    rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
     first_step, max_step = _check_steps(first_step, max_step, span)
     t_stop = _check_stop(t_stop, span)
@@ -239,27 +238,6 @@ def _check_method(method, options: dict[str, Any]):
     if not isinstance(method, DASSL):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
     return method
-
-
-def _check_tolerances(n: int, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
-    relative, smallest = _check_tolerance(n, rtol, "rtol")
-    absolute, _ = _check_tolerance(n, atol, "atol")
-    if smallest < _SMALLEST_RTOL:
-        raise InvalidProblemError(
-            f"rtol = {smallest:g} is below what double precision can deliver; use {_SMALLEST_RTOL:.1g} or more"
-        )
-    return relative, absolute
-
-
-def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
-    """The tolerance of every component, and the smallest."""
-    array = check_real(value, name, "be a number or a vector of numbers")
-    if array.shape not in ((), (n,)):
-        raise InvalidProblemError(f"{name} has shape {array.shape}; expected a number or ({n},)")
-    smallest, largest = (array.min(), array.max()) if array.ndim else (float(array),) * 2
-    if not (smallest >= 0.0 and largest < inf):
-        raise InvalidProblemError(f"{name} must be finite and not negative, got {value!r}")
-    return (array if array.ndim else np.full(n, array)), smallest
 
 
 def _check_times(t_eval, span) -> np.ndarray | None:

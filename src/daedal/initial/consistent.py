@@ -14,8 +14,8 @@ from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
 from daedal.methods.workspace import Workspace
-from daedal.problems import SemiExplicitDAE
-from daedal.problems.checks import check_mask, check_vector
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.problems.checks import check_mask, check_number, check_tolerances, check_vector
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
@@ -53,14 +53,19 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
+    if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        raise InvalidProblemError(f"problem must be an ImplicitDAE or a SemiExplicitDAE, got {type(problem).__name__}")
     implicit = problem.implicit()
+    t0 = check_number(t0, "t0")
+    if not np.isfinite(t0):
+        raise InvalidProblemError(f"t0 must be finite, got {t0}")
     y0, yp0 = split_initial(problem, initial)
     n = implicit.n
-    rtol, atol = np.broadcast_to(rtol, n).astype(float), np.broadcast_to(atol, n).astype(float)
+    rtol, atol = check_tolerances(n, rtol, atol)
     workspace = Workspace(implicit)
     start = np.zeros(n) if yp0 is None else yp0
     workspace.check_functions(t0, y0, start)
-    weights = rtol * np.abs(y0) + atol
+    weights = np.maximum(rtol * np.abs(y0) + atol, 1e-15 * max(1.0, float(np.max(np.abs(y0)))))
     h = 1e-6 * max(1.0, abs(t0))
     if isinstance(fixed, str):
         if fixed != "derivative":

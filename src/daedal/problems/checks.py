@@ -9,6 +9,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 
+_SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
+
 
 def check_callable(function, name: str):
     if not callable(function):
@@ -125,3 +127,25 @@ def check_bandwidth(bandwidth, n: int) -> tuple[int, int] | None:
     if ml >= n or mu >= n:
         raise InvalidProblemError(f"bandwidth {(ml, mu)} must lie between 0 and {n - 1}")
     return ml, mu
+
+
+def check_tolerances(n: int, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
+    """Tolerances of every component, as vectors."""
+    relative, smallest = _check_tolerance(n, rtol, "rtol")
+    absolute, _ = _check_tolerance(n, atol, "atol")
+    if smallest < _SMALLEST_RTOL:
+        raise InvalidProblemError(
+            f"rtol = {smallest:g} is below what double precision can deliver; use {_SMALLEST_RTOL:.1g} or more"
+        )
+    return relative, absolute
+
+
+def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
+    """The tolerance of every component, and the smallest."""
+    array = check_real(value, name, "be a number or a vector of numbers")
+    if array.shape not in ((), (n,)):
+        raise InvalidProblemError(f"{name} has shape {array.shape}; expected a number or ({n},)")
+    smallest, largest = (array.min(), array.max()) if array.ndim else (float(array),) * 2
+    if not (smallest >= 0.0 and largest < np.inf):
+        raise InvalidProblemError(f"{name} must be finite and not negative, got {value!r}")
+    return (array if array.ndim else np.full(n, array)), smallest
