@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
@@ -63,18 +65,21 @@ class Workspace:
         """
         plain = problem.sparsity is None and _is_plain(options)
         shelf = problem.__dict__.setdefault("_workspaces", [])
-        if plain and shelf:
-            workspace = shelf.pop()
-            workspace.bridge.refresh()
-            from daedal.kernels.system import COUNTERS
-
-            for name in COUNTERS:
-                workspace.system[name] = 0
-            return workspace
+        if plain:
+            with suppress(IndexError):  # another thread may have taken the last one
+                return shelf.pop()._reset()
         workspace = cls(problem, **options)
         workspace._shelf = shelf if plain else None
         workspace._mark = workspace.bridge.mark()
         return workspace
+
+    def _reset(self) -> Workspace:
+        from daedal.kernels.system import COUNTERS
+
+        self.bridge.refresh()
+        for name in COUNTERS:
+            self.system[name] = 0
+        return self
 
     def give_back(self):
         """Let later runs of the same problem use this workspace."""
