@@ -48,7 +48,7 @@ def main() -> None:
     options = parse()
     limit_threads()
     from benchmarks import cases, plots, report
-    from benchmarks.measure import measure
+    from benchmarks.measure import Point, measure
     from benchmarks.solvers import BASELINES, SOLVERS, installed
 
     problems = chosen(
@@ -59,7 +59,7 @@ def main() -> None:
     skipped = {solver.label: f"{solver.package} is not installed" for solver in solvers if not installed(solver)}
     repeats = options.repeats or (2 if options.quick else 7)
     options.output.mkdir(parents=True, exist_ok=True)
-    points = measure(
+    measured = measure(
         problems,
         [solver for solver in solvers if solver.label not in skipped],
         rtols=QUICK_RTOLS if options.quick else None,
@@ -68,9 +68,14 @@ def main() -> None:
         logs=options.output / "logs",
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
-    report.write_json(options.output / "results.json", points, skipped)
-    figures = plots.draw(points, options.output)
-    report.write_markdown(options.output / "report.md", points, skipped, figures)
+    points: list[Point] = []
+    figures: list[Path] = []
+    for ladder in measured:
+        # Written after every problem: a run that is stopped has not been in vain.
+        points += ladder
+        figures += plots.draw(ladder, options.output)
+        report.write_json(options.output / "results.json", points, skipped)
+        report.write_markdown(options.output / "report.md", points, skipped, figures)
     report.show(points, skipped)
     print(f"\nsaved in {options.output}: results.json, report.md and {len(figures)} plots")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,8 +49,8 @@ def measure(
     limit: float,
     logs: Path,
     say: Callable[[str], None],
-) -> list[Point]:
-    """All points of all cases.
+) -> Iterator[list[Point]]:
+    """The points of one case after another.
 
     Parameters
     ----------
@@ -63,7 +63,6 @@ def measure(
     """
     logs.mkdir(parents=True, exist_ok=True)
     workers = {package: Worker(package, logs) for package in dict.fromkeys(solver.package for solver in solvers)}
-    points: list[Point] = []
     try:
         for name in case_names:
             case = cases.get(name)
@@ -75,14 +74,13 @@ def measure(
                 p for solver in chosen for p in first_runs(case, solver, wanted, workers[solver.package], allowed)
             ]
             take_turns(ladder, workers, repeats, allowed)
-            points += ladder
+            yield ladder
             for worker in workers.values():
                 if worker.process is not None:
                     worker.ask(allowed, "forget")
     finally:
         for worker in workers.values():
             worker.stop()
-    return points
 
 
 def first_runs(case: Case, solver: type[Solver], rtols: tuple[float, ...], worker: Worker, limit: float) -> list[Point]:

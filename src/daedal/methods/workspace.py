@@ -14,7 +14,8 @@ from daedal.solution import Statistics
 
 def _is_plain(options: dict) -> bool:
     extras = (options["preconditioner"], options["norm"], options["row_power"])
-    return options["linear_solver"] == "auto" and options["increment"] == "robust" and all(x is None for x in extras)
+    direct = options["linear_solver"] in ("auto", "dense", "banded")
+    return direct and options["increment"] == "robust" and all(x is None for x in extras)
 
 
 class Workspace:
@@ -64,7 +65,7 @@ class Workspace:
         in a later one. Runs in several threads, or inside each other, have different workspaces.
         """
         plain = problem.sparsity is None and _is_plain(options)
-        shelf = problem.__dict__.setdefault("_workspaces", [])
+        shelf = problem.__dict__.setdefault("_workspaces", {}).setdefault(str(options["linear_solver"]), [])
         if plain:
             with suppress(IndexError):  # another thread may have taken the last one
                 return shelf.pop()._reset()
