@@ -19,7 +19,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, 
 from daedal.methods.dassl_step import CALLBACK_RAISED, STEP_TAKEN, differences, start, step
 
 FINISHED, EVENT_STOP, BUFFER_FULL = 2, 4, 10
-MAX_STEPS, TOO_ACCURATE, ZERO_WEIGHT, STEP_TOO_SMALL = -1, -2, -3, -6
+MAX_STEPS, TOO_ACCURATE, ZERO_WEIGHT = -1, -2, -3
 _ROUNDOFF = np.finfo(float).eps
 
 RUN = np.dtype(
