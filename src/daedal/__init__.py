@@ -15,6 +15,23 @@ from daedal.errors import (
     Unevaluable,
 )
 from daedal.events.event import Event, EventRecord
+from daedal.formulations import (
+    GGL,
+    Baumgarte,
+    CoordinateProjection,
+    EssentialODE,
+    FuehrerLeimkuhler,
+    Hanke,
+    Index1,
+    Index2,
+    Index3,
+    Knorrenschild,
+    Loetstedt,
+    MinimalExtension,
+    Overdetermined,
+    ProjectedInvariants,
+    StateSpace,
+)
 from daedal.initial.consistent import consistent_initial
 from daedal.linear_solvers import (
     GMRES,
@@ -23,8 +40,10 @@ from daedal.linear_solvers import (
     ILUPreconditioner,
     Preconditioner,
 )
+from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.dassl import DASSL
-from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.methods.runge_kutta import DOPRI5, RK4
+from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
 
@@ -32,20 +51,40 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DASSL",
+    "DOPRI5",
+    "GGL",
     "GMRES",
+    "RK4",
     "BandedPreconditioner",
+    "Baumgarte",
     "BlockDiagonalPreconditioner",
+    "CoordinateProjection",
     "DaedalError",
+    "EssentialODE",
     "Event",
     "EventRecord",
+    "FuehrerLeimkuhler",
+    "Hanke",
+    "HessenbergDAE",
     "ILUPreconditioner",
     "ImplicitDAE",
     "InconsistentInitialError",
+    "Index1",
+    "Index2",
+    "Index3",
     "IntegrationError",
     "InvalidProblemError",
+    "Knorrenschild",
+    "Loetstedt",
+    "MechanicalSolution",
+    "MechanicalSystem",
+    "MinimalExtension",
+    "Overdetermined",
     "Preconditioner",
+    "ProjectedInvariants",
     "SemiExplicitDAE",
     "Solution",
+    "StateSpace",
     "Statistics",
     "Unevaluable",
     "__version__",

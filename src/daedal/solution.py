@@ -86,6 +86,15 @@ class DenseOutput:
         result[order], slope[order] = y, yp
         return result, slope
 
+    def evaluate_steps(self, times: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and derivatives at `times` of the polynomials of given steps."""
+        from daedal.kernels.interpolation import polynomials_of_steps
+
+        y = np.empty((times.size, self.coefficients.shape[1]))
+        yp = np.empty_like(y)
+        polynomials_of_steps(times, steps, self.ends, self.starts, self.orders, self.psi, self.coefficients, y, yp)
+        return y, yp
+
 
 @dataclass
 class Solution:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_number, check_positive, check_real, check_tolerances
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
@@ -101,12 +101,17 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
-    if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
-        raise InvalidProblemError(f"problem must be an ImplicitDAE or a SemiExplicitDAE, got {type(problem).__name__}")
-    if formulation not in ("auto", "none", None):
+    began = time.perf_counter()
+    constrained = isinstance(problem, (MechanicalSystem, HessenbergDAE))
+    if not constrained and not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        raise InvalidProblemError(
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a MechanicalSystem or a HessenbergDAE, "
+            f"got {type(problem).__name__}"
+        )
+    if not constrained and formulation not in ("auto", "none", None):
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
-    method = _check_method(method, method_options)
+    method = _check_constrained(method, method_options) if constrained else _check_method(method, method_options)
     rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
     first_step, max_step = _check_steps(first_step, max_step, span)
@@ -117,13 +122,34 @@ def solve(
         fixed_step = _check_fixed_step(fixed_step, span, max_steps)
         if events is not None:
             raise InvalidProblemError("events are not located with fixed_step; leave one of them out")
+    if constrained:
+        from daedal.constrained_run import Request, solve_constrained
+
+        request = Request(
+            problem,
+            span,
+            initial,
+            rtol,
+            atol,
+            times,
+            events,
+            progress,
+            int(max_steps),
+            first_step,
+            max_step,
+            t_stop,
+            fixed_step,
+            dense_output,
+            correct_initial,
+            began,
+        )
+        return solve_constrained(request, formulation, method)
 
     from daedal.events.event import gather_events
     from daedal.initial.consistent import prepare_initial, split_initial
     from daedal.methods.task import Task, first_step_size
     from daedal.methods.workspace import Workspace
 
-    began = time.perf_counter()
     implicit = problem.implicit()
     y0, yp0 = split_initial(problem, initial)
     workspace = Workspace.borrow(implicit, method.workspace_options(implicit))
@@ -214,6 +240,15 @@ def _check_span(t_span) -> tuple[float, float]:
     if not _SHORTEST_SPAN <= abs(t1 - t0) < inf:
         raise InvalidProblemError(f"t_span ({t0}, {t1}) has a length outside the range of floats; rescale the time")
     return t0, t1
+
+
+def _check_constrained(method, options: dict[str, Any]):
+    """A method for constrained systems, or "auto"."""
+    from daedal.choice import named_method
+
+    if isinstance(method, str) and method == "auto" and not options:
+        return method
+    return named_method("dassl" if isinstance(method, str) and method == "auto" else method, options)
 
 
 def _check_method(method, options: dict[str, Any]):

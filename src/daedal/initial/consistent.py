@@ -11,34 +11,40 @@ from daedal.analysis.index import partials
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
+from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
 from daedal.methods.workspace import Workspace
-from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_mask, check_number, check_tolerances, check_vector
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
 
-def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, atol=1e-9):
+def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, atol=1e-9, weight="mass"):
     r"""Consistent initial values near the given ones.
 
     Parameters
     ----------
-    problem : ImplicitDAE or SemiExplicitDAE
+    problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
     t0 : float
     initial : tuple
-        (y0, yp0), or (y0, z0) for a semi-explicit problem; the second may be None.
+        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system; the second may be None.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
-        mask or list of variables keeps these and lets all other values move.
+        mask or list of variables keeps these and lets all other values move. A mechanical system keeps nothing by
+        default; its velocities are named like "x'", or have the indices n_q and on.
     rtol, atol : float or array
         Weights in which sizes are measured.
+    weight : "mass", "identity" or matrix
+        For a mechanical system, the norm in which the change of q and v is smallest.
 
     Returns
     -------
-    (y0, yp0), or (y0, z0) for a semi-explicit problem.
+    (y0, yp0), or (y0, z0) for a semi-explicit problem, or for a mechanical system a
+    :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its ``initial`` is what
+    :func:`daedal.solve` takes.
 
     Raises
     ------
@@ -53,8 +59,13 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
+    if isinstance(problem, MechanicalSystem):
+        q0, v0, r0, w0 = split_mechanical(initial)
+        return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
-        raise InvalidProblemError(f"problem must be an ImplicitDAE or a SemiExplicitDAE, got {type(problem).__name__}")
+        raise InvalidProblemError(
+            f"problem must be an ImplicitDAE, a SemiExplicitDAE or a MechanicalSystem, got {type(problem).__name__}"
+        )
     implicit = problem.implicit()
     t0 = check_number(t0, "t0")
     if not np.isfinite(t0):

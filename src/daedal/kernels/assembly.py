@@ -6,7 +6,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.callbacks import Bridge
-from daedal.kernels.functions import norm_value, store_matrix, store_sparse, store_vector
+from daedal.kernels.dense import lapack_arguments
+from daedal.kernels.functions import NativeFunction, norm_value, store_matrix, store_sparse, store_vector
 from daedal.kernels.gmres import KRYLOV
 from daedal.kernels.linear import LINEAR, direct_prepare, direct_solve, krylov_prepare, krylov_solve
 from daedal.kernels.matrix import BANDED, DENSE, MATRIX, SINGULAR, SPARSE
@@ -32,10 +33,17 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
             block[2 * n] = norm_value(value)
 
         norm_callback = bridge.python(norm_body, block)
+    if isinstance(residual, NativeFunction):
+        callback = bridge.native(residual.kernel, residual.record, 3 * n)
+    else:
+        callback = bridge.function(residual, (n, n), (n,), store_vector("residual", n), params)
+    hook = getattr(residual, "hook", None)
     return _addressed(
         SYSTEM,
+        hook=0 if hook is None else hook[0].address,
+        hook_record=0 if hook is None else hook[1].data.ctypes.data,
         n=n,
-        residual=bridge.function(residual, (n, n), (n,), store_vector("residual", n), params),
+        residual=callback,
         norm=norm_callback,
         scaled_rows=row_power is not None,
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
@@ -168,7 +176,7 @@ def _matrix(
         mu=mu,
         size=data.size,
         data=data,
-        lapack=np.array([n, ml, mu, 2 * ml + mu + 1, 1, ord("N"), 0], dtype=np.int64),
+        lapack=lapack_arguments(n, ml, mu),
         groups=max(groups[0].size - 1, 0),
         group_start=groups[0],
         group_columns=groups[1],
@@ -184,6 +192,11 @@ def _matrix(
 def direct(matrix: Record) -> Record:
     """A direct solver."""
     return _addressed(LINEAR, prepare=direct_prepare.address, solve=direct_solve.address, matrix=matrix)
+
+
+def native_linear(prepare, solve) -> Record:
+    """The linear solver that comes with a native residual."""
+    return _addressed(LINEAR, prepare=prepare.address, solve=solve.address)
 
 
 def krylov(

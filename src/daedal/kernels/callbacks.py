@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.functions import is_compiled, parameter_vector
-from daedal.kernels.records import ADDRESS, INTEGER, Record
+from daedal.kernels.records import ADDRESS, INTEGER, Record, integers
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
@@ -121,6 +121,16 @@ def repeat_in_python(callback, t):
     return _call_python(callback, t)
 
 
+NATIVE = types.int32(types.float64, types.int64)
+"""The C signature of a native callback ``status = f(t, block)``."""
+
+
+@part
+def owner(block):
+    """The address of the record to which a native callback belongs, from the address of its block."""
+    return integers(block - 8, 1)[0]
+
+
 @inlined
 def is_given(callback):
     return callback.kind != _ABSENT
@@ -165,6 +175,14 @@ class Bridge:
         entry = self._guard(body)
         self._alive += [entry, block]
         return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
+
+    def native(self, kernel, record: Record, size: int) -> Record:
+        """A callback that Daedal itself provides: `kernel` finds the address of `record` in front of its block."""
+        memory = np.zeros(size + 1)
+        memory[:1].view(np.int64)[0] = record.data.ctypes.data
+        block = memory[1:]
+        self._alive += [memory, record, kernel]
+        return Record(CALLBACK, kind=_COMPILED, address=kernel.address, block=block)
 
     def function(self, function, shapes, result_shape: tuple[int, ...], store, params=None, scalars: int = 0) -> Record:
         """A callback for the user's ``function(t, *arrays[, *scalars][, params]) -> array``.
@@ -215,7 +233,7 @@ class Bridge:
         self._alive += [entry, block, params]
         if not compiled:
             return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
-        layout = (len(shapes), int(shapes[0]), int(ends[-1]), scalars, result_shape, numbers.size if tail else -1)
+        layout = (tuple(ends.tolist()), scalars, result_shape, numbers.size if tail else -1)
         pointer = _c_pointer(function, layout)
         self._alive.append(pointer)
         if tail:
@@ -263,17 +281,17 @@ def _c_pointer(function, layout):
     return known[layout]
 
 
-def _make_c_pointer(function, n_arrays, a, b, scalars, shape, n_params):
-    apply = _APPLY[n_arrays, scalars, n_params >= 0](function)
+def _make_c_pointer(function, ends, scalars, shape, n_params):
     size = prod(shape)
-    first, last = b + scalars, b + scalars + size
+    first, last = ends[-1] + scalars, ends[-1] + scalars + size
     total = last + max(n_params, 0)
     rows, columns = (shape[0], shape[1]) if len(shape) == 2 else (size, 0)
+    apply = _apply(function, ends, scalars, last if n_params >= 0 else -1)
 
     def vector_entry(t, pointer):
         block = carray(pointer, total)
         try:
-            result = apply(t, block[:a], block[a:b], block[b], block[last:])
+            result = apply(t, block)
             if result.ndim != 1 or result.size != size:
                 return COMPILED_CODE_RAISED
             for i in range(size):
@@ -285,7 +303,7 @@ def _make_c_pointer(function, n_arrays, a, b, scalars, shape, n_params):
     def matrix_entry(t, pointer):
         block = carray(pointer, total)
         try:
-            result = apply(t, block[:a], block[a:b], block[b], block[last:])
+            result = apply(t, block)
             if result.shape[0] != rows or result.shape[1] != columns:
                 return COMPILED_CODE_RAISED
             for j in range(columns):
@@ -313,25 +331,11 @@ def _first_lines(error) -> str:
     return " ".join(telling[:2])[:400]
 
 
-def _apply_two(f):
-    return njit(lambda t, y, yp, c, p: f(t, y, yp))
-
-
-def _apply_two_params(f):
-    return njit(lambda t, y, yp, c, p: f(t, y, yp, p))
-
-
-def _apply_two_scalar(f):
-    return njit(lambda t, y, yp, c, p: f(t, y, yp, c))
-
-
-def _apply_two_scalar_params(f):
-    return njit(lambda t, y, yp, c, p: f(t, y, yp, c, p))
-
-
-_APPLY = {
-    (2, 0, False): _apply_two,
-    (2, 0, True): _apply_two_params,
-    (2, 1, False): _apply_two_scalar,
-    (2, 1, True): _apply_two_scalar_params,
-}
+def _apply(function, ends, scalars, first_parameter):
+    """``function(t, block[...], ..., [scalars], [parameters])`` of the block alone: Numba needs the arity spelt out."""
+    begins = (0, *ends[:-1])
+    arguments = ["t", *[f"block[{a}:{b}]" for a, b in zip(begins, ends, strict=True)]]
+    arguments += [f"block[{ends[-1] + i}]" for i in range(scalars)]
+    if first_parameter >= 0:
+        arguments.append(f"block[{first_parameter}:]")
+    return njit(eval(f"lambda t, block: f({', '.join(arguments)})", {"f": function}))

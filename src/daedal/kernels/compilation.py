@@ -2,13 +2,14 @@
 
 The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached.
 What they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba decides whether
-a cached kernel is stale from the file that holds it alone; here the stamp covers the sources of all rooms that hold
-kernels, because a kernel inlines functions of other files.
+a cached kernel is stale from the file that holds it alone; here the stamp covers the files with kernels of its room and of
+the rooms that it uses, because a kernel inlines functions of other files.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import sys
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,17 +19,24 @@ from numba.core import event as numba_event
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
-_ROOMS_WITH_KERNELS = ("kernels", "methods", "events", "initial")
+_ROOMS_USED = {
+    "events": ("kernels",),
+    "methods": ("kernels", "events"),
+    "mechanics": ("kernels",),
+    "formulations": ("kernels", "mechanics"),
+}
 
 
 @cache
-def _source_stamp() -> str:
+def _source_stamp(room: str) -> str:
     package = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for room in _ROOMS_WITH_KERNELS:
+    for room in (*_ROOMS_USED.get(room, ()), room):
         for path in sorted((package / room).glob("*.py")):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+            source = path.read_bytes()
+            if room == "kernels" or b"daedal.kernels.compilation" in source:
+                digest.update(path.name.encode())
+                digest.update(source)
     return digest.hexdigest()
 
 
@@ -45,7 +53,7 @@ def inlined(function):
 def kernel(function):
     """Compile `function` on first use, callable from Python, and keep the machine code for later processes."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    _enable_caching(dispatcher)
+    _enable_caching(dispatcher, function)
     return dispatcher
 
 
@@ -61,7 +69,7 @@ class Pointer:
         compiled = CFunc(
             self._function, normalize_signature(self._signature), locals={}, options={"error_model": "numpy"}
         )
-        _enable_caching(compiled)
+        _enable_caching(compiled, self._function)
         compiled.compile()
         return compiled
 
@@ -76,7 +84,7 @@ def pointer(signature):
     return lambda function: Pointer(function, signature)
 
 
-def _enable_caching(compiled):
+def _enable_caching(compiled, function):
     """Cache on disk, with a stamp of all sources; where no place is writable, do without."""
     try:
         compiled.enable_caching()
@@ -85,7 +93,7 @@ def _enable_caching(compiled):
         return
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _source_stamp()
+        cache_file._source_stamp = _source_stamp(Path(inspect.getfile(function)).parent.name)
 
 
 @cache

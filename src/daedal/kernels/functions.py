@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
 
 
 def is_compiled(function) -> bool:
     """Whether `function` is a Numba-compiled function."""
     return hasattr(type(function), "nopython_signatures")
+
+
+class NativeFunction:
+    """A residual F(t, y, y') that Daedal computes itself, in compiled code, from the data of a record.
+
+    Parameters
+    ----------
+    kernel : Pointer
+        ``status = kernel(t, block)`` with the block [y | y' | F]; the address of `record` stands in front of it.
+    record : Record
+        What the kernel works on.
+    bridge : Bridge
+        Keeps the user's functions that the kernel calls, and their exceptions.
+    n : int
+        Number of equations.
+    linear : pair of Pointer, optional
+        `prepare` and `solve` of a linear solver made for this residual.
+    hook : (Pointer, Record), optional
+        Called after every accepted step, with the record.
+    """
+
+    def __init__(self, kernel, record, bridge, n: int, linear=None, hook=None):
+        self.kernel, self.record, self.bridge, self.n = kernel, record, bridge, n
+        self.linear, self.hook = linear, hook
+
+    def __call__(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """F(t, y, y'), from Python."""
+        n = self.n
+        memory = np.zeros(3 * n + 1)
+        memory[:1].view(np.int64)[0] = self.record.data.ctypes.data
+        memory[1 : n + 1], memory[n + 1 : 2 * n + 1] = y, yp
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)(self.kernel.address)
+        status = function(float(t), memory.ctypes.data + 8)
+        self.bridge.raise_pending()
+        if status != 0:
+            raise Unevaluable("a function of the model cannot be evaluated here")
+        return memory[2 * n + 1 :].copy()
 
 
 def store_vector(name: str, size: int):

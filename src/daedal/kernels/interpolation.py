@@ -47,3 +47,13 @@ def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward
         k = orders[step]
         rows = coefficients[starts[step] : starts[step] + k + 1]
         newton_polynomial(t, ends[step], psi[step], rows, k, y[m], yp[m])
+
+
+@kernel
+def polynomials_of_steps(times, steps, ends, starts, orders, psi, coefficients, y, yp):
+    """Evaluate the polynomial of step ``steps[m]`` at ``times[m]``."""
+    for m in range(times.size):
+        step = steps[m]
+        k = orders[step]
+        rows = coefficients[starts[step] : starts[step] + k + 1]
+        newton_polynomial(times[m], ends[step], psi[step], rows, k, y[m], yp[m])

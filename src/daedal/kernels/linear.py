@@ -36,11 +36,11 @@ LINEAR = np.dtype(
 """A direct solver, or GMRES with the direct solver as its preconditioner."""
 
 _A, _F = types.int64, types.float64
-_PREPARE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A)
-_SOLVE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A, _A)
+PREPARE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A)
+SOLVE = types.int64(_A, _A, _F, _A, _A, _A, _F, _F, _A, _A)
 
 
-@pointer(_PREPARE)
+@pointer(PREPARE)
 def direct_prepare(system, linear, t, y, yp, r, cj, h, weights):
     """Form and factor the iteration matrix."""
     s, n = record_at(system, SYSTEM), record_at(system, SYSTEM).n
@@ -48,7 +48,7 @@ def direct_prepare(system, linear, t, y, yp, r, cj, h, weights):
     return iteration_matrix.form(s, matrix, t, floats(y, n), floats(yp, n), floats(r, n), cj, h, floats(weights, n))
 
 
-@pointer(_SOLVE)
+@pointer(SOLVE)
 def direct_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := c G^{-1} b; an old matrix is corrected by c = 2 / (1 + cj / cj_matrix), BCP (5.2.12)."""
     n = record_at(system, SYSTEM).n
@@ -59,7 +59,7 @@ def direct_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     return iteration_matrix.solve(record_at(linear, LINEAR).matrix, t, rhs)
 
 
-@pointer(_PREPARE)
+@pointer(PREPARE)
 def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
     """Set up the preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
@@ -68,7 +68,7 @@ def krylov_prepare(system, linear, t, y, yp, r, cj, h, weights):
     )
 
 
-@pointer(_SOLVE)
+@pointer(SOLVE)
 def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     """b := G^{-1} b by GMRES with the current G, which needs no correction for an old preconditioner."""
     s, k, n = record_at(system, SYSTEM), record_at(linear, LINEAR), record_at(system, SYSTEM).n
@@ -96,12 +96,12 @@ def _caller(signature):
 
 @intrinsic
 def _call_prepare(typingctx, address, system, linear, t, y, yp, r, cj, h, weights):
-    return _caller(_PREPARE)
+    return _caller(PREPARE)
 
 
 @intrinsic
 def _call_solve(typingctx, address, system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
-    return _caller(_SOLVE)
+    return _caller(SOLVE)
 
 
 @inlined

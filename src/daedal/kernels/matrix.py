@@ -17,13 +17,25 @@ import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, is_given, repeat_in_python
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.lapack import dgbtrf, dgbtrs, dgetrf, dgetrs
+from daedal.kernels.dense import (
+    INFO_AT,
+    ML_AT,
+    MODE_AT,
+    MU_AT,
+    N_AT,
+    ONE_AT,
+    ROWS_AT,
+    SINGULAR,
+    factor_dense,
+    lapack_info,
+    solve_dense,
+)
+from daedal.kernels.lapack import dgbtrf, dgbtrs
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 
 DENSE, BANDED, SPARSE = 0, 1, 2
 
-SINGULAR = 1
 JACOBIAN_UNEVALUABLE = -3
 
 MATRIX = np.dtype(
@@ -56,11 +68,6 @@ MATRIX = np.dtype(
     ]
 )
 
-# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both
-# sides, of which LAPACK uses the lower half.
-_N, _ML, _MU, _ROWS, _ONE, _MODE, _INFO = 0, 8, 16, 24, 32, 40, 48
-
-_SMALL = 12  # where the loops below and LAPACK take equally long for a factorisation and ten solves
 _SQRT_ROUNDOFF = sqrt(np.finfo(float).eps)
 _DROWNING = 100.0 * np.finfo(float).eps
 
@@ -77,11 +84,6 @@ def increment(y, yp, h, inverse_weight, weight_share):
     if inverse_weight > 0.0:
         size = max(size, weight_share / inverse_weight)
     return (y + copysign(size, slope)) - y
-
-
-@inlined
-def _lapack_info(matrix):
-    return integers(matrix.lapack + _INFO, 1)[0]
 
 
 @part
@@ -104,7 +106,7 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
         return status
     system.factorisations += 1
     if matrix.kind == DENSE:
-        return _factor_dense(matrix)
+        return factor_dense(matrix)
     if matrix.kind == BANDED:
         return _factor_banded(matrix)
     return call(matrix.factor, t)
@@ -263,52 +265,19 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 
 
 @part
-def _factor_dense(matrix):
-    n = matrix.n
-    if n > _SMALL:
-        size = matrix.lapack + _N
-        dgetrf(size, size, matrix.data, size, matrix.pivots, matrix.lapack + _INFO)
-        return SINGULAR if _lapack_info(matrix) != 0 else 0
-    a = floats(matrix.data, n * n)
-    pivots = integers(matrix.pivots, n)
-    for k in range(n):
-        pivot = k
-        largest = abs(a[k * n + k])
-        for i in range(k + 1, n):
-            if abs(a[k * n + i]) > largest:
-                largest = abs(a[k * n + i])
-                pivot = i
-        pivots[k] = pivot
-        if largest == 0.0:
-            return SINGULAR
-        if pivot != k:
-            for j in range(n):
-                a[j * n + k], a[j * n + pivot] = a[j * n + pivot], a[j * n + k]
-        inverse = 1.0 / a[k * n + k]
-        for i in range(k + 1, n):
-            a[k * n + i] *= inverse
-        for j in range(k + 1, n):
-            factor = a[j * n + k]
-            if factor != 0.0:
-                for i in range(k + 1, n):
-                    a[j * n + i] -= factor * a[k * n + i]
-    return 0
-
-
-@part
 def _factor_banded(matrix):
     arguments = matrix.lapack
     dgbtrf(
-        arguments + _N,
-        arguments + _N,
-        arguments + _ML,
-        arguments + _MU,
+        arguments + N_AT,
+        arguments + N_AT,
+        arguments + ML_AT,
+        arguments + MU_AT,
         matrix.data,
-        arguments + _ROWS,
+        arguments + ROWS_AT,
         matrix.pivots,
-        arguments + _INFO,
+        arguments + INFO_AT,
     )
-    return SINGULAR if _lapack_info(matrix) != 0 else 0
+    return SINGULAR if lapack_info(matrix) != 0 else 0
 
 
 @part
@@ -326,45 +295,18 @@ def solve(matrix, t, b):
     if matrix.kind == BANDED:
         arguments = matrix.lapack
         dgbtrs(
-            arguments + _MODE,
-            arguments + _N,
-            arguments + _ML,
-            arguments + _MU,
-            arguments + _ONE,
+            arguments + MODE_AT,
+            arguments + N_AT,
+            arguments + ML_AT,
+            arguments + MU_AT,
+            arguments + ONE_AT,
             matrix.data,
-            arguments + _ROWS,
+            arguments + ROWS_AT,
             matrix.pivots,
             b.ctypes.data,
-            arguments + _N,
-            arguments + _INFO,
+            arguments + N_AT,
+            arguments + INFO_AT,
         )
         return 0
-    if n > _SMALL:
-        arguments = matrix.lapack
-        dgetrs(
-            arguments + _MODE,
-            arguments + _N,
-            arguments + _ONE,
-            matrix.data,
-            arguments + _N,
-            matrix.pivots,
-            b.ctypes.data,
-            arguments + _N,
-            arguments + _INFO,
-        )
-        return 0
-    a = floats(matrix.data, n * n)
-    pivots = integers(matrix.pivots, n)
-    for k in range(n):
-        pivot = pivots[k]
-        b[k], b[pivot] = b[pivot], b[k]
-    for k in range(n):
-        value = b[k]
-        for i in range(k + 1, n):
-            b[i] -= value * a[k * n + i]
-    for k in range(n - 1, -1, -1):
-        b[k] /= a[k * n + k]
-        value = b[k]
-        for i in range(k):
-            b[i] -= value * a[k * n + i]
+    solve_dense(matrix, b)
     return 0

@@ -50,6 +50,16 @@ def record_at(typingctx, address, dtype):
     return record(types.int64, dtype), codegen
 
 
+@intrinsic
+def address_of(typingctx, record):
+    """Where a record stands in memory."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(args[0], ir.IntType(64))
+
+    return types.int64(record), codegen
+
+
 @inlined
 def floats(address, n):
     """The float vector of length n at an address."""

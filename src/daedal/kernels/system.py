@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, repeat_in_python
 from daedal.kernels.compilation import part
@@ -30,9 +33,39 @@ SYSTEM = np.dtype(
         ("scaled_rows", INTEGER),
         ("row_power", ADDRESS),  # rows are multiplied by cj**row_power
         ("row_scale", ADDRESS),
+        ("hook", ADDRESS),  # called after every accepted step, with the record of its owner
+        ("hook_record", ADDRESS),
+        ("hook_signal", INTEGER),
         *[(name, INTEGER) for name in COUNTERS],
     ]
 )
+
+HOOK = types.int64(types.int64, types.float64, types.float64, types.int64)
+"""signal = hook(record, t, h, y): may change y; negative for a callback status."""
+HOOK_DONE, HOOK_CHANGED, HOOK_STOP = 0, 1, 2
+
+
+@intrinsic
+def _call_hook(typingctx, address, record, t, h, y):
+    function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.DoubleType(), ir.DoubleType(), ir.IntType(64)])
+
+    def codegen(context, builder, signature, args):
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
+
+    return types.int64(types.int64, *HOOK.args), codegen
+
+
+@part
+def after_step(system, t, h, y):
+    """Let the owner of the problem look at an accepted step; 0, HOOK_CHANGED, or the status of a callback.
+
+    A wish to stop is kept in ``hook_signal``, for the run to see once the step is processed.
+    """
+    signal = _call_hook(system.hook, system.hook_record, t, h, y.ctypes.data)
+    if signal >= HOOK_STOP:
+        system.hook_signal = signal
+        return HOOK_DONE
+    return signal
 
 
 @part

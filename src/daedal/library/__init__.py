@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['coupled_derivatives', 'damped_oscillator', 'differentiator_cascade']
+['car_axis', 'coupled_derivatives', 'crank_slider']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 """
@@ -16,14 +16,20 @@ from typing import Any
 
 import daedal
 from daedal.library.amplifiers import differentiator_cascade, four_resistor_amplifier
+from daedal.library.car_axis import car_axis
 from daedal.library.flames import flame
 from daedal.library.heat import heat2d
 from daedal.library.kinetics import robertson
 from daedal.library.linear import Source
+from daedal.library.mechanisms import crank_slider, double_pendulum, rod_pendulum
 from daedal.library.model import Model, Reference
+from daedal.library.moving_constraint import stability_example3
 from daedal.library.networks import Branch, rc_circuit, rlc_network, sparse_tableau
+from daedal.library.nonholonomic import knife_edge, knife_edge_on_paraboloid, rolling_disc
+from daedal.library.particles import particle_on_paraboloid, planar_pendulum, spatial_pendulum
 from daedal.library.pendulums import pendulum
 from daedal.library.population import food_web
+from daedal.library.squeezer import seven_body
 from daedal.library.textbook import (
     coupled_derivatives,
     damped_oscillator,
@@ -39,21 +45,33 @@ from daedal.library.unicursal import unicursal_loop
 _FACTORIES: dict[str, Callable[..., Model]] = {
     factory.__name__: factory
     for factory in (
+        car_axis,
         coupled_derivatives,
+        crank_slider,
         damped_oscillator,
         differentiator_cascade,
+        double_pendulum,
         flame,
         food_web,
         four_resistor_amplifier,
         heat2d,
         hessenberg_index2,
         index3_chain,
+        knife_edge,
+        knife_edge_on_paraboloid,
         linear_index1,
+        particle_on_paraboloid,
         pendulum,
+        planar_pendulum,
         prothero_robinson,
         rc_circuit,
         rlc_network,
         robertson,
+        rod_pendulum,
+        rolling_disc,
+        seven_body,
+        spatial_pendulum,
+        stability_example3,
         tppc2,
         tppc3,
         transistor_amplifier,

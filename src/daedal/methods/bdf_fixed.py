@@ -17,12 +17,21 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import floats
 from daedal.kernels.system import residual
-from daedal.methods.dassl_run import BUFFER_FULL, FINISHED, ZERO_WEIGHT, empty_buffers, process_step, store_step
+from daedal.methods.dassl_run import (
+    BUFFER_FULL,
+    FINISHED,
+    HOOK_STOPPED,
+    ZERO_WEIGHT,
+    empty_buffers,
+    process_step,
+    store_step,
+)
 from daedal.methods.dassl_step import (
     CALLBACK_RAISED,
     MATRIX_SINGULAR,
     NEWTON_FAILED,
     RESIDUAL_UNEVALUABLE,
+    apply_hook,
     differences,
 )
 
@@ -44,6 +53,8 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
             reason = process_step(system, w, r, roots)
             if reason != 0:
                 return reason
+            if system.hook_signal != 0 and w.steps < last_step:
+                return HOOK_STOPPED
         if w.steps >= last_step:
             return FINISHED
         if taken >= r.slice or (r.dense and r.rows_stored + ROWS > r.rows):
@@ -57,6 +68,8 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
         w.cj = leading_coefficient(k) / w.h
         t = r.t_low + (w.steps + 1) * w.h
         status = _solve_step(system, linear, w, t, max_change)
+        if status == CONVERGED and system.hook != 0:
+            status = apply_hook(system, w, t)
         if status == RAISED:
             return CALLBACK_RAISED
         if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:

@@ -137,7 +137,7 @@ class DASSL:
             raise InvalidProblemError(
                 "max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough"
             )
-        return _Run(self, task).to_the_end()
+        return Run(self, task).to_the_end()
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
         """Constant steps of the BDF of order `max_order`, from `starting_values` or accurate values computed here."""
@@ -189,8 +189,17 @@ class DASSL:
         """Whether the error and Newton tests treat all components alike."""
         return self.variable_index is None and self.newton_weights is None and task.excluded is None
 
-    def fill_tests(self, task: Task, integrator) -> None:
-        """Write components and powers of h of the error and Newton tests."""
+    def prepare_tests(self, task: Task, integrator) -> None:
+        """Write options, components and powers of h of the error and Newton tests."""
+        plain = self.is_plain(task)
+        integrator["remember_rate"] = self.remember_rate
+        integrator["plain_weights"] = plain
+        integrator["filter_error"] = isinstance(self.error_test, str) and self.error_test == "filtered"
+        if self.nonnegative is not False:
+            integrator["some_nonnegative"] = True
+            integrator.array("nonnegative")[:] = self.nonnegative_mask(task)
+        if plain:
+            return
         error_power, newton_power = integrator.array("error_power"), integrator.array("newton_power")
         error_power[:], newton_power[:] = 0.0, 0.0
         if self.variable_index is not None:
@@ -217,7 +226,7 @@ class DASSL:
         return ~included
 
 
-class _Run:
+class Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
     def __init__(self, method: DASSL, task: Task):
@@ -225,25 +234,17 @@ class _Run:
 
         self._kernels = dassl_run
         self._task = task
-        plain = method.is_plain(task)
         self.integrator = task.workspace.record(
             "integrator",
             lambda: _new_integrator(task.n),
             max_order=method.max_order,
-            remember_rate=method.remember_rate,
-            plain_weights=plain,
-            filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
-            some_nonnegative=method.nonnegative is not False,
             t=task.t_span[0],
             h=task.initial_step(),
         )
         for name, values in {"y": task.y0, "yp": task.yp0, "rtol": task.rtol, "atol": task.atol}.items():
             self.integrator.array(name)[:] = values
         self.integrator.array("correction")[:] = 0.0
-        if not plain:
-            method.fill_tests(task, self.integrator)
-        if method.nonnegative is not False:
-            self.integrator.array("nonnegative")[:] = method.nonnegative_mask(task)
+        method.prepare_tests(task, self.integrator)
         self.roots = _roots(task)
         self.run = _run_record(task)
         self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
@@ -380,7 +381,7 @@ class _Run:
         )
 
 
-class _FixedRun(_Run):
+class _FixedRun(Run):
     """A run with constant order and step size from given starting values."""
 
     def __init__(self, method: DASSL, task: Task, h: float, values: np.ndarray):

@@ -18,7 +18,7 @@ from daedal.kernels.norms import norm, set_weights
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.methods.dassl_step import CALLBACK_RAISED, STEP_TAKEN, differences, start, step
 
-FINISHED, EVENT_STOP, BUFFER_FULL = 2, 4, 10
+FINISHED, EVENT_STOP, HOOK_STOPPED, BUFFER_FULL = 2, 4, 6, 10
 MAX_STEPS, TOO_ACCURATE, ZERO_WEIGHT = -1, -2, -3
 _ROUNDOFF = np.finfo(float).eps
 
@@ -99,6 +99,8 @@ def advance(systems, linears, integrators, runs, root_functions):
                 return reason
             if r.sign * (w.t - r.t_end) >= 0.0:
                 return FINISHED
+            if system.hook_signal != 0:
+                return HOOK_STOPPED
         if w.steps >= r.max_steps:
             return MAX_STEPS
         if taken >= r.slice or (r.dense and r.rows_stored + ROWS > r.rows):

@@ -30,7 +30,7 @@ from daedal.kernels.newton import (
 )
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
-from daedal.kernels.system import residual
+from daedal.kernels.system import HOOK_CHANGED, after_step, residual
 
 # What a step reports, DASSL's IDID (spec: BCP section 5.3 and the DASSL documentation).
 STEP_TAKEN = 1
@@ -165,6 +165,8 @@ def step(system, linear, w):
         error, estimate, k_new = 0.0, 0.0, k
         if status == CONVERGED:
             error, estimate, k_new, status = _error_and_order(system, linear, w, t)
+        if status == CONVERGED and error <= 1.0 and system.hook != 0:
+            status = apply_hook(system, w, t)
         if status == CONVERGED and error <= 1.0:
             w.t = t
             w.steps += 1
@@ -274,6 +276,21 @@ def _correct(system, linear, w, t):
             continue
         w.matrix_status = _MATRIX_OLD
         return status
+
+
+@part
+def apply_hook(system, w, t):
+    """Give the step to the owner of the problem; a change of y (a projection) becomes part of the correction."""
+    n = w.n
+    y, correction, before = floats(w.y, n), floats(w.correction, n), floats(w.scratch_yp, n)
+    for i in range(n):
+        before[i] = y[i]
+    signal = after_step(system, t, w.h, y)
+    if signal != HOOK_CHANGED:
+        return signal
+    for i in range(n):
+        correction[i] += y[i] - before[i]
+    return CONVERGED
 
 
 @part

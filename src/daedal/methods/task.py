@@ -30,6 +30,7 @@ class Task:
     dense: bool
     progress: Any
     excluded: np.ndarray | None = None  # components that the error test leaves out
+    rate: Any = None  # y' as a function of (t, y), for explicit methods
 
     @property
     def n(self) -> int:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.kernels.functions import NativeFunction
 from daedal.linear_solvers import build_linear
 from daedal.problems import ImplicitDAE
 from daedal.solution import Statistics
@@ -31,7 +32,7 @@ class Workspace:
         row_power=None,
         increment="robust",
     ):
-        from daedal.kernels.assembly import build_system
+        from daedal.kernels.assembly import build_system, native_linear
         from daedal.kernels.callbacks import Bridge
 
         self._shelf: list | None = None
@@ -39,10 +40,14 @@ class Workspace:
         self._records: dict = {}
         self.problem = problem
         self.n = problem.n
-        self.bridge = Bridge()
+        self.bridge = problem.residual.bridge if isinstance(problem.residual, NativeFunction) else Bridge()
         self.system = build_system(
             self.bridge, problem.residual, problem.n, problem.params, norm=norm, row_power=row_power
         )
+        native = getattr(problem.residual, "linear", None)
+        if native is not None and linear_solver == "auto":
+            self.linear = native_linear(*native)
+            return
         self.linear = build_linear(
             self.bridge,
             self.system,
@@ -78,7 +83,7 @@ class Workspace:
         from daedal.kernels.system import COUNTERS
 
         self.bridge.refresh()
-        for name in COUNTERS:
+        for name in (*COUNTERS, "hook_signal"):
             self.system[name] = 0
         return self
 

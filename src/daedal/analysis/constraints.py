@@ -1,0 +1,199 @@
+r"""Which constraints depend on which, and whether the mass matrix determines what they leave free.
+
+Everything here works on matrices: K, whose rows are the gradients of the constraints, and M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+RANK_TOLERANCE = 1e-8
+"""A row of norm 1 counts as dependent if less than this of it is independent of the other rows."""
+
+_PIVOT = 0.1  # the first row with this part of the largest remainder is taken, so that the later rows are left over
+_VANISHING = 1e-7  # a row this much smaller than in the neighbourhood is zero
+_SINGULAR_MASS = 1e-10
+
+Dependency = tuple[int, dict[int, float]]
+
+_FLOOR = 1e-3  # a coordinate that is zero counts as this part of the largest
+_ROUNDOFF = float(np.finfo(float).eps)
+
+
+def sizes(x: np.ndarray, empty: float = 1.0) -> np.ndarray:
+    """Sizes of the entries of a vector; `empty` where all are zero."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    return np.maximum(np.abs(x), _FLOOR * largest) if largest > 0.0 else np.full(x.shape, empty)
+
+
+def position_terms(G: np.ndarray, q: np.ndarray, partial_t: np.ndarray, t: float) -> np.ndarray:
+    """The size of the terms whose sum g(t, q) is: what its residuals are small beside."""
+    return np.abs(G) @ sizes(q) + np.abs(partial_t * t)
+
+
+def velocity_terms(K: np.ndarray, v: np.ndarray, at_rest: np.ndarray) -> np.ndarray:
+    """The size of the terms whose sum K v + k is; `at_rest` is k."""
+    return np.abs(K) @ sizes(v, 0.0) + np.abs(at_rest)
+
+
+def velocity_noise(terms: np.ndarray, time_increment: float, n_lambda: int) -> np.ndarray:
+    """Rounding errors of K v + k where g_t comes from differences; `terms` are those of the position constraints."""
+    noise = np.zeros(n_lambda)
+    noise[: terms.size] = 4.0 * _ROUNDOFF * terms / time_increment
+    return noise
+
+
+def independent_rows(
+    K: np.ndarray, n_g: int, tolerance: float = RANK_TOLERANCE, typical: np.ndarray | None = None
+) -> tuple[np.ndarray, list[Dependency]]:
+    """A largest set of independent rows of K, and the others as combinations of them.
+
+    A QR factorisation with pivoting of the rows, scaled to norm 1. Earlier rows are preferred; the first `n_g` rows,
+    position constraints, are never expressed by velocity constraints, which say nothing about positions.
+
+    Parameters
+    ----------
+    K : numpy.ndarray
+    n_g : int
+        Number of position constraints.
+    tolerance : float
+        What is left of a dependent row.
+    typical : numpy.ndarray, optional
+        Norms that the rows have in the neighbourhood, to tell rows that vanish here.
+
+    Returns
+    -------
+    rows : numpy.ndarray of int
+        Sorted.
+    dependencies : list of (row, {row: coefficient})
+    """
+    norms = np.linalg.norm(K, axis=1)
+    if typical is not None:
+        norms = np.where(norms > _VANISHING * typical, norms, 0.0)
+    scaled = np.where(norms[:, None] > 0.0, K / np.where(norms > 0.0, norms, 1.0)[:, None], 0.0)
+    rest, chosen = scaled.copy(), []
+    for stage in (range(n_g), range(n_g, K.shape[0])):
+        left = list(stage)
+        while left:
+            sizes = np.linalg.norm(rest[left], axis=1)
+            if sizes.max() <= tolerance:
+                break
+            pivot = left[int(np.argmax(sizes >= _PIVOT * sizes.max()))]
+            direction = rest[pivot] / np.linalg.norm(rest[pivot])
+            for _ in range(2):  # orthogonal to round-off
+                rest -= np.outer(rest @ direction, direction)
+            chosen.append(pivot)
+            left.remove(pivot)
+    rows = np.array(sorted(chosen), dtype=np.int64)
+    dependent = [i for i in range(K.shape[0]) if i not in chosen]
+    return rows, [(i, _combination(scaled, norms, rows, i, n_g)) for i in dependent]
+
+
+def _combination(scaled, norms, rows, i, n_g) -> dict[int, float]:
+    if norms[i] == 0.0:
+        return {}
+    used = rows[rows < n_g] if i < n_g else rows
+    solution = np.linalg.lstsq(scaled[used].T, scaled[i], rcond=None)[0]
+    return {
+        int(k): float(_rounded(value * norms[i] / norms[k])) for k, value in zip(used, solution) if abs(value) > 1e-7
+    }
+
+
+def _rounded(value: float) -> float:
+    """A coefficient that is a whole number up to rounding errors, as that number."""
+    near = round(value)
+    return float(near) if near and abs(value - near) <= 1e-9 * abs(value) else value
+
+
+def dependency_in_words(dependency: Dependency, label: Callable[[int], str]) -> str:
+    """``'c3' = 2 'c1' - 'c2'``."""
+    row, terms = dependency
+    text = ""
+    for k, value in terms.items():
+        factor = "" if abs(value) == 1.0 else f"{abs(value):.6g} "
+        sign = ("- " if value < 0.0 else "+ ") if text else ("-" if value < 0.0 else "")
+        text += f"{' ' if text else ''}{sign}{factor}{label(k)}"
+    return f"{label(row)} = {text or '0'}"
+
+
+def least_norm(lam: np.ndarray, rows, redundant: Sequence[Dependency], n_lambda: int) -> np.ndarray:
+    r"""All multipliers from those of the independent `rows`: of all :math:`\lambda` with the same
+    :math:`K^T \lambda`, those of smallest norm.
+
+    `lam` may be a matrix with one column for each time.
+    """
+    full = np.zeros((n_lambda, *np.shape(lam)[1:]))
+    full[np.asarray(rows, dtype=int)] = lam
+    if not redundant:
+        return full
+    kernel = np.zeros((n_lambda, len(redundant)))  # of K^T
+    for column, (row, terms) in enumerate(redundant):
+        kernel[row, column] = -1.0
+        for k, value in terms.items():
+            kernel[k, column] = value
+    basis = np.linalg.qr(kernel)[0]
+    return full - basis @ (basis.T @ full)
+
+
+def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
+    """The smallest eigenvalue of M on the kernel of K, with coordinates scaled by their masses, and its direction.
+
+    The value lies between -1 and 1 for a mass matrix of any units; the direction is in the coordinates themselves.
+    """
+    basis, scale = _kernel_in_scaled_coordinates(M, K)
+    if basis.shape[1] == 0:
+        return 1.0, np.zeros(M.shape[0])
+    reduced = basis.T @ (M * np.outer(scale, scale)) @ basis
+    values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
+    return float(values[0]), scale * (basis @ vectors[:, 0])
+
+
+def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+    """A direction that the constraints leave free and that has no mass, or None."""
+    basis, scale = _kernel_in_scaled_coordinates(M, K)
+    if basis.shape[1] == 0:
+        return None
+    _, values, vectors = np.linalg.svd(basis.T @ (M * np.outer(scale, scale)) @ basis)
+    return scale * (basis @ vectors[-1]) if values[-1] <= _SINGULAR_MASS else None
+
+
+def _kernel_in_scaled_coordinates(M, K):
+    """An orthonormal basis of ker K in coordinates of mass 1, and the scale of the coordinates."""
+    masses = np.sqrt(np.abs(np.diag(M)))
+    heavy = masses[masses > 1e-12 * np.max(masses, initial=0.0)]
+    usual = 1.0 / float(np.median(heavy)) if heavy.size else 1.0
+    scale = np.where(masses > 1e-12 * np.max(masses, initial=0.0), 1.0 / np.where(masses > 0.0, masses, 1.0), usual)
+    scaled = K * scale
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    scaled = scaled[norms[:, 0] > 0.0] / norms[norms[:, 0] > 0.0]
+    if scaled.shape[0] == 0:
+        return np.eye(M.shape[0]), scale
+    _, values, vectors = np.linalg.svd(scaled)
+    rank = int(np.sum(values > RANK_TOLERANCE * values[0]))
+    return vectors[rank:].T, scale
+
+
+def leading(direction: np.ndarray) -> list[int]:
+    """The coordinates that move most in a direction."""
+    sizes = np.abs(direction)
+    return [int(j) for j in np.argsort(-sizes, kind="stable") if sizes[j] > 0.1 * sizes.max(initial=0.0)]
+
+
+def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+    r"""The combination of multipliers that the augmented system leaves open, or None: the index test.
+
+    With :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` the index is 3 where :math:`G M^{-1} B` is nonsingular
+    (Wunderlich, lemma 4.1.1); the augmented matrix :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` says the same
+    and needs no inverse of M.
+    """
+    n, k = M.shape[0], K.shape[0]
+    _, scale = _kernel_in_scaled_coordinates(M, K)
+    norms = np.linalg.norm(K * scale, axis=1)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    augmented = np.block(
+        [[M * np.outer(scale, scale), (B * scale[:, None]) / norms], [(K * scale) / norms[:, None], np.zeros((k, k))]]
+    )
+    _, values, vectors = np.linalg.svd(augmented)
+    return None if values[-1] > RANK_TOLERANCE * values[0] else vectors[-1, n:] / norms

@@ -1,0 +1,375 @@
+"""The driver for constrained systems: consistent start, formulation, method, segments, and the way back to q and v."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.formulations import CoordinateProjection, named_formulation
+from daedal.formulations.reduction import Reduction, Start
+from daedal.mechanics.assembly import Assembly, constraint_probe
+from daedal.mechanics.hessenberg import prepare_hessenberg
+from daedal.problems import HessenbergDAE
+from daedal.progress import Progress
+from daedal.solution import DenseOutput, History, Statistics
+
+_ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
+_LARGEST_WITH_DENSE_OUTPUT = 1000
+
+
+@dataclass
+class Request:
+    """The checked arguments of :func:`daedal.solve`."""
+
+    problem: Any
+    span: tuple[float, float]
+    initial: Any
+    rtol: np.ndarray
+    atol: np.ndarray
+    times: np.ndarray | None
+    events: Any
+    progress: Any
+    max_steps: int
+    first_step: float | None
+    max_step: float
+    t_stop: float
+    fixed_step: float | None
+    dense_output: bool | None
+    correct_initial: bool
+    began: float
+
+
+@dataclass
+class Segment:
+    """A stretch of the run with one formulation, method and chart."""
+
+    reduction: Reduction
+    outcome: Any
+    method: Any
+    formulation: Any
+    stats: Statistics
+
+
+def solve_constrained(request: Request, formulation, method):
+    """Solve a constrained system; see :func:`daedal.solve`."""
+    from daedal.choice import Choice
+
+    assembly, start, notes = _prepare(request)
+    choice = Choice(assembly, start, request, formulation, method)
+    progress = Progress(request.progress, request.span)
+    try:
+        segments = _integrate(request, assembly, start, choice, progress)
+    finally:
+        progress.close()
+    solution = _solution(request, assembly, segments, [*notes, *choice.notes])
+    exception = segments[-1].outcome.exception
+    if exception is not None:
+        raise exception
+    if solution.status == "failed":
+        raise IntegrationError(solution.message, solution)
+    return solution
+
+
+def _prepare(request: Request):
+    """The assembled system, its consistent start, and what there is to say about it."""
+    if isinstance(request.problem, HessenbergDAE):
+        return prepare_hessenberg(request.problem, request.span[0], request.initial)
+    return prepare_mechanical(request)
+
+
+def prepare_mechanical(request: Request):
+    """Consistent values of a mechanical system; redundant constraints are set aside."""
+    from daedal.initial.mechanical import check_start, split_mechanical
+
+    system, t0 = request.problem, request.span[0]
+    q0, v0, r0, w0 = split_mechanical(request.initial)
+    values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial)
+    assembly = Assembly(
+        system, t0, values.q, rows=values.rows, autonomous=looks_autonomous(system, request.span, values)
+    )
+    assembly.choose_weight(t0, np.concatenate([values.q, values.v]))
+    start = assembly.start(t0, np.concatenate([values.q, values.v, values.r]), np.concatenate([values.w, values.lam]))
+    return assembly, start, list(values.notes)
+
+
+def looks_autonomous(system, span, values) -> bool:
+    """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t.
+
+    What was integrated is checked for it again at the end of the run.
+    """
+    probe = constraint_probe(system, values.q, values.v)
+    if probe is None or system.constraint_t is not None:
+        return False
+    first = probe(span[0], values.q)
+    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
+    return all(np.array_equal(probe(float(t), values.q), first) for t in times)
+
+
+def _integrate(request: Request, assembly, start: Start, choice, progress) -> list[Segment]:
+    """Integrate segment by segment, until the end, a failure or a terminal event."""
+    segments: list[Segment] = []
+    steps = 0
+    while True:
+        formulation, method = choice.formulation, choice.method
+        reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
+        choice.changed = False
+        outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
+        stats = task.workspace.statistics(outcome.integrator, 0.0)
+        segments.append(Segment(reduction, outcome, method, formulation, stats))
+        steps += stats.steps
+        if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segments[-1]):
+            return segments
+        start = _restart(assembly, segments[-1])
+
+
+def _restart(assembly, segment: Segment) -> Start:
+    """Consistent values at the end of a segment."""
+    integrator = segment.outcome.integrator
+    t = float(integrator["t"])
+    state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())
+    if assembly.n_c:
+        assembly.project(np.array([t]), state, weight=assembly.output_weight)
+    return assembly.start(t, state[0])
+
+
+def _run_segment(request, assembly, start, reduction, method, progress, steps_before, later):
+    from daedal.methods.task import Task
+    from daedal.methods.workspace import Workspace
+
+    if method.name in ("dopri5", "rk4") and reduction.rate is None:
+        raise InvalidProblemError(
+            f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential equation: "
+            f"{_ORDINARY}"
+        )
+    if method.name == "dassl":
+        wished = {name: value for name, value in reduction.options.items() if getattr(method, name) is None}
+        method = replace(method, **wished) if wished else method
+    problem, span = reduction.problem, (start.t, request.span[1])
+    workspace = Workspace(problem, **method.workspace_options(problem))
+    rtol, atol = _tolerances(request, assembly, reduction, start)
+    times = request.times
+    if later:
+        sign = 1.0 if span[1] > span[0] else -1.0
+        times = None if times is None else times[sign * (times - start.t) > 0.0]
+    excluded = reduction.excluded
+    if method.name == "dassl" and not isinstance(method.error_test, str):
+        excluded = method.excluded(problem)
+    elif method.error_test == "all":
+        excluded = None
+    dense = problem.n <= _LARGEST_WITH_DENSE_OUTPUT if request.dense_output is None else bool(request.dense_output)
+    task = Task(
+        workspace=workspace,
+        t_span=span,
+        y0=reduction.y0,
+        yp0=reduction.yp0,
+        rtol=rtol,
+        atol=atol,
+        t_eval=times,
+        switching=_switching(request, assembly, reduction, start),
+        max_steps=request.max_steps - steps_before,
+        first_step=request.first_step if not later else None,
+        max_step=request.max_step,
+        t_stop=request.t_stop,
+        dense=dense,
+        progress=progress,
+        excluded=excluded,
+        rate=reduction.rate,
+    )
+    if request.fixed_step is None:
+        return method.integrate(task), task
+    return method.integrate_fixed(task, request.fixed_step), task
+
+
+def _tolerances(request, assembly, reduction: Reduction, start: Start):
+    """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
+    n, n_state = reduction.problem.n, assembly.n_state
+    rtol, atol = np.full(n, request.rtol.max()), np.full(n, request.atol.max())
+    if reduction.recover is None:
+        rtol[:n_state], atol[:n_state] = request.rtol, request.atol
+        if n > n_state:
+            size = np.max(np.abs(start.lam), initial=0.0) + np.max(np.abs(start.a), initial=0.0)
+            atol[n_state:] = np.maximum(rtol[n_state:] * size, 1e-300) + request.atol.max()
+    return rtol, atol
+
+
+def _switching(request, assembly, reduction: Reduction, start: Start):
+    """The user's events, as functions of (t, q, v)."""
+    if request.events is None:
+        return None
+    from daedal.events.event import gather_events
+
+    n, split = assembly.m * assembly.nx, (assembly.m - 1) * assembly.nx
+    view = SimpleNamespace(n_y=split or None, params=request.problem.params)
+    functions = gather_events(request.events, view, start.t, start.z, start.slope)
+    if functions is None:
+        return None
+    inner = functions.evaluate
+
+    def evaluate(t, y, yp):
+        state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
+        return inner(t, state[:n], state[:n])
+
+    return replace(functions, evaluate=evaluate)
+
+
+def _solution(request, assembly, segments: list[Segment], notes):
+    last = segments[-1].outcome
+    t, states = _outputs(request, segments)
+    drift = {}
+    if assembly.n_c and t.size:
+        drift = assembly.drift(t, states, " before projection")
+        assembly.project(t, states, weight=assembly.output_weight)
+        drift = assembly.drift(t, states) | drift
+    success, status, message = _ending(request, segments)
+    if notes:
+        message = " ".join([message, *notes])
+    dense, history = _dense(segments, assembly), _history(segments)
+    return assembly.solution(
+        t=t,
+        y=np.ascontiguousarray(states.T),
+        success=success,
+        status=status,
+        message=message,
+        stats=_statistics(segments, time.perf_counter() - request.began),
+        names=tuple(assembly.state_names()),
+        method=_told([type(s.method).__name__ for s in segments]),
+        formulation=_told([_name(s.formulation) for s in segments]),
+        notes=notes,
+        drift=drift,
+        events=[_event(e, s, assembly) for s in segments for e in s.outcome.events],
+        history=history,
+        dense=_until_the_end(request, dense, last),
+    )
+
+
+def _name(formulation) -> str:
+    return type(formulation).__name__
+
+
+def _told(names: list[str]) -> str:
+    """The names in order, each run of equal ones once."""
+    return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
+
+
+def _outputs(request, segments: list[Segment]):
+    """Times and states (z, r) of all segments; the first point of later ones is the last of those before."""
+    times, states = [], []
+    for i, segment in enumerate(segments):
+        t, y = segment.outcome.t, segment.outcome.y
+        if i and request.times is None:
+            t, y = t[1:], y[:, 1:]
+        times.append(t)
+        states.append(segment.reduction.states(t, y))
+    return np.concatenate(times), np.concatenate(states)
+
+
+def _event(event, segment: Segment, assembly):
+    """The event with the state of the system, (q, v, r), in place of the unknowns of the formulation."""
+    state = segment.reduction.states(np.array([event.t]), event.y[:, None].copy())
+    if assembly.n_c:
+        assembly.project(np.array([event.t]), state, weight=assembly.output_weight)
+    start = assembly.start(event.t, state[0])
+    return replace(event, y=state[0], yp=np.concatenate([start.slope, start.rate]))
+
+
+def _ending(request, segments: list[Segment]) -> tuple[bool, str, str]:
+    outcome = segments[-1].outcome
+    if outcome.interrupted:
+        return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
+    if outcome.exception is not None:
+        return False, "failed", "a function of the model raised an exception"
+    if outcome.failure is not None:
+        from daedal.analysis.mechanism_failure import explain
+
+        return False, "failed", explain(request, segments)
+    stopping = [event for event in outcome.events if event.terminal]
+    if stopping:
+        last = stopping[-1]
+        return True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
+    return True, "finished", f"The end of the interval, t = {request.span[1]:g}, was reached."
+
+
+def _statistics(segments: list[Segment], seconds: float) -> Statistics:
+    totals = {f.name: sum(getattr(s.stats, f.name) for s in segments) for f in fields(Statistics)}
+    return Statistics(**(totals | {"seconds": seconds}))
+
+
+def _history(segments: list[Segment]) -> History | None:
+    parts = [s.outcome.history for s in segments if s.outcome.history is not None]
+    if not parts:
+        return None
+    return History(*[np.concatenate([part[i] for part in parts]) for i in range(3)])
+
+
+def _dense(segments: list[Segment], assembly) -> DenseOutput | None:
+    """The polynomials of all segments, for (z, r)."""
+    parts = [_state_polynomials(s) for s in segments if s.outcome.dense is not None]
+    if not parts or any(s.outcome.dense is None and s.outcome.integrator["steps"] for s in segments):
+        return None
+    offsets = np.concatenate([[0], np.cumsum([p.coefficients.shape[0] for p in parts])[:-1]])
+    return DenseOutput(
+        parts[0].t0,
+        np.concatenate([p.ends for p in parts]),
+        np.concatenate([p.orders for p in parts]),
+        np.concatenate([p.starts + offset for p, offset in zip(parts, offsets, strict=True)]),
+        np.concatenate([p.psi for p in parts]),
+        np.concatenate([p.coefficients for p in parts]),
+    )
+
+
+def _state_polynomials(segment: Segment) -> DenseOutput:
+    """The dense output of a segment, for (z, r): the leading unknowns, or interpolated through recovered points."""
+    dense, reduction = segment.outcome.dense, segment.reduction
+    if reduction.recover is None:
+        return replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, : reduction.n_state]))
+    nodes = np.concatenate(
+        [
+            end - np.concatenate([[0.0], psi[:k]])
+            for end, k, psi in zip(dense.ends, dense.orders, dense.psi, strict=True)
+        ]
+    )
+    values, _ = dense.evaluate_steps(nodes, np.repeat(np.arange(dense.ends.size), dense.orders + 1))
+    order = np.argsort(nodes if dense.ends[-1] >= dense.t0 else -nodes, kind="stable")
+    states = np.empty((nodes.size, 0))
+    recovered = reduction.states(nodes[order], values[order].T)
+    states = np.empty_like(recovered)
+    states[order] = recovered
+    for step, start in enumerate(dense.starts):
+        k = int(dense.orders[step])
+        _modified_differences(states[start : start + k + 1], dense.psi[step])
+    return replace(dense, coefficients=states)
+
+
+def _modified_differences(rows: np.ndarray, psi: np.ndarray):
+    """Turn values at t_n, t_n - psi_0, t_n - psi_1, ... into the coefficients of the Newton form, in place."""
+    nodes = np.concatenate([[0.0], psi])
+    count = rows.shape[0]
+    for order in range(1, count):
+        for j in range(count - 1, order - 1, -1):
+            rows[j] = (rows[j - 1] - rows[j]) / (nodes[j] - nodes[j - order])
+    factor = 1.0
+    for j in range(1, count):
+        factor *= psi[j - 1]
+        rows[j] *= factor
+
+
+def _until_the_end(request, dense: DenseOutput | None, outcome) -> DenseOutput | None:
+    if dense is None:
+        return None
+    stopping = [event for event in outcome.events if event.terminal]
+    if stopping:
+        return replace(dense, t_end=stopping[-1].t)
+    sign = 1.0 if request.span[1] > request.span[0] else -1.0
+    if sign * (dense.ends[-1] - request.span[1]) > 0.0:
+        return replace(dense, t_end=request.span[1])
+    return dense
+
+
+def default_formulation(method) -> Any:
+    """What suits a method that was given without a formulation."""
+    return CoordinateProjection() if method.name in ("dopri5", "rk4") else named_formulation("ggl")

@@ -1,0 +1,69 @@
+"""Formulations: ways to rewrite a constrained system before time is discretised."""
+
+from __future__ import annotations
+
+import difflib
+
+from daedal.errors import InvalidProblemError
+from daedal.formulations.index_reduction import Baumgarte, Index1, Index2, Index3
+from daedal.formulations.projection import CoordinateProjection
+from daedal.formulations.regularised import Hanke, Knorrenschild, Loetstedt
+from daedal.formulations.stabilised import GGL, FuehrerLeimkuhler, Overdetermined, ProjectedInvariants
+from daedal.formulations.state_space import EssentialODE, MinimalExtension, StateSpace
+
+FORMULATIONS = {
+    form.name: form
+    for form in (
+        Index3,
+        Index2,
+        Index1,
+        Baumgarte,
+        GGL,
+        ProjectedInvariants,
+        FuehrerLeimkuhler,
+        MinimalExtension,
+        StateSpace,
+        EssentialODE,
+        Overdetermined,
+        CoordinateProjection,
+        Loetstedt,
+        Knorrenschild,
+        Hanke,
+    )
+}
+
+__all__ = [
+    "FORMULATIONS",
+    "GGL",
+    "Baumgarte",
+    "CoordinateProjection",
+    "EssentialODE",
+    "FuehrerLeimkuhler",
+    "Hanke",
+    "Index1",
+    "Index2",
+    "Index3",
+    "Knorrenschild",
+    "Loetstedt",
+    "MinimalExtension",
+    "Overdetermined",
+    "ProjectedInvariants",
+    "StateSpace",
+    "named_formulation",
+]
+
+
+def named_formulation(choice):
+    """A formulation from its name; a formulation stays as it is."""
+    if isinstance(choice, tuple(FORMULATIONS.values())):
+        return choice
+    if isinstance(choice, type) and choice in FORMULATIONS.values():
+        return choice()
+    if isinstance(choice, str):
+        name = choice.lower().replace("-", "_").replace(" ", "_")
+        if name in FORMULATIONS:
+            return FORMULATIONS[name]()
+        close = difflib.get_close_matches(name, FORMULATIONS, n=1, cutoff=0.6)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise InvalidProblemError(f"unknown formulation '{choice}'; {hint}known: auto, {', '.join(FORMULATIONS)}")
+    raise InvalidProblemError(f"formulation must be a name or a formulation such as GGL(), got {choice!r}")

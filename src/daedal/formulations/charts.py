@@ -1,0 +1,236 @@
+r"""Local coordinates on the constraint manifold, in compiled code: state space and minimal extension.
+
+A chart is given by constant rows R~ that complete K: u~ = R~ z determines z with g = 0 as long as [R~; K] is well
+conditioned (Ascher and Petzold (3.15), (3.16)). A hook watches the condition after every step and stops the run when
+a new chart is due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
+from daedal.kernels.compilation import announce, kernel, part, pointer
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, POSITION, RATE, VELOCITY, accelerate, evaluate, load
+
+CHART = np.dtype(
+    [
+        ("system", ADDRESS),
+        ("n", INTEGER),
+        ("n_low", INTEGER),  # coordinates on the levels below the highest
+        ("n_top", INTEGER),
+        ("low_rows", ADDRESS),
+        ("top_rows", ADDRESS),
+        ("matrix", LU),
+        ("work", ADDRESS),
+        ("z", ADDRESS),  # the last point, where Newton's method starts
+        ("limit", FLOAT),
+        ("condition", FLOAT),
+        ("pivot", ADDRESS),
+    ]
+)
+
+
+@part
+def _complete(chart, c, level):
+    """Factor [R~; K] for a level; K as evaluated last."""
+    nx = c.nx
+    top = level == c.m - 1
+    rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
+    count = chart.n_top if top else chart.n_low
+    data, jacobian = floats(chart.matrix.data, nx * nx), floats(c.jacobian, c.n_c * nx)
+    for j in range(nx):
+        for i in range(count):
+            data[j * nx + i] = rows[i * nx + j]
+        for i in range(nx - count):
+            data[j * nx + count + i] = jacobian[i * nx + j]
+    return factor_lu(chart.matrix)
+
+
+@part
+def recover(chart, c, t, y):
+    """z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above the first)."""
+    nx, m = c.nx, c.m
+    state, kept = floats(c.state, m * nx + c.n_r), floats(chart.z, m * nx)
+    for i in range(m * nx):
+        state[i] = kept[i]
+    first = (m - 1) * chart.n_low + chart.n_top
+    for i in range(c.n_r):
+        state[m * nx + i] = y[first + i]
+    work = floats(chart.work, nx)
+    begin = 0
+    for level in range(m):
+        top = level == m - 1
+        count = chart.n_top if top else chart.n_low
+        rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
+        z = floats(c.state + 8 * level * nx, nx)
+        values = floats(c.level + 8 * level * c.n_c, c.n_c)
+        before = np.inf
+        for iteration in range(30):
+            status = evaluate(c, t, POSITION | JACOBIAN | VELOCITY)
+            if status != 0:
+                return status
+            if _complete(chart, c, level) != 0:
+                return UNEVALUABLE
+            for i in range(count):
+                work[i] = -y[begin + i]
+                for j in range(nx):
+                    work[i] += rows[i * nx + j] * z[j]
+            for i in range(nx - count):
+                work[count + i] = values[i]
+            solve_lu(chart.matrix, work)
+            size, change = 0.0, 0.0
+            for i in range(nx):
+                z[i] -= work[i]
+                size = max(size, abs(z[i]))
+                change = max(change, abs(work[i]))
+            if not change < np.inf:
+                return UNEVALUABLE
+            if change <= 1e-15 * size or (change <= 1e-9 * size and change >= 0.3 * before):
+                break
+            if iteration > 0 and change <= 1e-8 * size and change <= 1e-3 * before:
+                break
+            if iteration == 29:
+                return UNEVALUABLE
+            before = change
+        begin += count
+    for i in range(m * nx):
+        kept[i] = state[i]
+    return 0
+
+
+@part
+def _rate(chart, c, t, y, rate):
+    """u~_j' = R~ z_{j+1}, u~_m' = R~ a."""
+    status = recover(chart, c, t, y)
+    if status == 0:
+        status = accelerate(c, t)
+    if status == 0 and c.n_r > 0:
+        status = evaluate(c, t, RATE)
+    if status != 0:
+        return UNEVALUABLE if status > 0 else status
+    nx, m = c.nx, c.m
+    state, acceleration, further = floats(c.state, m * nx), floats(c.acceleration, nx), floats(c.rate, c.n_r)
+    at = 0
+    for level in range(m):
+        top = level == m - 1
+        rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
+        for i in range(chart.n_top if top else chart.n_low):
+            value = 0.0
+            for j in range(nx):
+                value += rows[i * nx + j] * (acceleration[j] if top else state[(level + 1) * nx + j])
+            rate[at] = value
+            at += 1
+    for i in range(c.n_r):
+        rate[at + i] = further[i]
+    return 0
+
+
+@pointer(NATIVE)
+def chart_rate(t, block):
+    """y' of the state-space form; the block is [y | y']."""
+    chart = record_at(owner(block), CHART)
+    return _rate(
+        chart, record_at(chart.system, CONSTRAINED), t, floats(block, chart.n), floats(block + 8 * chart.n, chart.n)
+    )
+
+
+@pointer(NATIVE)
+def chart_residual(t, block):
+    """y' - rate(t, y); the block is [y | y' | F]."""
+    chart = record_at(owner(block), CHART)
+    n = chart.n
+    r, yp = floats(block + 16 * n, n), floats(block + 8 * n, n)
+    status = _rate(chart, record_at(chart.system, CONSTRAINED), t, floats(block, n), r)
+    for i in range(n):
+        r[i] = yp[i] - r[i]
+    return status
+
+
+@part
+def _conditioning(chart, c):
+    """|| A ||_F || A^{-1} ||_F / n for A = [R~; K], the rows of K divided by their norms."""
+    nx = c.nx
+    data, work = floats(chart.matrix.data, nx * nx), floats(chart.work, nx)
+    rows, jacobian = floats(chart.top_rows, nx * nx), floats(c.jacobian, c.n_c * nx)
+    total = 0.0
+    for i in range(nx):
+        norm = 0.0
+        for j in range(nx):
+            value = rows[i * nx + j] if i < chart.n_top else jacobian[(i - chart.n_top) * nx + j]
+            norm += value * value
+        norm = np.sqrt(norm) if norm > 0.0 else 1.0
+        for j in range(nx):
+            value = rows[i * nx + j] if i < chart.n_top else jacobian[(i - chart.n_top) * nx + j]
+            data[j * nx + i] = value / norm
+            total += (value / norm) ** 2
+    if factor_lu(chart.matrix) != 0:
+        return np.inf
+    inverse = 0.0
+    for k in range(nx):
+        for i in range(nx):
+            work[i] = 1.0 if i == k else 0.0
+        solve_lu(chart.matrix, work)
+        for i in range(nx):
+            inverse += work[i] * work[i]
+    return np.sqrt(total * inverse) / nx
+
+
+@pointer(HOOK)
+def chart_hook(record, t, h, y):
+    """Stop when the chart has become ill-conditioned, compared with the point where it was chosen."""
+    chart = record_at(record, CHART)
+    c = record_at(chart.system, CONSTRAINED)
+    status = recover(chart, c, t, floats(y, chart.n))
+    if status != 0:
+        return status
+    condition = _conditioning(chart, c)
+    if chart.condition == 0.0:
+        chart.condition = condition
+    return HOOK_STOP if condition > chart.limit * max(chart.condition, 1.0) else HOOK_DONE
+
+
+@pointer(HOOK)
+def pivot_hook(record, t, h, y):
+    """Stop when the dependent coordinates of a minimal extension are badly determined: K_2^{-1} K_1 has grown large."""
+    chart = record_at(record, CHART)
+    c = record_at(chart.system, CONSTRAINED)
+    nx, n_c, n = c.nx, c.n_c, c.m * c.nx
+    load(c, floats(y, n), floats(y + 8 * n, c.n_r), floats(y, c.n_w), floats(y, n_c))
+    status = evaluate(c, t, JACOBIAN)
+    if status != 0:
+        return status
+    data, jacobian, work = floats(chart.matrix.data, n_c * n_c), floats(c.jacobian, n_c * nx), floats(chart.work, n_c)
+    pivot = integers(chart.pivot, 2 * nx)
+    for j in range(nx):
+        if pivot[nx + j] > 0:
+            for i in range(n_c):
+                data[(pivot[nx + j] - 1) * n_c + i] = jacobian[i * nx + j]
+    if factor_lu(chart.matrix) != 0:
+        return HOOK_STOP
+    for j in range(nx):
+        for i in range(n_c):
+            work[i] = jacobian[i * nx + j]
+        solve_lu(chart.matrix, work)
+        for i in range(n_c):
+            if not abs(work[i]) <= chart.limit:
+                return HOOK_STOP
+    return HOOK_DONE
+
+
+@kernel
+def recover_points(charts, systems, times, y, states, statuses):
+    """(z, r) at the rows of `y`."""
+    chart, c = charts[0], systems[0]
+    n = c.m * c.nx + c.n_r
+    for k in range(times.size):
+        statuses[k] = recover(chart, c, times[k], y[k])
+        state = floats(c.state, n)
+        for i in range(n):
+            states[k, i] = state[i]
+
+
+announce(recover_points, "the charts of the state-space form")

@@ -1,0 +1,218 @@
+"""Forms that integrate as many coordinates as there are degrees of freedom, or exchange dependent ones for equations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.kernels.functions import NativeFunction
+from daedal.problems import ImplicitDAE
+from daedal.problems.checks import check_positive
+
+_COORDINATES = ("lu", "qr", "svd", "essential")
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    r"""Coordinate partitioning: an ordinary differential equation for :math:`\tilde u = \tilde R q`,
+    :math:`\tilde w = \tilde R v` with constant :math:`\tilde R`, Ascher and Petzold (3.15) to (3.17), Wehage and Haug.
+
+    The other coordinates come from the constraints at every evaluation, so that nothing drifts. When
+    :math:`[\tilde R; G]` has become ill-conditioned a new :math:`\tilde R` is chosen and the run goes on from there.
+
+    Parameters
+    ----------
+    coordinates : {"qr", "lu", "svd", "essential"} or matrix
+        Choice of :math:`\tilde R`: an orthonormal basis of the kernel of G (by QR or SVD), a subset of the
+        coordinates (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix,
+        which is kept.
+    restart : float
+        A new chart is chosen when the condition has grown by this factor; 3 to 5 is good, since it limits accuracy.
+    """
+
+    coordinates: Any = "qr"
+    restart: float = 4.0
+    name = "state_space"
+
+    def reduce(self, assembly, start: Start) -> Reduction:
+        """The form for an assembled system."""
+        from daedal.formulations.charts import CHART, chart_hook, chart_rate, chart_residual
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+
+        low, top = self._rows(assembly, start)
+        m, nx, n_r = assembly.m, assembly.nx, assembly.n_r
+        n = (m - 1) * low.shape[0] + top.shape[0] + n_r
+        if n == 0:
+            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
+        arena = Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx})
+        arena.arrays["low_rows"][: low.size] = low.ravel()
+        arena.arrays["top_rows"][: top.size] = top.ravel()
+        arena.arrays["z"][:] = start.z
+        record = Record(
+            CHART,
+            arena,
+            system=assembly.record.data.ctypes.data,
+            n=n,
+            n_low=low.shape[0],
+            n_top=top.shape[0],
+            matrix=dense_lu(nx),
+            limit=check_positive(self.restart, "restart"),
+            pivot=np.zeros(2 * nx, dtype=np.int64),
+        )
+        hook = (chart_hook, record) if isinstance(self.coordinates, str) and assembly.n_c else None
+        residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook)
+        rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook)
+        residual.assembly = rate.assembly = assembly
+        z, slope = start.z.reshape(m, nx), start.slope.reshape(m, nx)
+        rows = [low] * (m - 1) + [top]
+        y0 = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
+        yp0 = np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
+        reduction = Reduction(ImplicitDAE(residual, n), y0, yp0, n, rate=rate)
+        reduction.recover = _Recovery(record, assembly, start.z)
+        reduction.restart = lambda new: self.reduce(assembly, new)
+        return reduction
+
+    def _rows(self, assembly, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """R~ for the lower levels and for the highest one."""
+        nx, n_c, n_g = assembly.nx, assembly.n_c, assembly.n_g
+        if not isinstance(self.coordinates, str):
+            matrix = np.atleast_2d(np.asarray(self.coordinates, dtype=float))
+            if matrix.shape != (nx - n_c, nx) or n_g != n_c:
+                raise InvalidProblemError(f"coordinates has shape {matrix.shape}; expected ({nx - n_c}, {nx})")
+            return matrix, matrix
+        if self.coordinates not in _COORDINATES:
+            raise InvalidProblemError(
+                f"unknown coordinates '{self.coordinates}'; known: {', '.join(_COORDINATES)}, or a matrix"
+            )
+        values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+        if values is None:
+            raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
+        return (
+            complement(values["jacobian"][:n_g], self.coordinates, values["mass"]),
+            complement(values["jacobian"], self.coordinates, values["mass"]),
+        )
+
+
+def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
+    """Rows that complete those of `jacobian` to a regular matrix."""
+    from scipy.linalg import null_space, qr
+
+    rows, n = jacobian.shape
+    if rows == 0:
+        return np.eye(n)
+    if kind == "lu":
+        columns = qr(jacobian, mode="r", pivoting=True)[1]
+        return np.eye(n)[np.sort(columns[rows:])]
+    if kind == "svd":
+        return null_space(jacobian).T
+    basis = qr(jacobian.T)[0][:, rows:].T
+    if kind == "essential":
+        b = np.linalg.solve(mass, jacobian.T)
+        return basis @ (np.eye(n) - b @ np.linalg.solve(jacobian @ b, jacobian))
+    return basis
+
+
+@dataclass
+class _Recovery:
+    """From chart coordinates back to (z, r)."""
+
+    record: Any
+    assembly: Any
+    z: np.ndarray
+
+    def __call__(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        from daedal.formulations.charts import recover_points
+
+        assembly = self.assembly
+        states = np.empty((times.size, assembly.n_state))
+        statuses = np.zeros(times.size, dtype=np.int64)
+        self.record.array("z")[:] = self.z
+        recover_points(self.record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
+        assembly.bridge.raise_pending()
+        return states
+
+
+@dataclass(frozen=True)
+class EssentialODE:
+    r"""The essential underlying ODE, :math:`u = R x` with :math:`R B = 0`, Ascher and Petzold (2.13), (2.19) to (2.21).
+
+    For a nonlinear mechanism R changes with the state; it is kept constant on charts that begin where :math:`R B = 0`
+    holds.
+
+    Parameters
+    ----------
+    restart : float
+        As for :class:`StateSpace`.
+    """
+
+    restart: float = 4.0
+    name = "essential"
+
+    def reduce(self, assembly, start: Start) -> Reduction:
+        """The form for an assembled system."""
+        return StateSpace("essential", self.restart).reduce(assembly, start)
+
+
+@dataclass(frozen=True)
+class MinimalExtension:
+    r"""The strangeness-free form of index 1 by minimal extension, Wunderlich (7.13).
+
+    With :math:`G \Pi = [G_1\; G_2]`, :math:`G_2` regular, the derivatives of the dependent coordinates :math:`p_2` and
+    velocities become algebraic unknowns, and all three levels of the constraints are equations. When :math:`G_2`
+    degenerates, new dependent coordinates are chosen.
+
+    Parameters
+    ----------
+    restart : float
+        New dependent coordinates are chosen when an entry of :math:`G_2^{-1} G_1` exceeds this.
+    """
+
+    restart: float = 10.0
+    name = "minimal_extension"
+    options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def reduce(self, assembly, start: Start) -> Reduction:
+        """The form for an assembled system."""
+        from daedal.formulations.charts import CHART, pivot_hook
+        from daedal.formulations.residuals import MINIMAL_EXTENSION
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+
+        if assembly.m != 2 or assembly.linear:
+            raise InvalidProblemError("the minimal extension is made for mechanical systems")
+        pivot = _dependent(assembly, start)
+        n_c = assembly.n_c
+        shape = Shape(n_top=n_c, alpha=(0.0, 1.0), variant=MINIMAL_EXTENSION, extra=n_c)
+        record = Record(
+            CHART,
+            Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
+            system=assembly.record.data.ctypes.data,
+            matrix=dense_lu(max(n_c, 1)),
+            limit=check_positive(self.restart, "restart"),
+        )
+        record.array("pivot")[:] = pivot
+        hook = (pivot_hook, record) if n_c else None
+        reduction = build(assembly, start, shape, hook=hook, pivot=pivot)
+        reduction.restart = lambda new: self.reduce(assembly, new)
+        return reduction
+
+
+def _dependent(assembly, start: Start) -> np.ndarray:
+    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
+    from scipy.linalg import qr
+
+    nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
+    pivot = np.zeros(2 * nx, dtype=np.int64)
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None:
+        raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
+    for rows, at in ((n_g, 0), (n_c, nx)):
+        if rows:
+            columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
+            pivot[at + columns] = 1 + np.arange(rows)
+    return pivot

@@ -1,0 +1,168 @@
+"""Dense LU factorisation and solves: short loops for small matrices, LAPACK beyond.
+
+The functions work on any record with the fields `n`, `data` (column by column), `pivots` and `lapack`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.lapack import dgetrf, dgetrs
+from daedal.kernels.records import ADDRESS, INTEGER, Arena, Record, address_of, floats, integers, record_at
+
+SINGULAR = 1
+
+# Where the integer arguments of LAPACK stand, in bytes from matrix.lapack. Written and read as 8-byte numbers on both
+# sides, of which LAPACK uses the lower half.
+N_AT, ML_AT, MU_AT, ROWS_AT, ONE_AT, MODE_AT, INFO_AT = 0, 8, 16, 24, 32, 40, 48
+
+SMALL = 12  # where the loops below and LAPACK take equally long for a factorisation and ten solves
+
+LU = np.dtype(
+    [
+        ("n", INTEGER),
+        ("data", ADDRESS),
+        ("pivots", ADDRESS),
+        ("lapack", ADDRESS),
+        ("factor", ADDRESS),
+        ("solve", ADDRESS),
+    ]
+)
+"""A dense matrix, room for its factors, and where the functions stand that factor it and solve with it."""
+
+
+def lapack_arguments(n: int, ml: int = 0, mu: int = 0) -> np.ndarray:
+    """The integer arguments of LAPACK's routines, in the order of the constants above."""
+    return np.array([n, ml, mu, 2 * ml + mu + 1, 1, ord("N"), 0], dtype=np.int64)
+
+
+def dense_lu(n: int) -> Record:
+    """An LU record for an (n, n) matrix."""
+    return Record(
+        LU,
+        Arena({"data": n * n, "pivots": n}, integers=("pivots",)),
+        n=n,
+        lapack=lapack_arguments(n),
+        factor=_factor_pointer.address,
+        solve=_solve_pointer.address,
+    )
+
+
+@inlined
+def lapack_info(matrix):
+    """What LAPACK reported."""
+    return integers(matrix.lapack + INFO_AT, 1)[0]
+
+
+@part
+def factor_dense(matrix):
+    """Overwrite the columns in `data` by their LU factors; SINGULAR if a pivot vanishes."""
+    n = matrix.n
+    if n > SMALL:
+        size = matrix.lapack + N_AT
+        dgetrf(size, size, matrix.data, size, matrix.pivots, matrix.lapack + INFO_AT)
+        return SINGULAR if lapack_info(matrix) != 0 else 0
+    a = floats(matrix.data, n * n)
+    pivots = integers(matrix.pivots, n)
+    for k in range(n):
+        pivot = k
+        largest = abs(a[k * n + k])
+        for i in range(k + 1, n):
+            if abs(a[k * n + i]) > largest:
+                largest = abs(a[k * n + i])
+                pivot = i
+        pivots[k] = pivot
+        if largest == 0.0:
+            return SINGULAR
+        if pivot != k:
+            for j in range(n):
+                a[j * n + k], a[j * n + pivot] = a[j * n + pivot], a[j * n + k]
+        inverse = 1.0 / a[k * n + k]
+        for i in range(k + 1, n):
+            a[k * n + i] *= inverse
+        for j in range(k + 1, n):
+            factor = a[j * n + k]
+            if factor != 0.0:
+                for i in range(k + 1, n):
+                    a[j * n + i] -= factor * a[k * n + i]
+    return 0
+
+
+@part
+def solve_dense(matrix, b):
+    """b := A^{-1} b with the factors at hand."""
+    n = matrix.n
+    if n > SMALL:
+        arguments = matrix.lapack
+        dgetrs(
+            arguments + MODE_AT,
+            arguments + N_AT,
+            arguments + ONE_AT,
+            matrix.data,
+            arguments + N_AT,
+            matrix.pivots,
+            b.ctypes.data,
+            arguments + N_AT,
+            arguments + INFO_AT,
+        )
+        return
+    a = floats(matrix.data, n * n)
+    pivots = integers(matrix.pivots, n)
+    for k in range(n):
+        pivot = pivots[k]
+        b[k], b[pivot] = b[pivot], b[k]
+    for k in range(n):
+        value = b[k]
+        for i in range(k + 1, n):
+            b[i] -= value * a[k * n + i]
+    for k in range(n - 1, -1, -1):
+        b[k] /= a[k * n + k]
+        value = b[k]
+        for i in range(k):
+            b[i] -= value * a[k * n + i]
+
+
+@pointer(types.int64(types.int64))
+def _factor_pointer(matrix):
+    return factor_dense(record_at(matrix, LU))
+
+
+@pointer(types.int64(types.int64, types.int64))
+def _solve_pointer(matrix, b):
+    lu = record_at(matrix, LU)
+    solve_dense(lu, floats(b, lu.n))
+    return 0
+
+
+@intrinsic
+def _call_one(typingctx, address, matrix):
+    def codegen(context, builder, signature, args):
+        function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def _call_two(typingctx, address, matrix, b):
+    def codegen(context, builder, signature, args):
+        function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(64)])
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), codegen
+
+
+@inlined
+def factor_lu(lu):
+    """Factor an LU record, through a pointer: the code is compiled once for all kernels."""
+    return _call_one(lu.factor, address_of(lu))
+
+
+@inlined
+def solve_lu(lu, b):
+    """b := A^{-1} b for an LU record, through a pointer."""
+    return _call_two(lu.solve, address_of(lu), b.ctypes.data)

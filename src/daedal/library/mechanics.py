@@ -1,0 +1,75 @@
+"""What the mechanical models have in common.
+
+Their reference is the vector (q, v) at the end of the interval. ``model.extra`` holds, where they are known,
+
+* ``lam``: the multipliers at the time of the reference, holonomic constraints first;
+* ``exact(t)``: the closed solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;
+* ``energy(q, v)``: the total energy, which is constant; also for many states, shape ``(n_q, nt)``;
+* ``configuration(s, s')``: the state (q, v) that belongs to minimal coordinates s and their rates.
+
+The functions of the equations are written so that Numba compiles them as they are. Constraints accept complex
+arguments too, to be differentiated by complex steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.library.model import Model, Reference
+
+QUADRUPLE = "in minimal coordinates, by extrapolation (order 18) in 34-digit arithmetic"
+
+
+def mechanical_model(
+    problem,
+    initial: tuple[Any, Any],
+    t1: float,
+    *,
+    compiled: bool,
+    reference: Reference | None = None,
+    lam: Any = None,
+    exact: Callable[[float], np.ndarray] | None = None,
+    exact_lam: Callable[[float], np.ndarray] | None = None,
+    extra: dict[str, Any] | None = None,
+    **texts: Any,
+) -> Model:
+    """A model on [0, t1] with the entries of ``extra`` that this module describes."""
+    extra = dict(extra or {})
+    if exact is not None:
+        extra["exact"] = exact
+        reference = reference or Reference(t1, exact(t1), "closed solution", 1e-12)
+    if exact_lam is not None:
+        extra["exact_lam"] = exact_lam
+        lam = exact_lam(t1)
+    if reference is not None and lam is not None:
+        extra["lam"] = np.array(lam, dtype=float)
+    texts.setdefault("options", {"rtol": 1e-8, "atol": 1e-8})
+    texts.setdefault("plot", {"variables": list(problem.names[: problem.n_q])})
+    return Model(
+        problem=problem.compiled() if compiled else problem,
+        t_span=(0.0, float(t1)),
+        initial=(np.array(initial[0], dtype=float), np.array(initial[1], dtype=float)),
+        index=3 if problem.n_constraints else 2,
+        reference=reference,
+        extra=extra,
+        **texts,
+    )
+
+
+def pendulum_angle(t: float, amplitude: float, frequency: float) -> tuple[float, float]:
+    """Angle a and rate of a'' = -frequency^2 sin a, released from rest at a(0) = `amplitude`.
+
+    With k = sin(amplitude/2) and u = frequency t, the solution is sin(a/2) = k cn(u)/dn(u) (Jacobi's elliptic functions
+    of modulus k).
+    """
+    from scipy.special import ellipj
+
+    k = math.sin(0.5 * amplitude)
+    sn, cn, dn, _ = ellipj(frequency * t, k * k)
+    angle = 2.0 * math.asin(k * cn / dn)
+    rate = -2.0 * frequency * k * math.cos(0.5 * amplitude) * sn / dn
+    return angle, rate

@@ -1,0 +1,359 @@
+"""Skates and wheels: constraints on the velocities that cannot be integrated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import daedal
+from daedal.library.mechanics import mechanical_model
+from daedal.library.model import Model, Reference, check_positive
+
+PAPER = (
+    "U. M. Ascher, L. R. Petzold, Stability of computational methods for constrained dynamics systems, Technical "
+    "Report 91-3, University of British Columbia (1991)"
+)
+
+# The knife edge on the paraboloid with the default data at t = 1: (x, y, z, phi), velocities, multipliers
+PARABOLOID_AT_1 = (
+    (0.49487330498623804425, 1.1960263992533133906, 0.83768936784942419087, 2.0),
+    (-0.69442025452096919564, 1.5173359379845277466, 1.4711237919611069128, 2.0),
+)
+PARABOLOID_LAM_AT_1 = (1.2450438281819463665, 9.063808066408080092)
+
+
+# --- a knife edge on an incline: q = (x, y, phi), p = (m, J, gravity) -------------------------------------------
+
+
+def edge_mass(t, q, p):
+    m = np.zeros((3, 3))
+    m[0, 0] = p[0]
+    m[1, 1] = p[0]
+    m[2, 2] = p[1]
+    return m
+
+
+def edge_force(t, q, v, p):
+    f = np.zeros(3)
+    f[0] = p[0] * p[2]
+    return f
+
+
+def edge(t, q, v, p):
+    return np.array([np.sin(q[2]) * v[0] - np.cos(q[2]) * v[1]])
+
+
+def edge_jacobian(t, q, p):
+    jacobian = np.zeros((1, 3), q.dtype)
+    jacobian[0, 0] = np.sin(q[2])
+    jacobian[0, 1] = -np.cos(q[2])
+    return jacobian
+
+
+def edge_bias(t, q, v, p):
+    gamma = np.empty(1)
+    gamma[0] = -v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])
+    return gamma
+
+
+def knife_edge(
+    gravity: float = 5.0,
+    omega: float = 2.0,
+    mass: float = 1.0,
+    inertia: float = 0.3,
+    t1: float = 1.0,
+    compiled: bool = False,
+) -> Model:
+    """A skate on an inclined plane, set spinning: it does not slide down but drifts sideways along a cycloid.
+
+    Parameters
+    ----------
+    gravity : float
+        The part of gravity along the incline, which descends along +x.
+    omega : float
+        Rate of turning; not 0.
+    mass, inertia : float
+        Mass, and moment of inertia about the point of contact.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    ``model.extra`` has ``exact``, ``exact_lam``, ``energy`` and ``lam``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.knife_edge()
+    >>> model.problem.n_constraints, model.problem.n_velocity_constraints, model.index
+    (0, 1, 2)
+    """
+    check_positive(mass=mass, inertia=inertia, t1=t1)
+    _check_rate(omega)
+    problem = daedal.MechanicalSystem(
+        edge_mass,
+        edge_force,
+        n_q=3,
+        velocity_constraint=edge,
+        n_velocity_constraints=1,
+        velocity_jacobian=edge_jacobian,
+        velocity_bias=edge_bias,
+        params=np.array([mass, inertia, gravity], dtype=float),
+        names=["x", "y", "phi"],
+        constraint_names=["edge"],
+    )
+
+    def exact(t: float) -> np.ndarray:
+        a = omega * t
+        s, c, size = math.sin(a), math.cos(a), 0.5 * gravity / omega**2
+        q = [size * s * s, size * (a - s * c), a]
+        return np.array([*q, 2.0 * size * omega * s * c, 2.0 * size * omega * s * s, omega])
+
+    def exact_lam(t: float) -> np.ndarray:
+        return np.array([2.0 * mass * gravity * math.sin(omega * t)])
+
+    def energy(q, v):
+        return 0.5 * mass * (v[0] ** 2 + v[1] ** 2) + 0.5 * inertia * v[2] ** 2 - mass * gravity * q[0]
+
+    return mechanical_model(
+        problem,
+        (np.zeros(3), [0.0, 0.0, omega]),
+        t1,
+        compiled=compiled,
+        exact=exact,
+        exact_lam=exact_lam,
+        extra={"energy": energy},
+        name="knife_edge",
+        title="Knife edge on an incline",
+        source="The Chaplygin skate, a classical nonholonomic system; posed for " + PAPER,
+        description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves "
+        "all positions within reach.",
+        equations=r"m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad "
+        r"J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi",
+    )
+
+
+# --- the same on a paraboloid: q = (x, y, z, phi), p = (m, J, gravity, gravity_z) -------------------------------
+
+
+def bowl_mass(t, q, p):
+    m = np.zeros((4, 4))
+    m[0, 0] = p[0]
+    m[1, 1] = p[0]
+    m[2, 2] = p[0]
+    m[3, 3] = p[1]
+    return m
+
+
+def bowl_force(t, q, v, p):
+    f = np.zeros(4)
+    f[0] = p[0] * p[2]
+    f[2] = -p[0] * p[3]
+    return f
+
+
+def bowl(t, q, p):
+    g = np.empty(1, q.dtype)
+    g[0] = q[2] - 0.5 * (q[0] * q[0] + q[1] * q[1])
+    return g
+
+
+def bowl_edge(t, q, v, p):
+    return np.array([np.sin(q[3]) * v[0] - np.cos(q[3]) * v[1]])
+
+
+def knife_edge_on_paraboloid(
+    gravity: float = 5.0,
+    gravity_z: float = 0.0,
+    omega: float = 2.0,
+    mass: float = 1.0,
+    inertia: float = 0.3,
+    t1: float = 1.0,
+    compiled: bool = False,
+) -> Model:
+    """A skate on the paraboloid z = (x^2 + y^2)/2: a constraint of positions and one of velocities.
+
+    Parameters
+    ----------
+    gravity, gravity_z : float
+        Acceleration along +x and along -z.
+    omega : float
+        Rate of turning.
+    mass, inertia : float
+        Mass, and moment of inertia about the vertical.
+    t1 : float
+        End time; a reference is known for 1.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    All derivatives of the constraints are left to Daedal. ``model.extra`` has ``energy`` and ``lam``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.knife_edge_on_paraboloid()
+    >>> model.problem.n_constraints, model.problem.n_velocity_constraints, model.index
+    (1, 1, 3)
+    """
+    check_positive(mass=mass, inertia=inertia, t1=t1)
+    problem = daedal.MechanicalSystem(
+        bowl_mass,
+        bowl_force,
+        bowl,
+        n_q=4,
+        n_constraints=1,
+        velocity_constraint=bowl_edge,
+        n_velocity_constraints=1,
+        params=np.array([mass, inertia, gravity, gravity_z], dtype=float),
+        names=["x", "y", "z", "phi"],
+        constraint_names=["paraboloid", "edge"],
+    )
+    reference = None
+    if (gravity, gravity_z, omega, t1) == (5.0, 0.0, 2.0, 1.0):
+        source = "the equations of index 1, by extrapolation (order 18) in 34-digit arithmetic"
+        reference = Reference(t1, np.concatenate(PARABOLOID_AT_1), source, 1e-15)
+
+    def energy(q, v):
+        kinetic = 0.5 * mass * (v[0] ** 2 + v[1] ** 2 + v[2] ** 2) + 0.5 * inertia * v[3] ** 2
+        return kinetic - mass * gravity * q[0] + mass * gravity_z * q[2]
+
+    return mechanical_model(
+        problem,
+        (np.zeros(4), [0.0, 0.0, 0.0, omega]),
+        t1,
+        compiled=compiled,
+        reference=reference,
+        lam=[mass * value for value in PARABOLOID_LAM_AT_1],
+        extra={"energy": energy},
+        name="knife_edge_on_paraboloid",
+        title="Knife edge on a paraboloid",
+        source="The knife edge with a surface to move on; posed for " + PAPER,
+        description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: "
+        "a test for methods that treat holonomic and nonholonomic constraints together.",
+        equations=r"\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad "
+        r"m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\ "
+        r"0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}",
+    )
+
+
+# --- an upright disc on an incline: q = (x, y, theta, phi), p = (m, I, J, R, gravity) ---------------------------
+
+
+def disc_mass(t, q, p):
+    m = np.zeros((4, 4))
+    m[0, 0] = p[0]
+    m[1, 1] = p[0]
+    m[2, 2] = p[1]
+    m[3, 3] = p[2]
+    return m
+
+
+def disc_force(t, q, v, p):
+    f = np.zeros(4)
+    f[0] = p[0] * p[4]
+    return f
+
+
+def rolling(t, q, v, p):
+    return np.array([v[0] - p[3] * np.cos(q[3]) * v[2], v[1] - p[3] * np.sin(q[3]) * v[2]])
+
+
+def rolling_disc(
+    mass: float = 1.0,
+    radius: float = 0.5,
+    gravity: float = 2.0,
+    spin: float = 3.0,
+    omega: float = 1.5,
+    t1: float = 5.0,
+    compiled: bool = False,
+) -> Model:
+    """An upright disc that rolls without slipping on an inclined plane and turns at a constant rate.
+
+    Parameters
+    ----------
+    mass, radius : float
+        Mass and radius of the homogeneous disc: its moments of inertia are m R^2/2 and m R^2/4.
+    gravity : float
+        The part of gravity along the incline, which descends along +x; 0 for a level plane.
+    spin, omega : float
+        Rates of rolling and of turning at the start; `omega` is not 0.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    On a level plane the disc rolls in a circle; on an incline it does so too, drifting sideways. The derivatives of the
+    constraints are left to Daedal. ``model.extra`` has ``exact``, ``exact_lam``, ``energy`` and ``lam``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.rolling_disc(gravity=0.0)
+    >>> x, y = model.extra["exact"](0.7)[:2]
+    >>> print(round(x**2 + (y - 1.0) ** 2, 12))  # a circle of radius R spin/omega = 1
+    1.0
+    """
+    check_positive(mass=mass, radius=radius, t1=t1)
+    _check_rate(omega)
+    rolling_inertia, turning_inertia = 0.5 * mass * radius**2, 0.25 * mass * radius**2
+    problem = daedal.MechanicalSystem(
+        disc_mass,
+        disc_force,
+        n_q=4,
+        velocity_constraint=rolling,
+        n_velocity_constraints=2,
+        params=np.array([mass, rolling_inertia, turning_inertia, radius, gravity], dtype=float),
+        names=["x", "y", "theta", "phi"],
+        constraint_names=["rolling x", "rolling y"],
+    )
+    # (m R^2 + I) theta'' = m g R cos(omega t)
+    slope = mass * gravity * radius / (mass * radius**2 + rolling_inertia)
+
+    def exact(t: float) -> np.ndarray:
+        a = omega * t
+        s, c, size = math.sin(a), math.cos(a), 0.5 * slope / omega**2
+        x = radius * (spin / omega * s + size * s * s)
+        y = radius * (spin / omega * (1.0 - c) + size * (a - s * c))
+        rate = spin + slope / omega * s
+        return np.array([x, y, spin * t + 2.0 * size * (1.0 - c), a, radius * rate * c, radius * rate * s, rate, omega])
+
+    def exact_lam(t: float) -> np.ndarray:
+        s, c = math.sin(omega * t), math.cos(omega * t)
+        rate, change = spin + slope / omega * s, slope * c
+        ax, ay = radius * (change * c - rate * omega * s), radius * (change * s + rate * omega * c)
+        return np.array([mass * (gravity - ax), -mass * ay])
+
+    def energy(q, v):
+        turning = 0.5 * rolling_inertia * v[2] ** 2 + 0.5 * turning_inertia * v[3] ** 2
+        return 0.5 * mass * (v[0] ** 2 + v[1] ** 2) + turning - mass * gravity * q[0]
+
+    start = exact(0.0)
+    return mechanical_model(
+        problem,
+        (start[:4], start[4:]),
+        t1,
+        compiled=compiled,
+        exact=exact,
+        exact_lam=exact_lam,
+        extra={"energy": energy},
+        name="rolling_disc",
+        title="Rolling disc",
+        source="The upright rolling disc, a classical nonholonomic system",
+        description="A disc kept upright rolls without slipping: two constraints of velocities between four "
+        "coordinates.",
+        equations=r"\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad "
+        r"I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\ "
+        r"0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}",
+    )
+
+
+def _check_rate(omega: float) -> None:
+    if not (math.isfinite(omega) and omega != 0.0):
+        raise daedal.InvalidProblemError(f"omega={omega!r} must be a number other than 0")

@@ -1,0 +1,203 @@
+"""What came out of the integration of a mechanical system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_real
+from daedal.solution import Solution
+
+
+@dataclass(frozen=True)
+class State:
+    """Positions, velocities, accelerations, multipliers and further variables at one time or at several."""
+
+    t: Any
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    r: np.ndarray
+    w: np.ndarray
+
+
+class MechanicalSolution(Solution):
+    r"""The solution of a :class:`MechanicalSystem`.
+
+    The positions and velocities satisfy their constraints to round-off; accelerations and multipliers are those of the
+    augmented system at these points, computed when they are first asked for.
+
+    Attributes
+    ----------
+    q, v, a : numpy.ndarray, shape (n_q, nt)
+        Positions, velocities and accelerations.
+    lam : numpy.ndarray, shape (n_lambda, nt)
+        Multipliers, those of position constraints first; dependent constraints share theirs with the smallest norm.
+    r, w : numpy.ndarray
+        First-order states and algebraic variables.
+    reaction : numpy.ndarray, shape (n_q, nt)
+        The constraint forces :math:`-G^T \lambda`.
+    y : numpy.ndarray
+        (q, v, r), stacked; `yp` its derivative.
+    drift : dict
+        Largest residual of the constraints over the output points: ``"position"`` and ``"velocity"`` of what is
+        returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
+    formulation : str
+        How the problem was rewritten.
+    """
+
+    def __init__(self, *, system, assembly, formulation: str, notes=(), **fields):
+        self._system = system
+        self._assembly = assembly
+        self.formulation = formulation
+        self.notes = tuple(notes)
+        super().__init__(yp=None, **fields)
+
+    @property
+    def n_q(self) -> int:
+        """Number of coordinates."""
+        return self._n_q
+
+    @cached_property
+    def _n_q(self) -> int:
+        return self._system.n_q
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions."""
+        return self.y[: self._n_q]
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities."""
+        return self.y[self._n_q : 2 * self._n_q]
+
+    @property
+    def r(self) -> np.ndarray:
+        """First-order states."""
+        return self.y[2 * self._n_q :]
+
+    @cached_property
+    def _augmented(self) -> tuple[np.ndarray, ...]:
+        """a, lam, r', w and reaction at the output points."""
+        return self._accelerate(self.t, self.y)
+
+    def _accelerate(self, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        assembly, system = self._assembly, self._system
+        states = np.ascontiguousarray(y.T)
+        a, lam, rate, w, _ = assembly.accelerate(t, states)
+        reaction = np.empty_like(a)
+        multipliers = np.zeros((t.size, system.n_lambda))
+        dependent = system.n_lambda > assembly.n_c
+        full = assembly.complete() if dependent else assembly
+        for i in range(t.size):
+            values = full.evaluate(t[i], states[i, : 2 * self._n_q], states[i, 2 * self._n_q :])
+            if values is None:
+                reaction[i], multipliers[i] = np.nan, np.nan
+                continue
+            jacobian = values["jacobian"]
+            used = jacobian[assembly.rows] if dependent else jacobian
+            reaction[i] = -used.T @ lam[i]
+            multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]
+        return a.T, multipliers.T, rate.T, w.T, reaction.T
+
+    @property
+    def a(self) -> np.ndarray:
+        """Accelerations."""
+        return self._augmented[0]
+
+    @property
+    def lam(self) -> np.ndarray:
+        """Multipliers."""
+        return self._augmented[1]
+
+    @property
+    def w(self) -> np.ndarray:
+        """Algebraic variables."""
+        return self._augmented[3]
+
+    @property
+    def reaction(self) -> np.ndarray:
+        """Constraint forces."""
+        return self._augmented[4]
+
+    @property
+    def yp(self) -> np.ndarray:
+        """Derivatives of (q, v, r)."""
+        return np.vstack([self.v, self.a, self._augmented[2]])
+
+    @yp.setter
+    def yp(self, value):
+        pass
+
+    def __call__(self, t, derivative: bool = False) -> State:
+        """The state at `t`, from the dense output, projected onto the constraints."""
+        if self.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        times = check_real(t, "t", "be a number or a vector")
+        y = np.atleast_2d(super().__call__(np.atleast_1d(times)))
+        flat = np.atleast_1d(times).astype(float)
+        states = np.ascontiguousarray(y.T)
+        if self._assembly.n_c:
+            self._assembly.project(flat, states, weight=self._assembly.output_weight)
+        y = np.ascontiguousarray(states.T)
+        a, lam, _, w, _ = self._accelerate(flat, y)
+        parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w)
+        if times.ndim == 0:
+            return State(float(times), *[part[:, 0].copy() for part in parts])
+        return State(flat, *parts)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        rows = super().summary()
+        drift = self.drift or {}
+        shown = ", ".join(f"{name} {drift[name]:.1e}" for name in ("position", "velocity") if name in drift)
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
+        return f"Solution of a mechanical system with {self._n_q} coordinates\n{rows}\n  {self.message}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
+        self._augmented  # noqa: B018
+        self._n_q  # noqa: B018
+        return {name: value for name, value in self.__dict__.items() if name not in ("_system", "_assembly")}
+
+
+class HessenbergSolution(Solution):
+    """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
+
+    def __init__(self, *, assembly, formulation: str, notes=(), **fields):
+        self._assembly = assembly
+        self.formulation = formulation
+        self.notes = tuple(notes)
+        super().__init__(yp=None, **fields)
+
+    @cached_property
+    def _augmented(self) -> tuple[np.ndarray, np.ndarray]:
+        a, lam, *_ = self._assembly.accelerate(self.t, np.ascontiguousarray(self.y.T))
+        return a.T, lam.T
+
+    @property
+    def lam(self) -> np.ndarray:
+        """The multiplier."""
+        return self._augmented[1]
+
+    @property
+    def yp(self) -> np.ndarray:
+        """z'."""
+        return np.vstack([self.y[self._assembly.nx :], self._augmented[0]])
+
+    @yp.setter
+    def yp(self, value):
+        pass
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._augmented  # noqa: B018
+        return {name: value for name, value in self.__dict__.items() if name != "_assembly"}

@@ -1,0 +1,1 @@
+"""Constrained systems in compiled code: what is evaluated of them, and the geometry of their constraints."""

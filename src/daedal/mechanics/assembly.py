@@ -1,0 +1,359 @@
+"""Making a mechanical system ready for kernels: callbacks, arrays, and the derivatives that were not given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import is_compiled, store_matrix, store_vector
+from daedal.mechanics.contact import without_contact
+from daedal.mechanics.increments import best_increment, typical_size
+from daedal.mechanics.start import Start
+from daedal.problems import MechanicalSystem
+from daedal.problems.compile import last_argument
+
+_RESULTS = {
+    "constraint": "n_constraints",
+    "constraint_t": "n_constraints",
+    "acceleration_bias": "n_constraints",
+    "velocity_constraint": "n_velocity_constraints",
+    "velocity_bias": "n_velocity_constraints",
+    "state_rate": "n_r",
+    "algebraic": "n_w",
+}
+_FIELDS = {
+    "mass": "mass_function",
+    "force": "force_function",
+    "algebraic": "algebraic_equation",
+}
+
+
+class Assembly:
+    """The CONSTRAINED record of a system, with the bridge to its functions.
+
+    Parameters
+    ----------
+    system : MechanicalSystem
+    t, q : float, array
+        A typical point, at which increments of differences are chosen.
+    rows : sequence of int, optional
+        The constraints to use; all of them by default.
+    autonomous : bool
+        Whether the constraints are known not to depend on time.
+    """
+
+    def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, rows=None, autonomous: bool = False):
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, accelerator, array_sizes, evaluator
+
+        self.given = system
+        self.system = system = without_contact(system)
+        self.m, self.nx, self.n_r, self.n_w = 2, system.n_q, system.n_r, system.n_w
+        self.rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
+        self.n_c = self.rows.size
+        self.n_g = int(np.sum(self.rows < system.n_constraints))
+        self.bridge = Bridge()
+        increments, time_increment = _increments(system, float(t), np.asarray(q, dtype=float))
+        functions = _functions(system, float(t), np.asarray(q, dtype=float), increments, time_increment)
+        sizes = array_sizes(
+            2, self.nx, self.n_c, system.n_constraints, system.n_velocity_constraints, self.n_r, self.n_w
+        )
+        arena = Arena(sizes, integers=("rows",))
+        arena.arrays["rows"][:] = self.rows
+        arena.arrays["increments"][:] = np.concatenate([increments, increments])
+        if not callable(system.mass):
+            arena.arrays["mass"][:] = system.mass.ravel()
+        self.record = Record(
+            CONSTRAINED,
+            arena,
+            kind=MECHANICAL,
+            evaluator=evaluator.address,
+            accelerator=accelerator.address,
+            m=2,
+            nx=self.nx,
+            n_g=self.n_g,
+            n_c=self.n_c,
+            n_r=self.n_r,
+            n_w=self.n_w,
+            all_g=system.n_constraints,
+            all_v=system.n_velocity_constraints,
+            n_arguments=sum(_argument_sizes(system, "force")),
+            autonomous=autonomous,
+            constant_mass=not callable(system.mass),
+            uses_multipliers=system.force_uses_multipliers,
+            time_increment=time_increment,
+            kkt=dense_lu(self.nx + self.n_c),
+            projection=dense_lu(self.nx + self.n_c),
+            inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),
+            **{_FIELDS.get(name, name): self._callback(name, function) for name, function in functions.items()},
+        )
+
+    linear = False
+    output_weight: Any = "M"
+
+    def choose_weight(self, t: float, z: np.ndarray):
+        """Project in the norm of the mass matrix, or of the identity where that is singular."""
+        values = self.evaluate(t, z)
+        if values is None or not np.linalg.cond(values["mass"]) < 1e12:
+            self.output_weight = "I"
+
+    def start(self, t: float, state: np.ndarray, guess: np.ndarray | None = None) -> Start:
+        """Accelerations, multipliers and algebraic variables that belong to a consistent state (z, r)."""
+        n = self.m * self.nx
+        if guess is not None and guess.size == self.n_w + self.rows_given:
+            guess = np.concatenate([guess[: self.n_w], guess[self.n_w :][self.rows]])[None]
+        elif guess is not None:
+            guess = guess[None]
+        a, lam, rate, w, _ = self.accelerate(t, state, guess)
+        return Start(float(t), state[:n].copy(), a[0], lam[0], state[n:].copy(), rate[0], w[0])
+
+    @property
+    def rows_given(self) -> int:
+        """How many constraints the system has, redundant ones included."""
+        return self.given.n_lambda
+
+    def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
+        """The largest residuals of the constraints, on the position and on the velocity level."""
+        from daedal.mechanics.manifold import residual_points
+
+        largest = np.zeros((times.size, 2))
+        residual_points(self.record.data, times, states, largest)
+        self.bridge.raise_pending()
+        position, velocity = np.max(largest, axis=0, initial=0.0).tolist()
+        levels = {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
+        return {name + suffix: value for name, value in levels.items()}
+
+    def complete(self) -> Assembly:
+        """The same system with all of its constraints, also the redundant ones."""
+        return Assembly(self.given, 0.0, np.ones(self.nx), autonomous=bool(self.record["autonomous"]))
+
+    def solution(self, **fields):
+        """What came out, for the user."""
+        from daedal.mechanical_solution import MechanicalSolution
+
+        return MechanicalSolution(system=self.given, assembly=self, **fields)
+
+    def state_names(self) -> list[str]:
+        """Names of (z, r)."""
+        return [self.given.label(i) for i in range(self.n_state)]
+
+    def row_names(self) -> list[str]:
+        """Names of the constraints in use."""
+        return [self.given.constraint_label(int(i)) for i in self.rows]
+
+    def projector(self, weight="M", levels: int | None = None):
+        """A PROJECTOR record: projection in the norm of the mass matrix, the identity or a given matrix."""
+        from daedal.kernels.records import Record
+        from daedal.mechanics.manifold import GIVEN_WEIGHT, IDENTITY_WEIGHT, MASS_WEIGHT, PROJECTOR
+
+        matrix = np.zeros(self.nx * self.nx)
+        kinds = {"M": MASS_WEIGHT, "mass": MASS_WEIGHT, "I": IDENTITY_WEIGHT, "identity": IDENTITY_WEIGHT}
+        if isinstance(weight, str):
+            if weight not in kinds:
+                raise InvalidProblemError(f"unknown weight '{weight}'; known: 'M', 'I', or a matrix")
+            kind = kinds[weight]
+        else:
+            values = np.asarray(weight, dtype=float)
+            if values.ndim == 1:
+                values = np.diag(values)
+            if values.shape != (self.nx, self.nx):
+                raise InvalidProblemError(f"weight has shape {values.shape}; expected ({self.nx}, {self.nx})")
+            kind, matrix = GIVEN_WEIGHT, np.ascontiguousarray(values).ravel()
+        return Record(
+            PROJECTOR,
+            system=self.record.data.ctypes.data,
+            weight_kind=kind,
+            weight=matrix,
+            levels=self.m if levels is None else levels,
+        )
+
+    def project(self, times, states, weight="M", levels: int | None = None) -> np.ndarray:
+        """Project the rows of `states` (z, r) in place; returns 0 for those where it succeeded."""
+        from daedal.mechanics.manifold import project_points
+
+        statuses = np.zeros(times.size, dtype=np.int64)
+        project_points(self.projector(weight, levels).data, self.record.data, times, states, statuses)
+        self.bridge.raise_pending()
+        return statuses
+
+    @property
+    def n_state(self) -> int:
+        """Length of (z, r)."""
+        return self.m * self.nx + self.n_r
+
+    def _callback(self, name: str, function):
+        system, n = self.system, self.nx
+        shapes = _argument_sizes(system, name)
+        if name == "mass":
+            return self.bridge.function(function, shapes, (n, n), store_matrix("mass", n, n), system.params)
+        if name in ("constraint_jacobian", "velocity_jacobian"):
+            rows = system.n_constraints if name == "constraint_jacobian" else system.n_velocity_constraints
+            return self.bridge.function(function, shapes, (rows, n), store_matrix(name, rows, n), system.params)
+        size = n if name == "force" else getattr(system, _RESULTS[name])
+        return self.bridge.function(function, shapes, (size,), store_vector(name, size), system.params)
+
+    def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
+        """Evaluate at a point; copies of the arrays of the record, or None where a function cannot be evaluated."""
+        from daedal.mechanics.manifold import evaluate_point
+
+        zeros = np.zeros
+        status = evaluate_point(
+            self.record.data,
+            float(t),
+            np.asarray(z, dtype=float),
+            zeros(self.n_r) if r is None else np.asarray(r, dtype=float),
+            zeros(self.n_w) if w is None else np.asarray(w, dtype=float),
+            zeros(self.n_c) if lam is None else np.asarray(lam, dtype=float),
+            what,
+        )
+        self.bridge.raise_pending()
+        if status != 0:
+            return None
+        nx, n_c, array = self.nx, self.n_c, self.record.array
+        return {
+            "mass": array("mass").reshape(nx, nx).copy(),
+            "force": array("force").copy(),
+            "jacobian": array("jacobian").reshape(n_c, nx).copy(),
+            "level": array("level").reshape(self.m, n_c).copy(),
+            "bias": array("bias").copy(),
+            "rate": array("rate").copy(),
+            "algebraic": array("algebraic").copy(),
+        }
+
+    def accelerate(self, times, states, guesses=None):
+        """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""
+        from daedal.mechanics.manifold import accelerate_points
+
+        times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.ascontiguousarray(np.atleast_2d(states))
+        count = times.size
+        if guesses is None:
+            guesses = np.zeros((count, self.n_w + self.n_c))
+        results = [np.full((count, k), np.nan) for k in (self.nx, self.n_c, self.n_r, self.n_w)]
+        statuses = np.zeros(count, dtype=np.int64)
+        accelerate_points(self.record.data, times, states, guesses, *results, statuses)
+        self.bridge.raise_pending()
+        return *results, statuses
+
+
+def _argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:
+    """Lengths of the array arguments of a function."""
+    n = system.n_q
+    if name in ("mass", "constraint", "constraint_jacobian", "constraint_t", "velocity_jacobian"):
+        return (n,)
+    if name in ("acceleration_bias", "velocity_constraint", "velocity_bias"):
+        return (n, n)
+    extra = (system.n_r, system.n_w, system.n_lambda if system.force_uses_multipliers else 0)
+    return (n, n, *[size for size in extra if size])
+
+
+def _functions(system: MechanicalSystem, t, q, increments, time_increment) -> dict[str, Any]:
+    """The user's functions, and for compiled constraints the missing derivatives by the complex step."""
+    functions = {
+        name: getattr(system, name)
+        for name in (
+            "mass",
+            "force",
+            "constraint",
+            "constraint_jacobian",
+            "constraint_t",
+            "acceleration_bias",
+            "velocity_constraint",
+            "velocity_jacobian",
+            "velocity_bias",
+            "state_rate",
+            "algebraic",
+        )
+        if callable(getattr(system, name))
+    }
+    missing = [name for name in ("constraint_jacobian", "constraint_t", "acceleration_bias") if name not in functions]
+    if missing and "constraint" in functions and is_compiled(system.constraint):
+        functions |= _by_complex_step(system, t, q, increments, time_increment, missing)
+    return functions
+
+
+def _by_complex_step(system, t, q, increments, time_increment, missing) -> dict[str, Any]:
+    """Those of the missing derivatives that the complex step gives; none if it disagrees with differences."""
+    known = system.__dict__.setdefault("_complex_step", {})
+    if "functions" not in known:
+        known["functions"] = _complex_functions(system, t, q, increments, time_increment)
+    return {name: function for name, function in known["functions"].items() if name in missing}
+
+
+def _complex_functions(system, t, q, increments, time_increment) -> dict[str, Any]:
+    from numba.core.errors import NumbaError
+
+    from daedal.mechanics.complex_step import complex_derivatives
+
+    jacobian, partial_t, bias = complex_derivatives(
+        system.constraint, system.n_q, system.n_constraints, increments, time_increment
+    )
+    last = last_argument(system.constraint, system.params)
+    try:
+        exact = jacobian(t, q, *last)
+        partial_t(t, q, *last)
+    except (NumbaError, ZeroDivisionError, ValueError, TypeError):
+        return {}
+    differences = np.empty_like(exact)
+    for j, h in enumerate(increments):
+        unit = h * np.eye(q.size)[j]
+        differences[:, j] = (system.constraint(t, q + unit, *last) - system.constraint(t, q - unit, *last)) / (2.0 * h)
+    scale = np.max(np.abs(differences), initial=0.0) + np.max(np.abs(exact), initial=0.0)
+    if not np.max(np.abs(exact - differences), initial=0.0) <= 1e-2 * scale:
+        return {}
+    return {"constraint_jacobian": jacobian, "constraint_t": partial_t, "acceleration_bias": bias}
+
+
+def _increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """Increments of the coordinates and of the time for differences of the constraints, found once for a system."""
+    kept = system.__dict__.get("_increments")
+    if kept is None:
+        kept = _find_increments(system, t, q)
+        object.__setattr__(system, "_increments", kept)
+    return kept
+
+
+def _find_increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple[np.ndarray, float]:
+    sizes = typical_size(q)
+    given = (system.constraint_jacobian, system.constraint_t, system.acceleration_bias)
+    complete = system.constraint is None or all(function is not None for function in given)
+    if complete and (system.velocity_constraint is None or system.velocity_bias is not None):
+        return 1e-3 * sizes, 1e-3
+    probe = constraint_probe(system, q)
+    increments = np.array(
+        [best_increment(lambda s, j=j: probe(t, q + s * np.eye(q.size)[j]), sizes[j]) for j in range(q.size)]
+    )
+    return increments, best_increment(lambda s: probe(t + s, q), 1.0)
+
+
+def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
+    """All constraints as one vector function of (t, q), at the velocities v or some of the size of q."""
+    system = without_contact(system)
+    if system.n_lambda == 0:
+        return None
+    if v is None:
+        v = np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)
+    parts = []
+    if system.constraint is not None:
+        last = last_argument(system.constraint, system.params)
+        parts.append(lambda t, q: np.asarray(system.constraint(t, q, *last), dtype=float))
+    if system.velocity_constraint is not None:
+        last_v = last_argument(system.velocity_constraint, system.params)
+        parts.append(lambda t, q: np.asarray(system.velocity_constraint(t, q, v, *last_v), dtype=float))
+    return lambda t, q: np.concatenate([part(t, q) for part in parts])
+
+
+def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:
+    """(t, q, v) as floats, checked; v is zero if it is None."""
+    from daedal.problems.checks import check_number, check_vector
+
+    labels = tuple(system.label(i) for i in range(2 * system.n_q))
+    n = system.n_q
+    if q is None:
+        raise InvalidProblemError("q is missing")
+    q = check_vector(q, n, "q", names=labels[:n])
+    v = np.zeros(n) if v is None else check_vector(v, n, "v", names=labels[n:])
+    return check_number(t, "t"), q, v

@@ -1,0 +1,91 @@
+"""Making a linear Hessenberg DAE ready for kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.kernels.functions import store_vector
+from daedal.mechanics.assembly import Assembly
+from daedal.problems import HessenbergDAE
+from daedal.problems.checks import check_vector
+
+
+class HessenbergAssembly(Assembly):
+    """The CONSTRAINED record of a linear Hessenberg DAE."""
+
+    linear = True
+    output_weight: Any = "I"
+
+    def __init__(self, problem: HessenbergDAE):
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+        from daedal.mechanics.constrained import CONSTRAINED, LINEAR, accelerator, array_sizes, binomials, evaluator
+
+        m, nx, ny = problem.order, problem.n_x, problem.n_y
+        self.given = self.system = problem
+        self.m, self.nx, self.n_c, self.n_g, self.n_r, self.n_w = m, nx, ny, ny, 0, 0
+        self.rows = np.arange(ny)
+        self.bridge = Bridge()
+        size = m * nx * nx + nx * ny + nx + (m + 1) * (ny * nx + ny)
+        arena = Arena(array_sizes(m, nx, ny, ny, 0, 0, 0), integers=("rows",))
+        arena.arrays["rows"][:] = self.rows
+        arena.arrays["mass"][:] = np.eye(nx).ravel()
+        arena.arrays["increments"][:] = 1e-3
+        arena.arrays["binomials"][:] = binomials(m)
+        store = store_vector("coefficients", size)
+        self.record = Record(
+            CONSTRAINED,
+            arena,
+            kind=LINEAR,
+            evaluator=evaluator.address,
+            accelerator=accelerator.address,
+            m=m,
+            nx=nx,
+            n_g=ny,
+            n_c=ny,
+            all_g=ny,
+            n_coefficients=size,
+            constant_mass=True,
+            time_increment=1e-3,
+            kkt=dense_lu(nx + ny),
+            projection=dense_lu(nx + ny),
+            inner_matrix=dense_lu(1),
+            coefficients=self.bridge.function(lambda t, z: problem.coefficients(t), (1,), (size,), store),
+        )
+
+    @property
+    def rows_given(self) -> int:
+        """Number of constraints."""
+        return self.n_c
+
+    def solution(self, **fields):
+        """What came out, for the user."""
+        from daedal.mechanical_solution import HessenbergSolution
+
+        return HessenbergSolution(assembly=self, **fields)
+
+
+def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
+    """The assembled problem with its start: z0 = (x, x', ..., x^(m-1)), which must satisfy g = ... = g^(m-1) = 0."""
+    if isinstance(initial, tuple) and len(initial) == 2 and np.ndim(initial[0]) == 1 and problem.order == 1:
+        initial = initial[0]
+    try:
+        flat = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in np.atleast_1d(initial)])
+    except (TypeError, ValueError):
+        raise InvalidProblemError("initial must hold x and its derivatives below the order of the DAE") from None
+    z = check_vector(flat, problem.n, "initial", names=tuple(problem.label(i) for i in range(problem.n)))
+    assembly = HessenbergAssembly(problem)
+    values = assembly.evaluate(t0, z)
+    assert values is not None
+    scale = 1.0 + np.max(np.abs(z))
+    worst = np.max(np.abs(values["level"]), initial=0.0)
+    if worst > 1e-6 * scale * (1.0 + np.max(np.abs(values["jacobian"]))):
+        raise InconsistentInitialError(
+            f"the initial values violate the constraint or one of its derivatives by {worst:.3g}; "
+            "they must satisfy g = g' = ... = g^(m-1) = 0"
+        )
+    return assembly, assembly.start(t0, z), []

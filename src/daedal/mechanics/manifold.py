@@ -1,0 +1,214 @@
+r"""Projection onto the constraint manifolds, and a look at their geometry.
+
+The weighted projection of Ascher and Petzold (4.20): the nearest point with g(t, q) = 0 in the norm of W, then the
+nearest velocity with G v + g_t = 0 (and the velocity constraints),
+
+    [ W  G^T ] [ dq ]   [  0 ]          [ W  K^T ] [ dv ]   [     0     ]
+    [ G   0  ] [ nu ] = [ -g ],         [ K   0  ] [ nu ] = [ -(K v + k_t) ].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import announce, kernel, part, pointer
+from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, INTEGER, floats, integers, record_at
+from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
+from daedal.mechanics.constrained import (
+    CONSTRAINED,
+    JACOBIAN,
+    MASS,
+    POSITION,
+    RATE,
+    VELOCITY,
+    accelerate,
+    evaluate,
+    load,
+)
+
+IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
+_MAX_ITERATIONS = 30
+_ROUNDOFF = 4.0 * np.finfo(float).eps
+
+PROJECTOR = np.dtype([("system", ADDRESS), ("weight_kind", INTEGER), ("weight", ADDRESS), ("levels", INTEGER)])
+"""How to project: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
+
+
+@part
+def _factor_projection(p, c, n_rows):
+    """Factor [[W, K^T], [K, 0]] with the first `n_rows` rows of K."""
+    nx = c.nx
+    n = nx + n_rows
+    c.projection.n = n
+    data, jacobian, mass = floats(c.projection.data, n * n), floats(c.jacobian, c.n_c * nx), floats(c.mass, nx * nx)
+    weight = floats(p.weight, nx * nx)
+    for j in range(nx):
+        for i in range(nx):
+            value = 1.0 if i == j else 0.0
+            if p.weight_kind == MASS_WEIGHT:
+                value = mass[i * nx + j]
+            elif p.weight_kind == GIVEN_WEIGHT:
+                value = weight[i * nx + j]
+            data[j * n + i] = value
+        for i in range(n_rows):
+            data[j * n + nx + i] = jacobian[i * nx + j]
+    for j in range(n_rows):
+        for i in range(nx):
+            data[(nx + j) * n + i] = jacobian[j * nx + i]
+        for i in range(n_rows):
+            data[(nx + j) * n + nx + i] = 0.0
+    integers(c.projection.lapack + N_AT, 1)[0] = n
+    return factor_lu(c.projection)
+
+
+@part
+def project(p, c, t):
+    """Project the variables in ``c.state``: lower levels in turn, then the velocities. 0, SINGULAR or a status."""
+    what = JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0)
+    status = evaluate(c, t, what)
+    if status != 0:
+        return status
+    for level in range(min(p.levels, c.m)):
+        status = _project_level(p, c, t, level)
+        if status != 0:
+            return status
+    return 0
+
+
+@part
+def _project_level(p, c, t, level):
+    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while it converges fast."""
+    nx = c.nx
+    rows = c.n_g if level < c.m - 1 else c.n_c
+    if rows == 0:
+        return 0
+    z, solution = floats(c.state + 8 * level * nx, nx), floats(c.solution, nx + c.n_c)
+    values = floats(c.level + 8 * level * c.n_c, rows)
+    what = VELOCITY | POSITION | JACOBIAN if level == c.m - 1 else POSITION
+    fresh, before = True, np.inf
+    for iteration in range(_MAX_ITERATIONS):
+        if iteration > 0 or level == c.m - 1:
+            status = evaluate(c, t, what if fresh or level == c.m - 1 else POSITION)
+            if status != 0:
+                return status
+        if fresh and _factor_projection(p, c, rows) != 0:
+            return SINGULAR
+        for i in range(nx):
+            solution[i] = 0.0
+        for i in range(rows):
+            solution[nx + i] = -values[i]
+        solve_lu(c.projection, solution)
+        size, change = 0.0, 0.0
+        for i in range(nx):
+            size = max(size, abs(z[i]))
+            change = max(change, abs(solution[i]))
+            z[i] += solution[i]
+        if not change < np.inf:
+            return UNEVALUABLE
+        if change <= _ROUNDOFF * size or (change <= 1e-10 * size and change >= 0.3 * before):
+            return 0
+        if change <= 1e-9 * size and change <= 1e-3 * before and iteration > 0:
+            return 0  # the next correction would be below round-off
+        fresh = level < c.m - 1 and change > 0.05 * before
+        if fresh:
+            status = evaluate(c, t, JACOBIAN | (MASS if p.weight_kind == MASS_WEIGHT else 0))
+            if status != 0:
+                return status
+        before = change
+    return UNEVALUABLE
+
+
+@pointer(HOOK)
+def projection_hook(record, t, h, y):
+    """Project the state at the beginning of y after an accepted step."""
+    p = record_at(record, PROJECTOR)
+    c = record_at(p.system, CONSTRAINED)
+    n = c.m * c.nx
+    z = floats(y, n)
+    load(c, z, floats(y + 8 * n, c.n_r), floats(y, c.n_w), floats(y, c.n_c))
+    status = project(p, c, t)
+    if status > 0:
+        return UNEVALUABLE
+    if status < 0:
+        return status
+    state = floats(c.state, n)
+    changed = HOOK_DONE
+    for i in range(n):
+        if z[i] != state[i]:
+            z[i] = state[i]
+            changed = HOOK_CHANGED
+    return changed
+
+
+@kernel
+def project_points(projectors, systems, times, states, statuses):
+    """Project the rows of `states` (z, r), one for each time, in place."""
+    p, c = projectors[0], systems[0]
+    n = c.m * c.nx
+    for k in range(times.size):
+        y = states[k]
+        load(c, y[:n], y[n : n + c.n_r], y[:0], y[:0])
+        statuses[k] = project(p, c, times[k])
+        if statuses[k] != 0:
+            continue
+        state = floats(c.state, n)
+        for i in range(n):
+            y[i] = state[i]
+
+
+@kernel
+def accelerate_points(systems, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
+    """Accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
+    c = systems[0]
+    n, n_w, n_c = c.m * c.nx, c.n_w, c.n_c
+    for k in range(times.size):
+        y = states[k]
+        load(c, y[:n], y[n : n + c.n_r], guesses[k, :n_w], guesses[k, n_w:])
+        statuses[k] = accelerate(c, times[k])
+        if statuses[k] == 0 and c.n_r > 0:
+            statuses[k] = evaluate(c, times[k], RATE)
+        if statuses[k] != 0:
+            continue
+        a, lam, rate = floats(c.acceleration, c.nx), floats(c.multipliers, n_c), floats(c.rate, c.n_r)
+        state = floats(c.state, n + c.n_r + n_w)
+        for i in range(c.nx):
+            accelerations[k, i] = a[i]
+        for i in range(n_c):
+            multipliers[k, i] = lam[i]
+        for i in range(c.n_r):
+            rates[k, i] = rate[i]
+        for i in range(n_w):
+            algebraic[k, i] = state[n + c.n_r + i]
+
+
+@kernel
+def residual_points(systems, times, states, largest):
+    """The largest residuals below and on the highest level of the constraints, at the rows of `states` (z, r)."""
+    c = systems[0]
+    n, n_c = c.m * c.nx, c.n_c
+    for k in range(times.size):
+        y = states[k]
+        load(c, y[:n], y[n : n + c.n_r], y[:0], y[:0])
+        if evaluate(c, times[k], POSITION | JACOBIAN | VELOCITY) != 0:
+            largest[k, 0] = np.nan
+            largest[k, 1] = np.nan
+            continue
+        level = floats(c.level, c.m * n_c)
+        for i in range((c.m - 1) * n_c):
+            if i % n_c < c.n_g:
+                largest[k, 0] = max(largest[k, 0], abs(level[i]))
+        for i in range(n_c):
+            largest[k, 1] = max(largest[k, 1], abs(level[(c.m - 1) * n_c + i]))
+
+
+@kernel
+def evaluate_point(systems, t, z, r, w, lam, what):
+    """Evaluate `what` at one point, into the arrays of the system."""
+    c = systems[0]
+    load(c, z, r, w, lam)
+    return evaluate(c, t, what)
+
+
+announce(project_points, "the projection onto the constraints")

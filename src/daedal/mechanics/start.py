@@ -1,0 +1,26 @@
+"""Where a run of a constrained system begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Start:
+    """Consistent values from which a run begins: z = (q, v), r, w, accelerations and multipliers of the rows in use."""
+
+    t: float
+    z: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    r: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    w: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def slope(self) -> np.ndarray:
+        """z'."""
+        nx = self.a.size
+        return np.concatenate([self.z[nx:], self.a])

@@ -1,0 +1,139 @@
+"""Linear DAEs in Hessenberg form, of any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_callable, check_names, check_size
+
+
+@dataclass(frozen=True, eq=False)
+class HessenbergDAE:
+    r"""A linear Hessenberg DAE of order m, Ascher and Petzold (2.3),
+
+    .. math:: x^{(m)} = \sum_{j=1}^m A_j\, x^{(j-1)} + B y + q, \qquad 0 = C x + r,
+
+    with :math:`C B` regular: index m + 1.
+
+    Parameters
+    ----------
+    A, B, C, q, r : callable or array
+        Functions of t, or constants. `A` gives :math:`A_1, \dots, A_m`, shape (m, n_x, n_x) (or (n_x, n_x) if m = 1);
+        `B` is (n_x, n_y), `C` (n_y, n_x), `q` (n_x,), `r` (n_y,).
+    n_x, n_y : int
+        Numbers of x and y.
+    order : int
+        m.
+    C_derivatives, r_derivatives : callable, optional
+        ``C_derivatives(t)`` gives :math:`C', \dots, C^{(m)}`, shape (m, n_y, n_x), ``r_derivatives(t)`` the same of r,
+        shape (m, n_y); computed by differences if not given.
+    names : sequence of str, optional
+        Names of x.
+
+    Notes
+    -----
+    All formulations of constrained systems apply. The solution has :math:`z = (x, x', \dots, x^{(m-1)})` in `sol.z`
+    and the multiplier in `sol.lam`.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.HessenbergDAE(
+    ...     A=[[0.0, 1.0], [0.0, 0.0]], B=[[0.0], [1.0]], C=[[0.0, 1.0]], q=[0.0, 0.0],
+    ...     r=lambda t: np.array([-np.cos(t)]), n_x=2, n_y=1,
+    ... )
+    >>> sol = daedal.solve(problem, (0.0, 1.0), [0.0, 1.0], formulation="projected_invariants", method="dassl")
+    >>> print(f"{sol.y[0, -1]:.4f}")
+    0.8415
+    """
+
+    A: Any
+    B: Any
+    C: Any
+    q: Any
+    r: Any
+    n_x: int = 0
+    n_y: int = 0
+    order: int = 1
+    C_derivatives: Callable[..., Any] | None = None
+    r_derivatives: Callable[..., Any] | None = None
+    names: Sequence[str] | None = None
+    params = None
+
+    def __init__(self, A, B, C, q, r, *, n_x, n_y, order=1, C_derivatives=None, r_derivatives=None, names=None):
+        given = {name: value for name, value in locals().items() if name != "self"}
+        given |= {name: check_size(given[name], name) for name in ("n_x", "n_y", "order")}
+        if given["n_y"] > given["n_x"]:
+            raise InvalidProblemError(f"n_y = {n_y} constraints on n_x = {n_x} unknowns leave C B singular")
+        for name in ("C_derivatives", "r_derivatives"):
+            if given[name] is not None:
+                check_callable(given[name], name)
+        given["names"] = check_names(names, n_x)
+        for field, value in given.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns z."""
+        return self.order * self.n_x
+
+    def label(self, i: int) -> str:
+        """The name of entry i of z."""
+        level, i = divmod(i, self.n_x)
+        return (self.names[i] if self.names else f"x[{i}]") + "'" * level
+
+    def constraint_label(self, i: int) -> str:
+        """The name of constraint i."""
+        return f"constraint {i}"
+
+    def coefficients(self, t: float) -> np.ndarray:
+        """A_1..A_m, B, q, C, ..., C^(m), r, ..., r^(m) at t, by rows, in one vector."""
+        m, n_x, n_y = self.order, self.n_x, self.n_y
+        parts = {
+            "A": (self.A, (m, n_x, n_x)),
+            "B": (self.B, (n_x, n_y)),
+            "q": (self.q, (n_x,)),
+        }
+        values = [_shaped(name, _at(value, t), shape) for name, (value, shape) in parts.items()]
+        for name, derivatives, shape in (
+            ("C", self.C_derivatives, (n_y, n_x)),
+            ("r", self.r_derivatives, (n_y,)),
+        ):
+            function = getattr(self, name)
+            values.append(_shaped(name, _at(function, t), shape))
+            if derivatives is not None:
+                values.append(_shaped(f"{name}_derivatives", np.asarray(derivatives(t), dtype=float), (m, *shape)))
+            else:
+                values.append(_differences(lambda s, f=function, n=name, k=shape: _shaped(n, _at(f, s), k), t, m))
+        return np.concatenate([np.ravel(value) for value in values])
+
+
+def _at(value, t: float) -> np.ndarray:
+    return np.asarray(value(t) if callable(value) else value, dtype=float)
+
+
+def _shaped(name: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if value.size != int(np.prod(shape)):
+        raise InvalidProblemError(f"{name} has shape {value.shape}; expected {shape}")
+    return value.reshape(shape)
+
+
+def _differences(function, t: float, m: int) -> np.ndarray:
+    """Derivatives 1..m by central differences of high order."""
+    h = 0.02 * max(1.0, abs(t) * 1e-3)
+    half = 4 + m // 2
+    nodes = h * np.arange(-half, half + 1)
+    samples = np.array([function(t + s) for s in nodes])
+    flat = samples.reshape(nodes.size, -1)
+    powers = np.vander(nodes / h, increasing=True)
+    taylor = np.linalg.solve(powers, flat)
+    factorial, result = 1.0, []
+    for k in range(1, m + 1):
+        factorial *= k
+        result.append((factorial * taylor[k] / h**k).reshape(samples.shape[1:]))
+    return np.array(result)

@@ -1,0 +1,287 @@
+"""Constrained mechanical systems: masses, forces and constraints, as they are written on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_callable, check_names, check_real, check_size
+from daedal.problems.compile import compiled_function, compiled_params, last_argument
+
+_FUNCTIONS = (
+    "mass",
+    "force",
+    "constraint",
+    "constraint_jacobian",
+    "constraint_t",
+    "acceleration_bias",
+    "velocity_constraint",
+    "velocity_jacobian",
+    "velocity_bias",
+    "state_rate",
+    "algebraic",
+    "contact",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MechanicalSystem:
+    r"""A mechanical system with holonomic and nonholonomic constraints,
+
+    .. math::
+
+        M(t, q)\, \ddot q = f(t, q, \dot q) - G^T \lambda - \hat G^T \hat\lambda, \qquad
+        0 = g(t, q), \qquad 0 = \hat G(t, q)\, \dot q + \hat g(t, q),
+
+    with :math:`G = \partial g / \partial q`. What is not given (G, the partial derivative of g with respect to t, and
+    the acceleration bias) is computed.
+
+    Parameters
+    ----------
+    mass : callable or array
+        ``mass(t, q) -> (n_q, n_q)``; a constant mass may be given as a matrix, a diagonal or a number. M may be
+        singular as long as it is positive definite on the kernel of G.
+    force : callable
+        ``force(t, q, v) -> (n_q,)``: applied, Coriolis and centrifugal forces.
+    constraint : callable, optional
+        ``constraint(t, q) -> (n_constraints,)``, the position constraints g.
+    n_q : int
+        Number of coordinates.
+    n_constraints : int
+        Number of position constraints.
+    constraint_jacobian : callable, optional
+        ``constraint_jacobian(t, q) -> (n_constraints, n_q)``, the matrix G.
+    constraint_t : callable, optional
+        ``constraint_t(t, q) -> (n_constraints,)``, the partial derivative of g with respect to t.
+    acceleration_bias : callable, optional
+        ``acceleration_bias(t, q, v) -> (n_constraints,)``, :math:`\gamma = -(G v)_q v - 2 G_t v - g_{tt}`, so that
+        :math:`G \ddot q = \gamma`.
+    velocity_constraint : callable, optional
+        ``velocity_constraint(t, q, v) -> (n_velocity_constraints,)``, nonholonomic constraints.
+    n_velocity_constraints : int
+        Number of velocity constraints.
+    velocity_jacobian, velocity_bias : callable, optional
+        ``velocity_jacobian(t, q)`` is :math:`\hat G`; ``velocity_bias(t, q, v)`` is :math:`\hat\gamma` with
+        :math:`\hat G \ddot q = \hat\gamma`.
+    state_rate : callable, optional
+        :math:`\dot r = f_d`, the rate of `n_r` further first-order states such as those of actuators.
+    algebraic : callable, optional
+        ``0 = algebraic(...)``, which determines `n_w` algebraic variables w.
+    contact : callable, optional
+        ``0 = contact(t, q, s)``, which determines `n_s` contact coordinates s; `constraint` is then called as
+        ``constraint(t, q, s)``.
+    contact_guess : array or callable, optional
+        Where the search for s starts: values, or a function of (t, q).
+    force_uses_multipliers : bool
+        Whether `force`, `state_rate` and `algebraic` depend on the multipliers (friction).
+    params : object, optional
+        Passed to every function as its last argument.
+    names : sequence of str, optional
+        Names of the coordinates.
+    constraint_names : sequence of str, optional
+        Names of the constraints, position constraints first.
+
+    Notes
+    -----
+    The variables beyond q and v are handed to `force`, `state_rate` and `algebraic` behind v, those that exist, in the
+    order r, w, s, lam: ``force(t, q, v, r)`` with `n_r` states, ``force(t, q, v, lam)`` with friction.
+
+    Functions compiled with ``numba.njit`` run without Python in the loop.
+
+    Examples
+    --------
+    A pendulum of unit length in Cartesian coordinates:
+
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     mass=1.0,
+    ...     force=lambda t, q, v: [0.0, -9.81],
+    ...     constraint=lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0],
+    ...     n_q=2,
+    ...     n_constraints=1,
+    ...     names=["x", "y"],
+    ... )
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]), rtol=1e-8)
+    >>> print(f"{sol.q[1, -1]:.4f}", sol.drift["position"] < 1e-12)
+    -0.4373 True
+    """
+
+    mass: Any
+    force: Callable[..., Any]
+    constraint: Callable[..., Any] | None = None
+    n_q: int = 0
+    n_constraints: int = 0
+    constraint_jacobian: Callable[..., Any] | None = None
+    constraint_t: Callable[..., Any] | None = None
+    acceleration_bias: Callable[..., Any] | None = None
+    velocity_constraint: Callable[..., Any] | None = None
+    n_velocity_constraints: int = 0
+    velocity_jacobian: Callable[..., Any] | None = None
+    velocity_bias: Callable[..., Any] | None = None
+    state_rate: Callable[..., Any] | None = None
+    n_r: int = 0
+    algebraic: Callable[..., Any] | None = None
+    n_w: int = 0
+    contact: Callable[..., Any] | None = None
+    n_s: int = 0
+    contact_guess: Any = None
+    force_uses_multipliers: bool = False
+    params: Any = None
+    names: Sequence[str] | None = None
+    constraint_names: Sequence[str] | None = None
+
+    def __init__(
+        self,
+        mass,
+        force,
+        constraint=None,
+        *,
+        n_q,
+        n_constraints=0,
+        constraint_jacobian=None,
+        constraint_t=None,
+        acceleration_bias=None,
+        velocity_constraint=None,
+        n_velocity_constraints=0,
+        velocity_jacobian=None,
+        velocity_bias=None,
+        state_rate=None,
+        n_r=0,
+        algebraic=None,
+        n_w=0,
+        contact=None,
+        n_s=0,
+        contact_guess=None,
+        force_uses_multipliers=False,
+        params=None,
+        names=None,
+        constraint_names=None,
+    ):
+        given = {name: value for name, value in locals().items() if name != "self"}
+        n_q = check_size(n_q, "n_q")
+        sizes = {
+            name: check_size(given[name], name, 0)
+            for name in ("n_constraints", "n_velocity_constraints", "n_r", "n_w", "n_s")
+        }
+        given |= sizes | {"n_q": n_q, "names": check_names(names, n_q)}
+        if not callable(mass):
+            given["mass"] = _constant_mass(mass, n_q)
+        for name in _FUNCTIONS:
+            function = given[name]
+            if name == "force" or (function is not None and callable(function)):
+                check_callable(function, name)
+                last_argument(function, params)
+            elif function is not None and name != "mass":
+                check_callable(function, name)
+        for function, size in (
+            ("constraint", "n_constraints"),
+            ("velocity_constraint", "n_velocity_constraints"),
+            ("state_rate", "n_r"),
+            ("algebraic", "n_w"),
+            ("contact", "n_s"),
+        ):
+            _check_together(given, function, size)
+        for function, parent in (
+            ("constraint_jacobian", "constraint"),
+            ("constraint_t", "constraint"),
+            ("acceleration_bias", "constraint"),
+            ("velocity_jacobian", "velocity_constraint"),
+            ("velocity_bias", "velocity_constraint"),
+        ):
+            if given[function] is not None and given[parent] is None:
+                raise InvalidProblemError(f"{function} is given, but {parent} is not")
+        n_lambda = sizes["n_constraints"] + sizes["n_velocity_constraints"]
+        if n_lambda > n_q:
+            raise InvalidProblemError(
+                f"{n_lambda} constraints on {n_q} coordinates leave no freedom: some must be redundant or contradictory"
+            )
+        given["constraint_names"] = None
+        if constraint_names is not None:
+            given["constraint_names"] = check_names(constraint_names, n_lambda)
+        for field, value in given.items():
+            object.__setattr__(self, field, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
+
+    @property
+    def n_lambda(self) -> int:
+        """Number of multipliers: those of the position constraints, then those of the velocity constraints."""
+        return self.n_constraints + self.n_velocity_constraints
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns (q, v) and r, those that tolerances are for."""
+        return 2 * self.n_q + self.n_r
+
+    def label(self, i: int) -> str:
+        """The name of entry i of (q, v, r)."""
+        if i < self.n_q:
+            return self.names[i] if self.names else f"q[{i}]"
+        if i < 2 * self.n_q:
+            return f"{self.label(i - self.n_q)}'" if self.names else f"v[{i - self.n_q}]"
+        return f"r[{i - 2 * self.n_q}]"
+
+    def constraint_label(self, i: int) -> str:
+        """The name of constraint i."""
+        if self.constraint_names:
+            return f"'{self.constraint_names[i]}'"
+        if i < self.n_constraints:
+            return f"constraint {i}"
+        return f"velocity constraint {i - self.n_constraints}"
+
+    def at(self, t: float, q, v=None, *, r=None, w=None, lam=None):
+        """Everything that the equations say at a point; see :class:`daedal.mechanics.point.Point`."""
+        from daedal.mechanics.point import evaluate_at
+
+        return evaluate_at(self, t, q, v, r=r, w=w, lam=lam)
+
+    def check(self, t: float, q, v=None):
+        """Check derivatives, rank, definiteness and consistency at a point; the report can be printed."""
+        from daedal.analysis.mechanical import check_system
+
+        return check_system(self, t, q, v)
+
+    def compiled(self) -> MechanicalSystem:
+        """The same system with its functions passed through ``numba.njit``."""
+        functions = {
+            name: compiled_function(getattr(self, name)) for name in _FUNCTIONS if callable(getattr(self, name))
+        }
+        if callable(self.contact_guess):
+            functions["contact_guess"] = compiled_function(self.contact_guess)
+        return self.replaced(**functions, params=compiled_params(self.params))
+
+    def with_params(self, params) -> MechanicalSystem:
+        """The same system with other parameters."""
+        return self.replaced(params=params)
+
+    def replaced(self, **changes) -> MechanicalSystem:
+        """The same system with some of its arguments replaced."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__} | changes
+        return MechanicalSystem(values.pop("mass"), values.pop("force"), values.pop("constraint"), **values)
+
+
+def _constant_mass(mass, n_q: int) -> np.ndarray:
+    """A constant mass matrix from a matrix, a diagonal or a number."""
+    values = check_real(mass, "mass", "be a function mass(t, q), a matrix, a diagonal or a number")
+    if values.ndim == 0:
+        values = np.full(n_q, float(values))
+    if values.ndim == 1:
+        values = np.diag(values)
+    if values.shape != (n_q, n_q):
+        raise InvalidProblemError(f"mass has shape {np.shape(mass)}; expected ({n_q}, {n_q}), ({n_q},) or a number")
+    if not np.all(np.isfinite(values)):
+        raise InvalidProblemError("mass holds values that are not finite")
+    return values
+
+
+def _check_together(given: dict[str, Any], function: str, size: str):
+    """A function and the number of its results come together."""
+    if (given[function] is None) != (given[size] == 0):
+        missing = size if given[function] is not None else function
+        present = function if given[function] is not None else f"{size} = {given[size]}"
+        raise InvalidProblemError(f"{present} is given, but {missing} is not")
