@@ -44,6 +44,7 @@ class Choice:
 
         self.notes: list[str] = []
         self.changed = True
+        self.watches_amplification = False
         self.automatic = formulation == "auto" and method == "auto"
         self.method = None if isinstance(method, str) and method == "auto" else method
         self.formulation = None

@@ -11,9 +11,11 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
-from daedal.formulations.reduction import Reduction, Start
+from daedal.formulations.reduction import Reduction, attach_monitor
+from daedal.mechanical_solution import RawOutput
 from daedal.mechanics.assembly import Assembly, constraint_probe
 from daedal.mechanics.hessenberg import prepare_hessenberg
+from daedal.mechanics.start import Start
 from daedal.problems import HessenbergDAE
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Statistics
@@ -53,6 +55,7 @@ class Segment:
     method: Any
     formulation: Any
     stats: Statistics
+    signal: int = 0  # what the hook said when it stopped the run
 
 
 def solve_constrained(request: Request, formulation, method):
@@ -118,9 +121,12 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
         formulation, method = choice.formulation, choice.method
         reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
         choice.changed = False
+        if assembly.n_c and request.fixed_step is None:
+            attach_monitor(reduction, assembly, amplification=choice.watches_amplification)
         outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
         stats = task.workspace.statistics(outcome.integrator, 0.0)
-        segments.append(Segment(reduction, outcome, method, formulation, stats))
+        signal = int(task.workspace.system["hook_signal"])
+        segments.append(Segment(reduction, outcome, method, formulation, stats, signal))
         steps += stats.steps
         if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segments[-1]):
             return segments
@@ -244,6 +250,20 @@ def _solution(request, assembly, segments: list[Segment], notes):
         events=[_event(e, s, assembly) for s in segments for e in s.outcome.events],
         history=history,
         dense=_until_the_end(request, dense, last),
+        raw=_raw(request, segments),
+    )
+
+
+def _raw(request, segments: list[Segment]) -> RawOutput | None:
+    """The unknowns of the formulation, where all segments have the same."""
+    names = [segment.reduction.problem.names for segment in segments]
+    if any(name != names[0] for name in names):
+        return None
+    first = [0 if i == 0 or request.times is not None else 1 for i in range(len(segments))]
+    return RawOutput(
+        np.concatenate([s.outcome.t[k:] for k, s in zip(first, segments, strict=True)]),
+        np.concatenate([s.outcome.y[:, k:] for k, s in zip(first, segments, strict=True)], axis=1),
+        names[0] or (),
     )
 
 

@@ -26,6 +26,15 @@ class State:
     w: np.ndarray
 
 
+@dataclass(frozen=True)
+class RawOutput:
+    """What the method computed, before it was projected: all unknowns of the formulation, multipliers included."""
+
+    t: np.ndarray
+    y: np.ndarray
+    names: tuple[str, ...]
+
+
 class MechanicalSolution(Solution):
     r"""The solution of a :class:`MechanicalSystem`.
 
@@ -49,9 +58,12 @@ class MechanicalSolution(Solution):
         returned, ``"position before projection"`` and ``"velocity before projection"`` of what was integrated.
     formulation : str
         How the problem was rewritten.
+    raw : RawOutput or None
+        The unknowns of the formulation as the method computed them, for those who study formulations.
     """
 
-    def __init__(self, *, system, assembly, formulation: str, notes=(), **fields):
+    def __init__(self, *, system, assembly, formulation: str, notes=(), raw=None, **fields):
+        self.raw: RawOutput | None = raw
         self._system = system
         self._assembly = assembly
         self.formulation = formulation
@@ -173,7 +185,8 @@ class MechanicalSolution(Solution):
 class HessenbergSolution(Solution):
     """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
 
-    def __init__(self, *, assembly, formulation: str, notes=(), **fields):
+    def __init__(self, *, assembly, formulation: str, notes=(), raw=None, **fields):
+        self.raw: RawOutput | None = raw
         self._assembly = assembly
         self.formulation = formulation
         self.notes = tuple(notes)

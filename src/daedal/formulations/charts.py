@@ -14,7 +14,16 @@ from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, POSITION, RATE, VELOCITY, accelerate, evaluate, load
+from daedal.mechanics.constrained import (
+    CONSTRAINED,
+    JACOBIAN,
+    POSITION,
+    RATE,
+    VELOCITY,
+    accelerate,
+    evaluate,
+    load_state,
+)
 
 CHART = np.dtype(
     [
@@ -199,7 +208,7 @@ def pivot_hook(record, t, h, y):
     chart = record_at(record, CHART)
     c = record_at(chart.system, CONSTRAINED)
     nx, n_c, n = c.nx, c.n_c, c.m * c.nx
-    load(c, floats(y, n), floats(y + 8 * n, c.n_r), floats(y, c.n_w), floats(y, n_c))
+    load_state(c, floats(y, n), floats(y + 8 * n, c.n_r))
     status = evaluate(c, t, JACOBIAN)
     if status != 0:
         return status

@@ -12,6 +12,8 @@ from daedal.kernels.functions import NativeFunction
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 
+_NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
+
 
 @dataclass
 class Reduction:
@@ -31,8 +33,10 @@ class Reduction:
         Options of DASSL that suit the index of the formulation.
     restart : callable or None
         ``restart(start) -> Reduction``: the same formulation anew, when its hook has stopped the run.
-    projects : bool
-        Whether the method's own steps already satisfy all constraints to round-off.
+    recover : callable or None
+        ``recover(times, y)``: (z, r) from unknowns that are not (z, r) themselves.
+    monitor : Record or None
+        The watch over the constraints.
     """
 
     problem: ImplicitDAE
@@ -43,6 +47,8 @@ class Reduction:
     options: dict[str, Any] = field(default_factory=dict)
     restart: Any = None
     recover: Any = None
+    monitor: Any = None
+    kept_hook: Any = None  # lives as long as the monitor that calls it
 
     def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
         """(z, r) at the output points, one row each, from unknowns of shape (n, nt)."""
@@ -55,6 +61,31 @@ class Reduction:
         """The unknowns that the error test leaves out."""
         mask = np.arange(self.problem.n) >= self.n_state
         return mask if mask.any() else None
+
+
+def attach_monitor(reduction: Reduction, assembly, *, amplification: bool = False):
+    """Watch rank, singular configurations and, on demand, the amplification through B after every step."""
+    from daedal.formulations.monitor import MONITOR, monitor_hook
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Arena, Record
+
+    nx, n_c = assembly.nx, assembly.n_c
+    inner = reduction.problem.residual.hook
+    record = Record(
+        MONITOR,
+        Arena({"basis": n_c * nx, "rows": n_c * nx, "work": 2 * nx + n_c}),
+        system=assembly.record.data.ctypes.data,
+        inner=0 if inner is None else inner[0].address,
+        inner_record=0 if inner is None else inner[1].data.ctypes.data,
+        amplification=amplification,
+        smallest=_NEARLY_DEPENDENT,
+        gram=dense_lu(n_c),
+    )
+    reduction.monitor = record
+    reduction.kept_hook = inner
+    for function in (reduction.problem.residual, reduction.rate):
+        if function is not None:
+            function.hook = (monitor_hook, record)
 
 
 PROJECTIONS = {"GT": 0, "CT": 0, "B": 1, "unit": 2}
@@ -136,16 +167,19 @@ def build(assembly, start: Start, shape: Shape, *, hook=None, options=None, pivo
         and not assembly.record["uses_multipliers"]
     )
     linear = (condensed_prepare, condensed_solve) if structured else None
-    residual = NativeFunction(form_residual, record, assembly.bridge, n, linear, hook)
-    residual.assembly = assembly  # keeps the system alive that the record points to
+    residual = NativeFunction(form_residual, record, assembly.bridge, n, linear, hook, keep=assembly)
     y0, yp0 = _pack(assembly, start, shape, n, pivot)
     n_state = m * nx + n_r
+    options = dict(options or {})
+    if n > n_state and not shape.lowered:
+        # Multipliers of index 2 need be no more accurate than h times their error (BCP section 5.4).
+        options.setdefault("newton_weights", [0.0] * n_state + [1.0] * (n - n_state))
     algebraic = None if shape.lowered else np.arange(n) >= n_state
     problem = ImplicitDAE(residual, n, algebraic=algebraic, names=unknown_names(assembly, shape))
     rate = None
     if n == n_state and (shape.top == TOP_ACCELERATION or shape.variant != PLAIN):
-        rate = NativeFunction(form_rate, record, assembly.bridge, n, None, hook)
-    return Reduction(problem, y0, yp0, n_state, rate=rate, options=dict(options or {}))
+        rate = NativeFunction(form_rate, record, assembly.bridge, n, None, hook, keep=assembly)
+    return Reduction(problem, y0, yp0, n_state, rate=rate, options=options)
 
 
 def _needed(assembly, shape: Shape, alpha) -> int:
@@ -179,7 +213,7 @@ def _direction(assembly, shape: Shape, start: Start, target: np.ndarray):
         matrix = np.asarray(choice, dtype=float).reshape(nx, n_c)
     except (TypeError, ValueError):
         raise InvalidProblemError(
-            f"projection must be {', '.join(map(repr, PROJECTIONS))}, a function D(t, q) or a matrix of shape ({nx}, {n_c})"
+            f"projection must be {', '.join(map(repr, PROJECTIONS))}, a function D(t, q) or an array ({nx}, {n_c})"
         ) from None
     target[:] = matrix.ravel()
     return PROJECTIONS["unit"], None

@@ -34,6 +34,7 @@ from daedal.mechanics.constrained import (
     evaluate,
     fetch,
     load,
+    load_state,
 )
 
 TOP_DYNAMICS, TOP_ACCELERATION = 0, 1
@@ -199,7 +200,7 @@ def load_unknowns(f, c, y, yp):
     """Hand z, r, w and lam over to the system; where the system computes w and lam, its last ones are the guess."""
     at = c.m * c.nx + c.n_r
     if f.top == TOP_ACCELERATION:
-        load(c, y, y[c.m * c.nx :], floats(c.state + 8 * at, c.n_w), floats(c.multipliers, c.n_c))
+        load_state(c, y, y[c.m * c.nx :])
     else:
         w = at + f.n_top + f.low * c.n_g
         load(c, y, y[c.m * c.nx :], y[w:], yp[at:] if f.lowered else y[at:])
@@ -307,7 +308,7 @@ def _top_rows(f, c, y, yp, r):
 @part
 def _lower_rows(f, c, t, y, yp, r):
     """g^(0), ..., of the lower multipliers, d = 0, and what single variants change."""
-    m, nx, n_c, n_g = c.m, c.nx, c.n_c, c.n_g
+    m, n_c, n_g = c.m, c.n_c, c.n_g
     level, algebraic = floats(c.level, m * n_c), floats(c.algebraic, c.n_w)
     at = multipliers_at(f, c) + f.n_top
     for j in range(f.low):
@@ -349,7 +350,7 @@ def _minimal_extension(f, c, y, yp, r):
 
 @part
 def _fuehrer_leimkuhler(f, c, t, y, yp, r):
-    """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}, tau the top multipliers."""
+    """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}; tau is on top."""
     nx, n_c = c.nx, c.n_c
     work = floats(f.scratch, scratch_length(c))
     before, state = work[:n_c], floats(c.state, 2 * nx)

@@ -1,4 +1,4 @@
-"""Forms that integrate as many coordinates as there are degrees of freedom, or exchange dependent ones for equations."""
+"""Forms in as many coordinates as there are degrees of freedom, or with dependent ones exchanged for equations."""
 
 from __future__ import annotations
 
@@ -65,9 +65,8 @@ class StateSpace:
             pivot=np.zeros(2 * nx, dtype=np.int64),
         )
         hook = (chart_hook, record) if isinstance(self.coordinates, str) and assembly.n_c else None
-        residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook)
-        rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook)
-        residual.assembly = rate.assembly = assembly
+        residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook, keep=assembly)
+        rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook, keep=assembly)
         z, slope = start.z.reshape(m, nx), start.slope.reshape(m, nx)
         rows = [low] * (m - 1) + [top]
         y0 = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])

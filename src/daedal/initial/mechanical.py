@@ -14,6 +14,7 @@ from daedal.analysis.constraints import (
     independent_rows,
     leading,
     least_norm,
+    sizes,
     undetermined_multipliers,
 )
 from daedal.analysis.wording import MOST_NAMED, listing, number
@@ -407,12 +408,13 @@ def _check_accelerations(manifold: Manifold, z, a, redundant):
     if values is None:
         return
     K, bias = values["jacobian"], values["bias"]
-    wrong = [
-        found
-        for found in redundant
-        if abs(K[found[0]] @ a + bias[found[0]])
-        > _CONTRADICTION_OF_ACCELERATIONS * (np.abs(K[found[0]]) @ np.abs(a) + np.max(np.abs(bias)))
-    ]
+    q, v = np.split(z, 2)
+    rate = np.max(np.abs(v)) / np.max(sizes(q))
+    terms = (
+        np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
+    )
+    residual = np.abs(K @ a + bias)
+    wrong = [found for found in redundant if residual[found[0]] > _CONTRADICTION_OF_ACCELERATIONS * terms[found[0]]]
     if wrong:
         words = "; ".join(dependency_in_words(found, system.constraint_label) for found in wrong[:MOST_NAMED])
         raise InconsistentInitialError(

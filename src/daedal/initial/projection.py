@@ -191,25 +191,33 @@ class Manifold:
         return full(found.x)
 
     def _closest(self, q0, q, W, free) -> np.ndarray:
-        """Moves along the manifold as long as the distance to q0 decreases."""
-        rows = np.arange(self.n_g)
+        """Moves along the manifold to where q0 - q is orthogonal to it.
+
+        The share of the tangential part that is moved accounts for the curvature (Barzilai and Borwein).
+        """
+        rows, share, before = np.arange(self.n_g), 1.0, np.zeros(self.n)
         Wf = W[np.ix_(free, free)]
-        for _ in range(30):
+        best, smallest = q, np.inf
+        for _ in range(60):
             K = self.jacobian(q)
             if K is None:
                 break
-            towards = (q0 - q)[free]
+            towards, G = (q0 - q)[free], K[: self.n_g, free]
             step = np.zeros(self.n)
-            G = K[: self.n_g, free]
             step[free] = towards - _least_change(Wf, G, G @ towards)
-            if np.max(np.abs(step) / sizes(q, 1.0)) <= 1e-12:
+            change = float(np.max(np.abs(step) / sizes(q, 1.0)))
+            if change < smallest:
+                best, smallest = q, change
+            if change <= 1e-12 or change > 10.0 * smallest:
                 break
-            moved, found = self.newton(q + step, rows, W, free)
-            away = (q0 - moved)[free]
-            if not found or away @ Wf @ away >= towards @ Wf @ towards:
+            turned = before @ (before - step)
+            if turned > 0.0:
+                share = float(np.clip(share * (before @ before) / turned, 0.1, 2.0))
+            q, found = self.newton(q + share * step, rows, W, free)
+            if not found:
                 break
-            q = moved
-        return q
+            before = step
+        return best
 
     def nearest_velocity(self, q, v0: np.ndarray, rows) -> np.ndarray:
         """The nearest v that satisfies the `rows` of K v + k = 0; the residual shows whether there is one."""

@@ -2,8 +2,8 @@
 
 The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached.
 What they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba decides whether
-a cached kernel is stale from the file that holds it alone; here the stamp covers the files with kernels of its room and of
-the rooms that it uses, because a kernel inlines functions of other files.
+a cached kernel is stale from the file that holds it alone; here the stamp covers the files with kernels of its room and
+of the rooms that it uses, because a kernel inlines functions of other files.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ROOMS_USED = {
 def _source_stamp(room: str) -> str:
     package = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for room in (*_ROOMS_USED.get(room, ()), room):
-        for path in sorted((package / room).glob("*.py")):
+    for part_of in (*_ROOMS_USED.get(room, ()), room):
+        for path in sorted((package / part_of).glob("*.py")):
             source = path.read_bytes()
-            if room == "kernels" or b"daedal.kernels.compilation" in source:
+            if part_of == "kernels" or b"daedal.kernels.compilation" in source:
                 digest.update(path.name.encode())
                 digest.update(source)
     return digest.hexdigest()

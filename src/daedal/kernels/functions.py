@@ -31,11 +31,13 @@ class NativeFunction:
         `prepare` and `solve` of a linear solver made for this residual.
     hook : (Pointer, Record), optional
         Called after every accepted step, with the record.
+    keep : object, optional
+        What has to live as long as the function, because the record points to it.
     """
 
-    def __init__(self, kernel, record, bridge, n: int, linear=None, hook=None):
+    def __init__(self, kernel, record, bridge, n: int, linear=None, hook=None, keep=None):
         self.kernel, self.record, self.bridge, self.n = kernel, record, bridge, n
-        self.linear, self.hook = linear, hook
+        self.linear, self.hook, self.keep = linear, hook, keep
 
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """F(t, y, y'), from Python."""

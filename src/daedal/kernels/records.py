@@ -7,6 +7,7 @@ Passing the arrays themselves, alone or in tuples, makes calls ten times slower 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from math import prod
 from typing import Any
@@ -81,7 +82,7 @@ def integers(address, n):
 class Arena:
     """Named arrays cut from one block of memory, zero at first; integer arrays by ``integers=("name", ...)``."""
 
-    def __init__(self, shapes: dict[str, int | tuple[int, ...]], integers: tuple[str, ...] = ()):
+    def __init__(self, shapes: Mapping[str, int | tuple[int, ...]], integers: tuple[str, ...] = ()):
         sizes = [shape if isinstance(shape, int) else prod(shape) for shape in shapes.values()]
         block = np.zeros(sum(sizes))
         self.arrays: dict[str, np.ndarray] = {}

@@ -46,7 +46,8 @@ HOOK_DONE, HOOK_CHANGED, HOOK_STOP = 0, 1, 2
 
 
 @intrinsic
-def _call_hook(typingctx, address, record, t, h, y):
+def call_hook(typingctx, address, record, t, h, y):
+    """Call the hook at an address."""
     function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.DoubleType(), ir.DoubleType(), ir.IntType(64)])
 
     def codegen(context, builder, signature, args):
@@ -61,7 +62,7 @@ def after_step(system, t, h, y):
 
     A wish to stop is kept in ``hook_signal``, for the run to see once the step is processed.
     """
-    signal = _call_hook(system.hook, system.hook_record, t, h, y.ctypes.data)
+    signal = call_hook(system.hook, system.hook_record, t, h, y.ctypes.data)
     if signal >= HOOK_STOP:
         system.hook_signal = signal
         return HOOK_DONE

@@ -30,6 +30,7 @@ from daedal.library.particles import particle_on_paraboloid, planar_pendulum, sp
 from daedal.library.pendulums import pendulum
 from daedal.library.population import food_web
 from daedal.library.squeezer import seven_body
+from daedal.library.stability import stability_example1, stability_example2
 from daedal.library.textbook import (
     coupled_derivatives,
     damped_oscillator,
@@ -71,6 +72,8 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         rolling_disc,
         seven_body,
         spatial_pendulum,
+        stability_example1,
+        stability_example2,
         stability_example3,
         tppc2,
         tppc3,

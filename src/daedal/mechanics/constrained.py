@@ -146,14 +146,22 @@ def fetch(callback, t, state, n_arguments, n_result):
 
 
 @part
-def load(c, z, r, w, lam):
-    """Write the variables to ``c.state``; multipliers of rows that were left out as redundant are zero."""
+def load_state(c, z, r):
+    """Write z and r to ``c.state``; w and lam stay as they are, as a guess."""
     n = c.m * c.nx
-    state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), integers(c.rows, c.n_c)
+    state = floats(c.state, n + c.n_r)
     for i in range(n):
         state[i] = z[i]
     for i in range(c.n_r):
         state[n + i] = r[i]
+
+
+@part
+def load(c, z, r, w, lam):
+    """Write the variables to ``c.state``; multipliers of rows that were left out as redundant are zero."""
+    load_state(c, z, r)
+    n = c.m * c.nx
+    state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), integers(c.rows, c.n_c)
     for i in range(c.n_w):
         state[n + c.n_r + i] = w[i]
     if c.uses_multipliers:

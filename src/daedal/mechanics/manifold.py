@@ -26,6 +26,7 @@ from daedal.mechanics.constrained import (
     accelerate,
     evaluate,
     load,
+    load_state,
 )
 
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
@@ -127,7 +128,7 @@ def projection_hook(record, t, h, y):
     c = record_at(p.system, CONSTRAINED)
     n = c.m * c.nx
     z = floats(y, n)
-    load(c, z, floats(y + 8 * n, c.n_r), floats(y, c.n_w), floats(y, c.n_c))
+    load_state(c, z, floats(y + 8 * n, c.n_r))
     status = project(p, c, t)
     if status > 0:
         return UNEVALUABLE
@@ -149,7 +150,7 @@ def project_points(projectors, systems, times, states, statuses):
     n = c.m * c.nx
     for k in range(times.size):
         y = states[k]
-        load(c, y[:n], y[n : n + c.n_r], y[:0], y[:0])
+        load_state(c, y[:n], y[n : n + c.n_r])
         statuses[k] = project(p, c, times[k])
         if statuses[k] != 0:
             continue
@@ -190,7 +191,7 @@ def residual_points(systems, times, states, largest):
     n, n_c = c.m * c.nx, c.n_c
     for k in range(times.size):
         y = states[k]
-        load(c, y[:n], y[n : n + c.n_r], y[:0], y[:0])
+        load_state(c, y[:n], y[n : n + c.n_r])
         if evaluate(c, times[k], POSITION | JACOBIAN | VELOCITY) != 0:
             largest[k, 0] = np.nan
             largest[k, 1] = np.nan

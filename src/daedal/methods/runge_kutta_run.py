@@ -60,7 +60,6 @@ TABLEAU = np.dtype(
         ("stop_when_stiff", INTEGER),
         ("stiff_count", INTEGER),
         ("nonstiff_count", INTEGER),
-        ("hook_only", INTEGER),
     ]
 )
 
@@ -145,7 +144,7 @@ def _step(system, m, w, r):
     phi, k = differences(w), float_rows(m.k, s, n)
     y, stage, error = floats(w.y, n), floats(m.stage, n), floats(w.delta, n)
     a, b, c, e = float_rows(m.a, s, s), floats(m.b, s), floats(m.c, s), floats(m.e, s)
-    weights, scale = floats(w.inverse_weights, n), floats(w.error_weights, n)
+    scale = floats(w.error_weights, n)
     rtol, atol = floats(w.rtol, n), floats(w.atol, n)
     included = floats(w.included, n)
     if not m.slope_known:
@@ -212,7 +211,7 @@ def _step(system, m, w, r):
 @part
 def _accept(system, m, w, r, h, size):
     n, s = w.n, m.stages
-    phi, k = differences(w), float_rows(m.k, s, n)
+    k = float_rows(m.k, s, n)
     y, yp, before = floats(w.y, n), floats(w.yp, n), floats(w.scratch, n)
     t = w.t + h
     if m.fixed:
