@@ -164,6 +164,8 @@ def test_a_contact_without_solution_is_refused_and_gives_nan():
     with pytest.raises(daedal.InconsistentInitialError, match="contact_guess"):
         daedal.consistent_initial(system, 0.0, ([0.0, 0.0], None))
     assert np.isnan(without_contact(system).constraint(0.0, np.zeros(2))).all()
+    with pytest.raises(daedal.InconsistentInitialError, match="contact_guess"):
+        contact_coordinates(plain_track(contact=lambda t, q, s: [math.nan]), 0.0, [0.0, 0.0])
 
 
 def test_a_bad_guess_is_refused():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
 
 EXPLICIT = ("dopri5", "rk4")
+ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
+_STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
 
 
 def named_method(method, options):
@@ -36,39 +40,99 @@ def named_method(method, options):
 
 
 class Choice:
-    """Formulation and method of the current segment, and whether another segment follows."""
+    """Formulation and method of the current segment, and whether another segment follows.
 
-    def __init__(self, assembly, start, request, formulation, method):
+    The automatic choice begins with an explicit method and projection after every step, which is right for all that is
+    not stiff. When its steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say
+    which stiff form goes on: the stabilised index-2 form, or projected invariants along C^T where constraint forces
+    that turn quickly would make the former behave like an explicit method. The former is watched for that.
+    """
+
+    def __init__(self, assembly, formulation, method):
         from daedal.methods.dassl import DASSL
         from daedal.methods.runge_kutta import DOPRI5
 
+        self._assembly = assembly
         self.notes: list[str] = []
         self.changed = True
         self.watches_amplification = False
-        self.automatic = formulation == "auto" and method == "auto"
-        self.method = None if isinstance(method, str) and method == "auto" else method
-        self.formulation = None
-        if not (isinstance(formulation, str) and formulation == "auto"):
-            self.formulation = named_formulation(formulation)
+        any_form = isinstance(formulation, str) and formulation == "auto"
+        any_method = isinstance(method, str) and method == "auto"
+        self.automatic = any_form and any_method
+        projection = CoordinateProjection(assembly.output_weight)
         if self.automatic:
-            self.formulation, self.method = CoordinateProjection(assembly.output_weight), DOPRI5(stop_when_stiff=True)
-        elif self.formulation is None:
-            explicit = self.method.name in EXPLICIT
-            self.formulation = CoordinateProjection(assembly.output_weight) if explicit else named_formulation("ggl")
-        elif self.method is None:
-            ordinary = ("index1", "baumgarte", "projection", "state_space", "essential")
-            self.method = DOPRI5() if self.formulation.name in ordinary else DASSL()
+            self.formulation, self.method = projection, DOPRI5(stop_when_stiff=True)
+        elif any_form:
+            self.method = method
+            self.formulation = projection if method.name in EXPLICIT else named_formulation("ggl")
+        else:
+            self.formulation = named_formulation(formulation)
+            ordinary = self.formulation.name in ORDINARY
+            self.method = method if not any_method else (DOPRI5() if ordinary else DASSL())
 
     def goes_on(self, segment) -> bool:
         """Whether the run has to go on in another segment; prepares it."""
-        from daedal.methods.dassl import DASSL
+        from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
+        from daedal.kernels.system import HOOK_STOP
         from daedal.methods.dassl_run import HOOK_STOPPED
         from daedal.methods.runge_kutta_run import STIFF
 
-        if segment.outcome.reason == HOOK_STOPPED:
-            return True
         if segment.outcome.reason == STIFF:
+            self._go_stiff(segment)
+            return True
+        if segment.outcome.reason != HOOK_STOPPED:
+            return False
+        if segment.signal == HOOK_STOP:
+            return True
+        if segment.signal in (PASSED_SINGULAR, NEARLY_SINGULAR):
+            segment.singular = self._singular_point(segment, passed=segment.signal == PASSED_SINGULAR)
             self.changed = True
-            self.formulation, self.method = named_formulation("ggl"), DASSL()
+            return segment.singular is None
+        if segment.signal == AMPLIFYING:
+            t = float(segment.outcome.integrator["t"])
+            self._change(named_formulation("projected_invariants"), self.method)
+            self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces turn quickly.")
             return True
         return False
+
+    def _change(self, formulation, method):
+        self.changed = True
+        self.watches_amplification = formulation.name == "ggl"
+        self.formulation, self.method = formulation, method
+
+    def _go_stiff(self, segment):
+        """Choose the stiff form by what is measured where the explicit method met its limit."""
+        from daedal.analysis.measures import decision, measure
+        from daedal.methods.dassl import DASSL
+
+        integrator = segment.outcome.integrator
+        t = float(integrator["t"])
+        state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())[0]
+        measures = measure(self._assembly, t, state)
+        form = named_formulation("ggl")
+        if measures is not None:
+            verdict = decision([measures], _STIFF_GAIN * abs(float(integrator["h_last"])))
+            if verdict.case == 4:
+                form = named_formulation("projected_invariants")
+        self._change(form, DASSL())
+        self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")
+
+    def _singular_point(self, segment, passed: bool):
+        """The singular configuration that the monitor found, or None if it was a false alarm."""
+        from daedal.analysis.singular import SingularPoint, find_passage, smallest_singular_value, usual_norms
+
+        monitor, dense = segment.reduction.monitor, segment.outcome.dense
+        t0, t1 = float(monitor["t_before"]), float(monitor["t"])
+        last = segment.outcome.integrator.array("phi")[0]
+
+        def path(t):
+            y = last if dense is None else dense.evaluate_steps(np.array([t]), np.array([dense.ends.size - 1]))[0][0]
+            state = segment.reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))
+            return state[0]
+
+        if passed:
+            if dense is not None:
+                return find_passage(self._assembly, path, t0, t1)
+            t1 = t0
+        norms = usual_norms(self._assembly, [(t0, path(t0)), (t1, path(t1))])
+        return SingularPoint(t1, path(t1), *smallest_singular_value(self._assembly, t1, path(t1), norms))

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.singular import describe
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.reduction import Reduction, attach_monitor
+from daedal.formulations.sparse import SparseAssembly, is_sparse
 from daedal.mechanical_solution import RawOutput
 from daedal.mechanics.assembly import Assembly, constraint_probe
 from daedal.mechanics.hessenberg import prepare_hessenberg
@@ -56,14 +57,18 @@ class Segment:
     formulation: Any
     stats: Statistics
     signal: int = 0  # what the hook said when it stopped the run
+    singular: Any = None  # the singular configuration in which it ended
 
 
 def solve_constrained(request: Request, formulation, method):
     """Solve a constrained system; see :func:`daedal.solve`."""
     from daedal.choice import Choice
 
-    assembly, start, notes = _prepare(request)
-    choice = Choice(assembly, start, request, formulation, method)
+    if is_sparse(request.problem, request.span[0], request.initial):
+        assembly, start, notes, choice = _prepare_sparse(request, formulation, method)
+    else:
+        assembly, start, notes = _prepare(request)
+        choice = Choice(assembly, formulation, method)
     progress = Progress(request.progress, request.span)
     try:
         segments = _integrate(request, assembly, start, choice, progress)
@@ -85,13 +90,27 @@ def _prepare(request: Request):
     return prepare_mechanical(request)
 
 
+def _prepare_sparse(request: Request, formulation, method):
+    """The same for a system with sparse matrices, and the formulation and method for it."""
+    from daedal.choice import named_method
+    from daedal.formulations.sparse_forms import SparseChoice
+    from daedal.formulations.sparse_start import sparse_start
+    from daedal.initial.mechanical import split_mechanical
+
+    automatic = isinstance(method, str) and method == "auto"
+    choice = SparseChoice(formulation, named_method("dassl", {}) if automatic else method)
+    q0, v0, *_ = split_mechanical(request.initial)
+    return *sparse_start(request.problem, request.span, q0, v0, correct=request.correct_initial), choice
+
+
 def prepare_mechanical(request: Request):
     """Consistent values of a mechanical system; redundant constraints are set aside."""
     from daedal.initial.mechanical import check_start, split_mechanical
 
     system, t0 = request.problem, request.span[0]
     q0, v0, r0, w0 = split_mechanical(request.initial)
-    values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial)
+    atol = request.atol[: 2 * system.n_q]
+    values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial, atol=atol)
     assembly = Assembly(
         system, t0, values.q, rows=values.rows, autonomous=looks_autonomous(system, request.span, values)
     )
@@ -121,7 +140,7 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
         formulation, method = choice.formulation, choice.method
         reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
         choice.changed = False
-        if assembly.n_c and request.fixed_step is None:
+        if assembly.n_c and request.fixed_step is None and not isinstance(assembly, SparseAssembly):
             attach_monitor(reduction, assembly, amplification=choice.watches_amplification)
         outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
         stats = task.workspace.statistics(outcome.integrator, 0.0)
@@ -224,14 +243,13 @@ def _switching(request, assembly, reduction: Reduction, start: Start):
 
 
 def _solution(request, assembly, segments: list[Segment], notes):
-    last = segments[-1].outcome
     t, states = _outputs(request, segments)
     drift = {}
     if assembly.n_c and t.size:
         drift = assembly.drift(t, states, " before projection")
         assembly.project(t, states, weight=assembly.output_weight)
         drift = assembly.drift(t, states) | drift
-    success, status, message = _ending(request, segments)
+    success, status, message = _ending(request, assembly, segments)
     if notes:
         message = " ".join([message, *notes])
     dense, history = _dense(segments, assembly), _history(segments)
@@ -249,7 +267,7 @@ def _solution(request, assembly, segments: list[Segment], notes):
         drift=drift,
         events=[_event(e, s, assembly) for s in segments for e in s.outcome.events],
         history=history,
-        dense=_until_the_end(request, dense, last),
+        dense=_until_the_end(request, dense, segments[-1]),
         raw=_raw(request, segments),
     )
 
@@ -263,7 +281,7 @@ def _raw(request, segments: list[Segment]) -> RawOutput | None:
     return RawOutput(
         np.concatenate([s.outcome.t[k:] for k, s in zip(first, segments, strict=True)]),
         np.concatenate([s.outcome.y[:, k:] for k, s in zip(first, segments, strict=True)], axis=1),
-        names[0] or (),
+        tuple(names[0] or ()),
     )
 
 
@@ -285,7 +303,13 @@ def _outputs(request, segments: list[Segment]):
             t, y = t[1:], y[:, 1:]
         times.append(t)
         states.append(segment.reduction.states(t, y))
-    return np.concatenate(times), np.concatenate(states)
+    joined, all_states = np.concatenate(times), np.concatenate(states)
+    singular = segments[-1].singular
+    if singular is None:
+        return joined, all_states
+    sign = 1.0 if request.span[1] > request.span[0] else -1.0
+    before = sign * (joined - singular.t) < 0.0
+    return joined[before], all_states[before]
 
 
 def _event(event, segment: Segment, assembly):
@@ -297,16 +321,18 @@ def _event(event, segment: Segment, assembly):
     return replace(event, y=state[0], yp=np.concatenate([start.slope, start.rate]))
 
 
-def _ending(request, segments: list[Segment]) -> tuple[bool, str, str]:
+def _ending(request, assembly, segments: list[Segment]) -> tuple[bool, str, str]:
     outcome = segments[-1].outcome
     if outcome.interrupted:
         return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
+    if segments[-1].singular is not None:
+        return False, "failed", describe(assembly, segments[-1].singular)
     if outcome.failure is not None:
         from daedal.analysis.mechanism_failure import explain
 
-        return False, "failed", explain(request, segments)
+        return False, "failed", explain(request, assembly, segments)
     stopping = [event for event in outcome.events if event.terminal]
     if stopping:
         last = stopping[-1]
@@ -378,18 +404,15 @@ def _modified_differences(rows: np.ndarray, psi: np.ndarray):
         rows[j] *= factor
 
 
-def _until_the_end(request, dense: DenseOutput | None, outcome) -> DenseOutput | None:
+def _until_the_end(request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:
     if dense is None:
         return None
-    stopping = [event for event in outcome.events if event.terminal]
+    if segment.singular is not None:
+        return replace(dense, t_end=segment.singular.t)
+    stopping = [event for event in segment.outcome.events if event.terminal]
     if stopping:
         return replace(dense, t_end=stopping[-1].t)
     sign = 1.0 if request.span[1] > request.span[0] else -1.0
     if sign * (dense.ends[-1] - request.span[1]) > 0.0:
         return replace(dense, t_end=request.span[1])
     return dense
-
-
-def default_formulation(method) -> Any:
-    """What suits a method that was given without a formulation."""
-    return CoordinateProjection() if method.name in ("dopri5", "rk4") else named_formulation("ggl")

@@ -73,6 +73,8 @@ def independent_rows(
     if typical is not None:
         norms = np.where(norms > _VANISHING * typical, norms, 0.0)
     scaled = np.where(norms[:, None] > 0.0, K / np.where(norms > 0.0, norms, 1.0)[:, None], 0.0)
+    if np.all(norms > 0.0) and _smallest_pivot(scaled) > tolerance:
+        return np.arange(K.shape[0]), []
     rest, chosen = scaled.copy(), []
     for stage in (range(n_g), range(n_g, K.shape[0])):
         left = list(stage)
@@ -89,6 +91,17 @@ def independent_rows(
     rows = np.array(sorted(chosen), dtype=np.int64)
     dependent = [i for i in range(K.shape[0]) if i not in chosen]
     return rows, [(i, _combination(scaled, norms, rows, i, n_g)) for i in dependent]
+
+
+def _smallest_pivot(rows: np.ndarray) -> float:
+    """What is left of the last row in a QR factorisation with column pivoting; 1 without rows."""
+    from scipy.linalg import qr
+
+    count, n = rows.shape
+    if count == 0 or count > n:
+        return float(count == 0)
+    R = qr(rows.T, mode="r", pivoting=True)[0]
+    return float(abs(R[count - 1, count - 1]))
 
 
 def _combination(scaled, norms, rows, i, n_g) -> dict[int, float]:
@@ -152,11 +165,26 @@ def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
 
 def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:
     """A direction that the constraints leave free and that has no mass, or None."""
+    if _is_definite(M):
+        return None
     basis, scale = _kernel_in_scaled_coordinates(M, K)
     if basis.shape[1] == 0:
         return None
     _, values, vectors = np.linalg.svd(basis.T @ (M * np.outer(scale, scale)) @ basis)
     return scale * (basis @ vectors[-1]) if values[-1] <= _SINGULAR_MASS else None
+
+
+def _is_definite(M: np.ndarray) -> bool:
+    """Whether M is clearly positive definite, whatever the constraints."""
+    diagonal = np.diag(M)
+    if not np.all(diagonal > 0.0):
+        return False
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        factor = np.linalg.cholesky(M * np.outer(scale, scale))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.min(np.diag(factor)) > 1e-3)
 
 
 def _kernel_in_scaled_coordinates(M, K):

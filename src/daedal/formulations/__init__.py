@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 
 from daedal.errors import InvalidProblemError
+from daedal.formulations.essential import EssentialODE
 from daedal.formulations.index_reduction import Baumgarte, Index1, Index2, Index3
 from daedal.formulations.projection import CoordinateProjection
 from daedal.formulations.regularised import Hanke, Knorrenschild, Loetstedt
 from daedal.formulations.stabilised import GGL, FuehrerLeimkuhler, Overdetermined, ProjectedInvariants
-from daedal.formulations.state_space import EssentialODE, MinimalExtension, StateSpace
+from daedal.formulations.state_space import MinimalExtension, StateSpace
 
 FORMULATIONS = {
     form.name: form

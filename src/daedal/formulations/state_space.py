@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,10 @@ class StateSpace:
             n_low=low.shape[0],
             n_top=top.shape[0],
             matrix=dense_lu(nx),
-            limit=check_positive(self.restart, "restart"),
+            limit=check_positive(self.restart, "restart") if isinstance(self.coordinates, str) else np.inf,
             pivot=np.zeros(2 * nx, dtype=np.int64),
         )
-        hook = (chart_hook, record) if isinstance(self.coordinates, str) and assembly.n_c else None
+        hook = (chart_hook, record) if assembly.n_c else None
         residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook, keep=assembly)
         rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook, keep=assembly)
         z, slope = start.z.reshape(m, nx), start.slope.reshape(m, nx)
@@ -137,27 +137,6 @@ class _Recovery:
 
 
 @dataclass(frozen=True)
-class EssentialODE:
-    r"""The essential underlying ODE, :math:`u = R x` with :math:`R B = 0`, Ascher and Petzold (2.13), (2.19) to (2.21).
-
-    For a nonlinear mechanism R changes with the state; it is kept constant on charts that begin where :math:`R B = 0`
-    holds.
-
-    Parameters
-    ----------
-    restart : float
-        As for :class:`StateSpace`.
-    """
-
-    restart: float = 4.0
-    name = "essential"
-
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        return StateSpace("essential", self.restart).reduce(assembly, start)
-
-
-@dataclass(frozen=True)
 class MinimalExtension:
     r"""The strangeness-free form of index 1 by minimal extension, Wunderlich (7.13).
 
@@ -173,7 +152,6 @@ class MinimalExtension:
 
     restart: float = 10.0
     name = "minimal_extension"
-    options: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def reduce(self, assembly, start: Start) -> Reduction:
         """The form for an assembled system."""

@@ -17,9 +17,10 @@ from daedal.analysis.constraints import (
     sizes,
     undetermined_multipliers,
 )
-from daedal.analysis.wording import MOST_NAMED, listing, number
+from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.projection import Manifold
+from daedal.initial.refusals import check_permanent, check_velocity, names_of, refuse_position, refuse_values
 from daedal.mechanics.assembly import Assembly, check_point
 from daedal.mechanics.contact import contact_coordinates
 from daedal.problems import MechanicalSystem
@@ -28,12 +29,7 @@ from daedal.problems.checks import check_mask, check_number, check_positive, che
 SMALL = 1e-6
 """Inconsistencies up to this part of the terms of a constraint are corrected without being asked to."""
 
-_CONTRADICTION = 1e-7
 _CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differences
-_REMEDY = (
-    "Remedy: start from daedal.consistent_initial(system, t0, (q0, v0), fixed=[...]).initial, which keeps the named "
-    "values and moves the others, or pass correct_initial=True."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +143,14 @@ def consistent_state(
     manifold = Manifold(system, t, q, weight, held)
     nearest, found = manifold.nearest_position(q)
     if not found:
-        _refuse_position(manifold, q, nearest, tolerance)
+        refuse_position(manifold, q, nearest, tolerance)
     K = manifold.jacobian(nearest)
     assert K is not None  # it was evaluated there before
     rows, redundant = independent_rows(K, manifold.n_g, tolerance, manifold.typical)
     if redundant:
-        _check_permanent(manifold, nearest, rows, redundant, tolerance)
+        check_permanent(manifold, nearest, rows, redundant, tolerance)
     velocity = manifold.nearest_velocity(nearest, v, rows)
-    _check_velocity(manifold, nearest, velocity, rows, redundant)
+    check_velocity(manifold, nearest, velocity, rows, redundant)
     notes = [f"{dependency_in_words(found, system.constraint_label)}: redundant" for found in redundant]
     notes += _moves(system, "q", nearest - q, 0) + ([] if v0 is None else _moves(system, "v", velocity - v, system.n_q))
     a, lam, rate, w = _accelerations(manifold, nearest, velocity, r, w, rows, redundant)
@@ -226,7 +222,7 @@ def check_start(
         limits = manifold.velocity_limits(start.q, v, small) + np.abs(K) @ allowed[system.n_q :]
         too_fast = {int(i): residual[i] for i in np.flatnonzero(~(np.abs(residual) <= limits))}
     if violated or too_fast:
-        _refuse_values(system, t, q, v, g, violated, too_fast, start, reason)
+        refuse_values(system, t, q, v, g, violated, too_fast, start, reason)
     assert start is not None
     return start
 
@@ -250,116 +246,11 @@ def _held(system: MechanicalSystem, fixed) -> np.ndarray:
     return check_mask(fixed, 2 * n, "fixed", [system.label(i) for i in range(2 * n)])
 
 
-def _names(system: MechanicalSystem, which) -> str:
-    """The names of a few of (q, v)."""
-    which = list(which)
-    return listing((system.label(int(i)) for i in which[:MOST_NAMED]), len(which))
-
-
 def _moves(system: MechanicalSystem, what: str, change: np.ndarray, offset: int) -> list[str]:
     if not np.any(change):
         return []
     largest = int(np.argmax(np.abs(change)))
     return [f"{what} was moved to satisfy the constraints, {system.label(offset + largest)} by {change[largest]:.2e}"]
-
-
-# --- redundant and contradictory constraints ------------------------------------------------------------------------
-
-
-def _refuse_position(manifold: Manifold, q0, q, tolerance):
-    """No q with g = 0 was found: say which constraints are in each other's way."""
-    system, g = manifold.system, manifold.position(q)
-    K = manifold.jacobian(q)
-    if g is None or K is None:
-        raise InconsistentInitialError(
-            f"the constraints cannot be evaluated near the initial values, t = {manifold.t:g}"
-        )
-    free = ~manifold.held[: manifold.n]
-    given = manifold.position(q0)
-    scale = np.maximum(manifold.position_scale(q), np.abs(K[: manifold.n_g]) @ np.abs(q - q0))
-    left = [int(i) for i in np.argsort(-np.abs(g) / np.where(scale > 0.0, scale, 1.0)) if abs(g[i]) > 1e-9 * scale[i]]
-    residuals = (
-        listing((f"{system.constraint_label(i)} ({number(g[i])})" for i in left[:MOST_NAMED]), len(left))
-        if left
-        else "none"
-    )
-    held = np.flatnonzero(manifold.held[: manifold.n])
-    # At the best point G^T g = 0 up to scaling: the rows of G are dependent, only less sharply than at a solution.
-    _, related = independent_rows(K[: manifold.n_g, free], manifold.n_g, max(tolerance, 1e-4), None)
-    related = [found for found in related if found[0] in left or any(k in left for k in found[1])]
-    where = f"at t = {manifold.t:g}"
-    if len(held):
-        reason = f"with {_names(system, held)} held, the position constraints cannot be satisfied {where}"
-    elif related and _same_rank_beside(manifold, q, related):
-        reason = f"position constraints contradict each other {where}: their gradients are dependent, " + "; ".join(
-            dependency_in_words(found, system.constraint_label) for found in related[:MOST_NAMED]
-        )
-    else:
-        reason = f"no position that satisfies the constraints was found near the given one {where}"
-    raise InconsistentInitialError(
-        f"{reason}. What remains where they are satisfied best, and should be 0: {residuals}. "
-        f"There {_values(system, q, range(system.n_q))}. "
-        + (
-            "Remedy: hold other coordinates, or none."
-            if len(held)
-            else "Remedy: check these constraints, or start nearer."
-        ),
-        left,
-        given,
-    )
-
-
-def _same_rank_beside(manifold: Manifold, q, related) -> bool:
-    """Whether dependent gradients stay dependent when q moves."""
-    n_g = manifold.n_g
-    step = 1e-2 * np.maximum(np.abs(q), np.max(np.abs(q), initial=1e-3))
-    K = manifold.jacobian(q + step * np.cos(0.4 + 1.9 * np.arange(q.size)))
-    return K is not None and len(independent_rows(K[:n_g], n_g)[1]) == len(related)
-
-
-def _check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
-    """Dependent constraints may be left out if they are dependent, and satisfied, in the neighbourhood too."""
-    system, n_g = manifold.system, manifold.n_g
-    for beside in manifold.neighbours(q, rows[rows < n_g]):
-        K, g = manifold.jacobian(beside), manifold.position(beside)
-        if K is None or g is None:
-            continue
-        scale = manifold.position_scale(beside)
-        dependent = np.array([i for i, _ in redundant if i < n_g], dtype=int)
-        followed = np.all(np.abs(g[dependent]) <= 1e-9 * scale[dependent])
-        if followed and independent_rows(K, n_g, tolerance, manifold.typical)[0].size <= rows.size:
-            continue
-        words = "; ".join(dependency_in_words(found, system.constraint_label) for found in redundant[:MOST_NAMED])
-        raise InconsistentInitialError(
-            f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the constraints "
-            f"are dependent there, {words}, but not beside it. The motion may branch, and multipliers are not "
-            "determined. Remedy: start beside this position.",
-            [row for row, _ in redundant],
-            manifold.position(q),
-        )
-
-
-def _check_velocity(manifold: Manifold, q, v, rows, redundant):
-    """After the projection every row of K v + k has to vanish."""
-    system = manifold.system
-    residual, _ = manifold.velocity(q, v)
-    limits = manifold.velocity_limits(q, v, _CONTRADICTION)
-    wrong = [int(i) for i in np.flatnonzero(~(np.abs(residual) <= limits))]
-    if not wrong:
-        return
-    kept = [i for i in wrong if i in rows]
-    names = listing((f"{system.constraint_label(i)} ({number(residual[i])})" for i in wrong[:MOST_NAMED]), len(wrong))
-    held = np.flatnonzero(manifold.held[manifold.n :]) + manifold.n
-    if kept and len(held):
-        reason = f"with {_names(system, held)} held, no velocities satisfy the constraints at t = {manifold.t:g}"
-        remedy = "hold other velocities, or none"
-    else:
-        words = "; ".join(
-            dependency_in_words(found, system.constraint_label) for found in redundant if found[0] in wrong
-        )
-        reason = f"constraints contradict each other on the velocity level at t = {manifold.t:g}: {words}"
-        remedy = "check how these constraints depend on time"
-    raise InconsistentInitialError(f"{reason}. Residuals that should be 0: {names}. Remedy: {remedy}.", wrong, residual)
 
 
 # --- accelerations and multipliers ----------------------------------------------------------------------------------
@@ -375,7 +266,7 @@ def _accelerations(manifold: Manifold, q, v, r, w, rows, redundant):
         raise InconsistentInitialError(f"a function of the system cannot be evaluated at the initial values, t = {t:g}")
     direction = free_of_mass(values["mass"], values["jacobian"])
     if direction is not None:
-        named = _names(system, leading(direction))
+        named = names_of(system, leading(direction))
         raise InconsistentInitialError(
             f"the mass matrix is singular in a direction that the constraints leave free at t = {t:g}: {named}. "
             "Accelerations are not determined. Remedy: give these coordinates a mass, constrain them, or make them "
@@ -483,39 +374,3 @@ def _differences(function, x: np.ndarray, usual: float) -> np.ndarray | None:
         at = function(x)
         return None if at is None else np.zeros((at.size, 0))
     return np.array(columns).T
-
-
-# --- refusal of given values ----------------------------------------------------------------------------------------
-
-
-def _values(system: MechanicalSystem, x: np.ndarray, which, offset: int = 0, given=None) -> str:
-    which = list(which)
-    return listing(
-        (
-            f"{system.label(offset + j)} = {x[j]:.6g}" + (f" (given {given[j]:.6g})" if given is not None else "")
-            for j in which[: 2 * MOST_NAMED]
-        ),
-        len(which),
-    )
-
-
-def _refuse_values(system, t, q, v, g, violated, too_fast, start, reason):
-    lines = [f"The initial values violate the constraints at t = {number(t)}."]
-    for level, found in (("Position", violated), ("Velocity", too_fast)):
-        if found:
-            worst = sorted(found, key=lambda i: -abs(found[i]))
-            named = listing(
-                (f"{system.constraint_label(i)} ({number(found[i])})" for i in worst[: 2 * MOST_NAMED]), len(worst)
-            )
-            lines.append(f"{level} constraints with the residual that should be 0: {named}.")
-    if start is None:
-        lines.append(reason[0].upper() + reason[1:])
-    else:
-        changes = []
-        for x, given, offset in ((start.q, q, 0), (start.v, v, system.n_q)):
-            moved = [int(j) for j in np.argsort(-np.abs(x - given), kind="stable") if x[j] != given[j]]
-            if moved and (offset == 0 or too_fast):
-                changes.append(_values(system, x, moved, offset, given))
-        lines += [f"Nearest consistent values: {', '.join(changes)}.", _REMEDY]
-    residual = g if not too_fast else np.array([too_fast.get(i, 0.0) for i in range(system.n_lambda)])
-    raise InconsistentInitialError("\n".join(lines), [*violated, *(i for i in too_fast if i not in violated)], residual)

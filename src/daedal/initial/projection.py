@@ -24,6 +24,8 @@ _VANISHED = 1e-2  # a row that is zero here counts as this part of what it is be
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
+_SAFE_PIVOT = 1e-2
+_NEARLY = 1e-10  # where Newton's method ends at a double zero
 
 
 class Manifold:
@@ -127,7 +129,8 @@ class Manifold:
         rows = np.arange(self.n_g)
         q, found = self.newton(q0, rows, W, free)
         if not found:
-            q, found = self.newton(self._least_squares(q, free), rows, W, free)
+            q, _ = self.newton(self._least_squares(q, free), rows, W, free)
+            found = bool(np.all(np.abs(self._rows_of_g(q, rows)) <= _NEARLY * self.position_scale(q)))
         return (self._closest(q0, q, W, free), True) if found else (q, False)
 
     def newton(self, q, rows, W=None, free=None) -> tuple[np.ndarray, bool]:
@@ -276,7 +279,21 @@ def _least_change(W: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
     transformed = A @ T
     rows = np.linalg.norm(transformed, axis=1)
     rows = np.where(rows > 0.0, rows, 1.0)
-    return T @ np.linalg.lstsq(transformed / rows[:, None], b / rows, rcond=_RANK)[0]
+    return T @ _smallest_solution(transformed / rows[:, None], b / rows)
+
+
+def _smallest_solution(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The least-squares solution of smallest norm, for rows of norm 1; by the normal equations where they are safe."""
+    from scipy.linalg import cho_solve
+
+    if A.shape[0] <= A.shape[1]:
+        try:
+            factor = np.linalg.cholesky(A @ A.T)
+        except np.linalg.LinAlgError:
+            factor = np.zeros((1, 1))
+        if np.min(np.diag(factor), initial=1.0) > _SAFE_PIVOT:
+            return A.T @ cho_solve((factor, True), b)
+    return np.linalg.lstsq(A, b, rcond=_RANK)[0]
 
 
 def _inverse_root(W: np.ndarray) -> np.ndarray | None:
@@ -285,6 +302,8 @@ def _inverse_root(W: np.ndarray) -> np.ndarray | None:
     if not np.all(diagonal > 0.0):
         return None
     scale = 1.0 / np.sqrt(diagonal)
+    if np.count_nonzero(W) == diagonal.size:
+        return np.diag(scale)
     scaled = W * np.outer(scale, scale)
     values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
     return scale[:, None] * vectors / np.sqrt(values) if values[0] > 1e-12 else None

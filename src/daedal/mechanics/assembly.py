@@ -23,6 +23,7 @@ _RESULTS = {
     "state_rate": "n_r",
     "algebraic": "n_w",
 }
+_KEPT_RECORDS = 4
 _FIELDS = {
     "mass": "mass_function",
     "force": "force_function",
@@ -45,29 +46,45 @@ class Assembly:
     """
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, rows=None, autonomous: bool = False):
-        from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
-        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, accelerator, array_sizes, evaluator
-
         self.given = system
         self.system = system = without_contact(system)
         self.m, self.nx, self.n_r, self.n_w = 2, system.n_q, system.n_r, system.n_w
         self.rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
-        self.bridge = Bridge()
-        increments, time_increment = _increments(system, float(t), np.asarray(q, dtype=float))
-        functions = _functions(system, float(t), np.asarray(q, dtype=float), increments, time_increment)
-        sizes = array_sizes(
-            2, self.nx, self.n_c, system.n_constraints, system.n_velocity_constraints, self.n_r, self.n_w
-        )
-        arena = Arena(sizes, integers=("rows",))
+        self._shelf = system.__dict__.setdefault("_assemblies", {}).setdefault(self.rows.tobytes(), [])
+        try:
+            self.record, self.bridge, self._mark = self._shelf.pop()
+            self.bridge.refresh()
+            for name in ("state", "damping", "multipliers"):
+                self.record.array(name)[:] = 0.0
+        except IndexError:
+            self.record, self.bridge = self._build(float(t), np.asarray(q, dtype=float))
+            self._mark = self.bridge.mark()
+        self.record["autonomous"] = autonomous
+
+    def __del__(self):
+        """Leave the record to a later assembly of the same system: it is not cheap to make."""
+        if hasattr(self, "_mark") and len(self._shelf) < _KEPT_RECORDS:
+            self.bridge.trim(self._mark)
+            self._shelf.append((self.record, self.bridge, self._mark))
+
+    def _build(self, t: float, q: np.ndarray):
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, accelerator, array_sizes, evaluator
+
+        system, bridge = self.system, Bridge()
+        increments, time_increment = _increments(system, t, q)
+        functions = _functions(system, t, q, increments, time_increment)
+        all_g, all_v = system.n_constraints, system.n_velocity_constraints
+        arena = Arena(array_sizes(2, self.nx, self.n_c, all_g, all_v, self.n_r, self.n_w), integers=("rows",))
         arena.arrays["rows"][:] = self.rows
         arena.arrays["increments"][:] = np.concatenate([increments, increments])
         if not callable(system.mass):
             arena.arrays["mass"][:] = system.mass.ravel()
-        self.record = Record(
+        record = Record(
             CONSTRAINED,
             arena,
             kind=MECHANICAL,
@@ -79,18 +96,18 @@ class Assembly:
             n_c=self.n_c,
             n_r=self.n_r,
             n_w=self.n_w,
-            all_g=system.n_constraints,
-            all_v=system.n_velocity_constraints,
+            all_g=all_g,
+            all_v=all_v,
             n_arguments=sum(_argument_sizes(system, "force")),
-            autonomous=autonomous,
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
             time_increment=time_increment,
             kkt=dense_lu(self.nx + self.n_c),
             projection=dense_lu(self.nx + self.n_c),
             inner_matrix=dense_lu(max(self.n_c + self.n_w, 1)),
-            **{_FIELDS.get(name, name): self._callback(name, function) for name, function in functions.items()},
+            **{_FIELDS.get(name, name): _callback(bridge, system, name, f) for name, f in functions.items()},
         )
+        return record, bridge
 
     linear = False
     output_weight: Any = "M"
@@ -185,17 +202,6 @@ class Assembly:
         """Length of (z, r)."""
         return self.m * self.nx + self.n_r
 
-    def _callback(self, name: str, function):
-        system, n = self.system, self.nx
-        shapes = _argument_sizes(system, name)
-        if name == "mass":
-            return self.bridge.function(function, shapes, (n, n), store_matrix("mass", n, n), system.params)
-        if name in ("constraint_jacobian", "velocity_jacobian"):
-            rows = system.n_constraints if name == "constraint_jacobian" else system.n_velocity_constraints
-            return self.bridge.function(function, shapes, (rows, n), store_matrix(name, rows, n), system.params)
-        size = n if name == "force" else getattr(system, _RESULTS[name])
-        return self.bridge.function(function, shapes, (size,), store_vector(name, size), system.params)
-
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
         """Evaluate at a point; copies of the arrays of the record, or None where a function cannot be evaluated."""
         from daedal.mechanics.manifold import evaluate_point
@@ -237,6 +243,18 @@ class Assembly:
         accelerate_points(self.record.data, times, states, guesses, *results, statuses)
         self.bridge.raise_pending()
         return *results, statuses
+
+
+def _callback(bridge, system: MechanicalSystem, name: str, function):
+    """The record by which kernels call a function of the system."""
+    n, shapes = system.n_q, _argument_sizes(system, name)
+    if name == "mass":
+        return bridge.function(function, shapes, (n, n), store_matrix("mass", n, n), system.params)
+    if name in ("constraint_jacobian", "velocity_jacobian"):
+        rows = system.n_constraints if name == "constraint_jacobian" else system.n_velocity_constraints
+        return bridge.function(function, shapes, (rows, n), store_matrix(name, rows, n), system.params)
+    size = n if name == "force" else getattr(system, _RESULTS[name])
+    return bridge.function(function, shapes, (size,), store_vector(name, size), system.params)
 
 
 def _argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:

@@ -615,7 +615,7 @@ def _accelerate_coupled(c, t):
             return status
         largest = 0.0
         for i in range(size):
-            largest = max(largest, abs(u[i]))
+            largest = max(largest, abs(u[i]), abs(residual[i]))
         for j in range(size):
             kept, delta = u[j], 1e-7 * max(abs(u[j]), 1e-3 * largest, 1e-8)
             u[j] = kept + delta

@@ -177,7 +177,7 @@ def _newton(contact, start, n_s: int, solve):
             norm = 0.0
             for i in range(n_s):
                 residual[i] = -values[i]
-                norm = max(norm, abs(values[i]))
+                norm += abs(values[i])
             if not norm < np.inf:
                 break
             if norm == 0.0:
@@ -207,7 +207,7 @@ def _newton(contact, start, n_s: int, solve):
                 values = contact(t, q, moved, *p)
                 ahead = 0.0
                 for i in range(n_s):
-                    ahead = max(ahead, abs(values[i]))
+                    ahead += abs(values[i])
                 if ahead < norm:
                     break
                 share = 0.5 * share

@@ -109,8 +109,14 @@ class HessenbergDAE:
             if derivatives is not None:
                 values.append(_shaped(f"{name}_derivatives", np.asarray(derivatives(t), dtype=float), (m, *shape)))
             else:
-                values.append(_differences(lambda s, f=function, n=name, k=shape: _shaped(n, _at(f, s), k), t, m))
+                values.append(
+                    derivatives_by_differences(lambda s, f=function, n=name, k=shape: _shaped(n, _at(f, s), k), t, m)
+                )
         return np.concatenate([np.ravel(value) for value in values])
+
+
+def _evaluated(name: str, function, shape: tuple[int, ...], t: float) -> np.ndarray:
+    return _shaped(name, _at(function, t), shape)
 
 
 def _at(value, t: float) -> np.ndarray:
@@ -123,7 +129,7 @@ def _shaped(name: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return value.reshape(shape)
 
 
-def _differences(function, t: float, m: int) -> np.ndarray:
+def derivatives_by_differences(function, t: float, m: int) -> np.ndarray:
     """Derivatives 1..m by central differences of high order."""
     h = 0.02 * max(1.0, abs(t) * 1e-3)
     half = 4 + m // 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_real, check_size
+from daedal.problems.checks import check_callable, check_names, check_real, check_size, check_sparsity
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
 _FUNCTIONS = (
@@ -26,6 +26,7 @@ _FUNCTIONS = (
     "algebraic",
     "contact",
 )
+_LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal mass is kept as a full matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class MechanicalSystem:
     ----------
     mass : callable or array
         ``mass(t, q) -> (n_q, n_q)``; a constant mass may be given as a matrix, a diagonal or a number. M may be
-        singular as long as it is positive definite on the kernel of G.
+        sparse, and singular as long as it is positive definite on the kernel of G.
     force : callable
         ``force(t, q, v) -> (n_q,)``: applied, Coriolis and centrifugal forces.
     constraint : callable, optional
@@ -84,6 +85,9 @@ class MechanicalSystem:
         Names of the coordinates.
     constraint_names : sequence of str, optional
         Names of the constraints, position constraints first.
+    force_sparsity : scipy.sparse matrix, optional
+        For large systems with sparse matrices: structure of the derivatives of the force with respect to q and v,
+        shape (n_q, n_q); its values do not matter. By default that of M and :math:`G^T G`.
 
     Notes
     -----
@@ -91,6 +95,9 @@ class MechanicalSystem:
     order r, w, s, lam: ``force(t, q, v, r)`` with `n_r` states, ``force(t, q, v, lam)`` with friction.
 
     Functions compiled with ``numba.njit`` run without Python in the loop.
+
+    If `mass` or `constraint_jacobian` yields scipy.sparse matrices, the system is solved by sparse linear algebra, with
+    thousands of coordinates (formulations GGL, Index1 to Index3, Baumgarte; method DASSL).
 
     Examples
     --------
@@ -133,6 +140,7 @@ class MechanicalSystem:
     params: Any = None
     names: Sequence[str] | None = None
     constraint_names: Sequence[str] | None = None
+    force_sparsity: Any = None
 
     def __init__(
         self,
@@ -160,6 +168,7 @@ class MechanicalSystem:
         params=None,
         names=None,
         constraint_names=None,
+        force_sparsity=None,
     ):
         given = {name: value for name, value in locals().items() if name != "self"}
         n_q = check_size(n_q, "n_q")
@@ -202,6 +211,10 @@ class MechanicalSystem:
         given["constraint_names"] = None
         if constraint_names is not None:
             given["constraint_names"] = check_names(constraint_names, n_lambda)
+        try:
+            given["force_sparsity"] = check_sparsity(force_sparsity, n_q)
+        except InvalidProblemError as error:
+            raise InvalidProblemError(f"force_{error}") from error
         for field, value in given.items():
             object.__setattr__(self, field, value)
 
@@ -265,11 +278,17 @@ class MechanicalSystem:
         return MechanicalSystem(values.pop("mass"), values.pop("force"), values.pop("constraint"), **values)
 
 
-def _constant_mass(mass, n_q: int) -> np.ndarray:
-    """A constant mass matrix from a matrix, a diagonal or a number."""
+def _constant_mass(mass, n_q: int):
+    """A constant mass matrix from a matrix, a diagonal or a number; sparse if it is given so or large and diagonal."""
+    if hasattr(mass, "tocsr"):
+        return _sparse_mass(mass, n_q)
     values = check_real(mass, "mass", "be a function mass(t, q), a matrix, a diagonal or a number")
     if values.ndim == 0:
         values = np.full(n_q, float(values))
+    if values.shape == (n_q,) and n_q > _LARGEST_DENSE_DIAGONAL:
+        from scipy.sparse import diags_array
+
+        return _sparse_mass(diags_array(values), n_q)
     if values.ndim == 1:
         values = np.diag(values)
     if values.shape != (n_q, n_q):
@@ -277,6 +296,17 @@ def _constant_mass(mass, n_q: int) -> np.ndarray:
     if not np.all(np.isfinite(values)):
         raise InvalidProblemError("mass holds values that are not finite")
     return values
+
+
+def _sparse_mass(mass, n_q: int):
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(mass)
+    if matrix.shape != (n_q, n_q):
+        raise InvalidProblemError(f"mass has shape {matrix.shape}; expected ({n_q}, {n_q})")
+    if matrix.dtype.kind not in "fiub" or not np.all(np.isfinite(matrix.data)):
+        raise InvalidProblemError("mass holds values that are not finite real numbers")
+    return matrix.astype(float)
 
 
 def _check_together(given: dict[str, Any], function: str, size: str):

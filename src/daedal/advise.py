@@ -1,0 +1,243 @@
+"""Which formulation and method suit a constrained system: a short trial, measurements along it, a recommendation."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.formulations import ProjectedInvariants
+from daedal.problems import HessenbergDAE, MechanicalSystem
+from daedal.problems.checks import check_positive
+
+_COARSE = 1e-4  # tolerance of the trial
+_MOST_STEPS = 2000
+_SAMPLES = 40
+_START_UP = 10  # steps with which a multistep method finds its order; they say nothing about the solution
+
+_CASES = {
+    1: "nothing is stiff, the constraints turn slowly",
+    2: "nothing is stiff, the constraints turn fast",
+    3: "the forces are stiff",
+    4: "the constraint forces turn fast against the constraints",
+    "singular": "the constraints are or become dependent",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What :func:`daedal.advise` found; ``print`` explains it.
+
+    Attributes
+    ----------
+    formulation, method : object
+        The recommendation, for :func:`daedal.solve`.
+    case : int or str
+        1 to 4 or ``"singular"``; see :class:`daedal.analysis.measures.Verdict`.
+    reasons, forbidden : tuple of str
+        Why, and what to avoid.
+    measures : list of daedal.analysis.measures.Measures
+        The samples.
+    h : numpy.ndarray
+        The step that accuracy alone would allow at each of them.
+    verdict : daedal.analysis.measures.Verdict
+        The decision with its numbers.
+    """
+
+    formulation: Any
+    method: Any
+    case: int | str
+    reasons: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    measures: list = field(repr=False)
+    h: np.ndarray = field(repr=False)
+    verdict: Any = field(repr=False)
+    about: str = field(default="", repr=False)
+    trial: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        verdict = self.verdict
+        kap1 = max((one.kap1 for one in self.measures), default=np.nan)
+        masses = max((one.condM for one in self.measures), default=np.nan)
+        rows = [("trial", self.trial)]
+        if self.case != "singular":
+            rows += [
+                ("forces", f"h |sigma| = {verdict.s:.2g}, h omega = {verdict.vibration:.2g}   (stiff from 1 on)"),
+                ("turning", f"m h V_B = {verdict.v:.2g}   (from 1 on, forms that act along the forces turn explicit)"),
+                ("rotation", f"h rot = {verdict.w:.2g} rad in a step   (fast from 0.3 on)"),
+            ]
+        mass = "" if np.isnan(masses) else f", the masses are spread by {masses:.2g} (which decides nothing)"
+        rows += [
+            ("condition", f"of the constraints {kap1:.2g}{mass}"),
+            ("case", f"{self.case}: {_CASES[self.case]}" if self.case != "singular" else _CASES[self.case]),
+            ("because", "; ".join(self.reasons)),
+        ]
+        if self.case == "singular":
+            rows.append(("do", "look at the mechanism there, remove redundant constraints, or stop before that time"))
+        else:
+            rows.append(("use", f"formulation={call(self.formulation)}, method={call(self.method)}"))
+        if self.forbidden:
+            rows.append(("avoid", ", ".join(self.forbidden)))
+        lines = [
+            textwrap.fill(text, 110, initial_indent=f"  {name:<10} ", subsequent_indent=" " * 13) for name, text in rows
+        ]
+        return "\n".join([self.about, *lines])
+
+
+def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:
+    r"""Recommend a formulation and a method for a constrained system, and say why.
+
+    A coarse trial is run, and what decides is measured along it: how stiff the frozen part of the equations is
+    (:math:`\sigma_F`), how fast the constraints turn (rot), and how fast the directions of the constraint forces turn
+    against them (:math:`V_B`), all compared with the step that accuracy alone would allow.
+
+    Parameters
+    ----------
+    system : MechanicalSystem or HessenbergDAE
+    t_span, initial
+        As for :func:`daedal.solve`.
+    rtol, atol : float
+        The tolerances of the run that is planned.
+
+    Returns
+    -------
+    Advice
+
+    Notes
+    -----
+    The step that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T with
+    backward differentiation: the one form whose step is not limited by stability in any of the cases. The trial runs
+    with the tolerance 1e-4 and at most 2000 steps. A step of order k is scaled to the tolerance asked for by the power
+    1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep method finds its order, are left
+    out.
+
+    References
+    ----------
+    U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained dynamics systems, SIAM J. Sci.
+    Comput. 14 (1993).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.stability_example3(nu=1000.0, kappa=1.0)
+    >>> advice = daedal.advise(model.problem, model.t_span, model.initial)
+    >>> advice.case, advice.formulation, advice.method.name
+    (4, ProjectedInvariants(k=None, projection='CT'), 'dassl')
+    >>> sol = daedal.solve(
+    ...     model.problem, model.t_span, model.initial, formulation=advice.formulation, method=advice.method
+    ... )
+    >>> print(f"{sol.q[0, -1]:.4f}")
+    2.7183
+    """
+    from daedal.analysis.measures import decision, measure
+
+    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+        raise InvalidProblemError(
+            "advise is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
+            f"a {type(system).__name__} is solved as it stands"
+        )
+    rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
+    sol, capped = _trial(system, t_span, initial, rtol, atol)
+    at = _sample_points(sol.t)
+    steps = _accuracy_steps(sol, rtol)
+    samples, h = [], []
+    for i in at:
+        found = measure(sol._assembly, float(sol.t[i]), sol.y[:, i])
+        if found is not None:
+            samples.append(found)
+            h.append(steps[i])
+    verdict = decision(samples, np.array(h))
+    return Advice(
+        formulation=verdict.formulation,
+        method=verdict.method,
+        case=verdict.case,
+        reasons=verdict.reasons,
+        forbidden=verdict.forbidden,
+        measures=samples,
+        h=np.array(h),
+        verdict=verdict,
+        about=_about(system, t_span, rtol),
+        trial=_told(sol, capped, samples, h),
+    )
+
+
+def _trial(system, t_span, initial, rtol: float, atol: float):
+    """A coarse solution, or as much of it as came out, and why it ended early."""
+    from daedal.solve import solve
+
+    coarse = max(rtol, _COARSE)
+    options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": _MOST_STEPS, "dense_output": True}
+    partial, failure = None, None
+    for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
+        try:
+            return solve(system, t_span, initial, **choice, **options), ""
+        except IntegrationError as error:
+            failure = error
+            if partial is None or error.solution.t.size > partial.t.size:
+                partial = error.solution
+            if partial.stats.steps >= _MOST_STEPS:
+                break
+    if partial is None or partial.t.size < 2 or partial.history is None:
+        raise failure
+    reason = "the cap on its steps" if partial.stats.steps >= _MOST_STEPS else "a failure"
+    return partial, f", where {reason} ended it"
+
+
+def _sample_points(t: np.ndarray) -> np.ndarray:
+    """Indices of points spread over the steps and over the time."""
+    half = _SAMPLES // 2
+    by_step = np.linspace(0, t.size - 1, min(t.size, half)).round().astype(int)
+    by_time = np.searchsorted(np.abs(t - t[0]), np.linspace(0.0, abs(t[-1] - t[0]), half))
+    return np.unique(np.clip(np.concatenate([by_step, by_time]), 0, t.size - 1))
+
+
+def _accuracy_steps(sol, rtol: float) -> np.ndarray:
+    """The step that accuracy alone would allow at the points of the trial, one for each."""
+    h, order = np.abs(sol.history.h), sol.history.order
+    scaled = h * (rtol / max(rtol, _COARSE)) ** (1.0 / (order + 1.0))
+    settled = scaled[_START_UP:] if scaled.size > 2 * _START_UP else scaled[-1:]
+    padded = np.concatenate([np.full(scaled.size - settled.size + 1, settled[0]), settled])
+    neighbours = np.lib.stride_tricks.sliding_window_view(np.pad(padded, 3, mode="edge"), 7)
+    return np.max(neighbours, axis=1)[np.clip(np.searchsorted(_ahead(sol, sol.history.t), _ahead(sol, sol.t)) + 1, 0, h.size)]
+
+
+def _ahead(sol, t: np.ndarray) -> np.ndarray:
+    return np.abs(t - sol.t[0])
+
+
+def _about(system, t_span, rtol: float) -> str:
+    t0, t1 = (float(t) for t in t_span)
+    if isinstance(system, HessenbergDAE):
+        what = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns, {_counted(system.n_y)}"
+    else:
+        what = f"a mechanical system with {system.n_q} coordinates, {_counted(system.n_lambda)}"
+    return f"Advice for {what}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
+
+
+def _counted(constraints: int) -> str:
+    return f"{constraints} constraint{'' if constraints == 1 else 's'}"
+
+
+def _told(sol, capped: str, samples, h) -> str:
+    steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
+    return (
+        f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{capped}; measured at {len(samples)} points, largest "
+        f"values below; accuracy alone would allow steps of about h = {steps}"
+    )
+
+
+def call(value: Any) -> str:
+    """A formulation or method as one would write it: its name with the options that are not the default."""
+    if isinstance(value, str):
+        return repr(value)
+    changed = [
+        f"{f.name}={getattr(value, f.name)!r}" for f in fields(value) if not _same(getattr(value, f.name), f.default)
+    ]
+    return f"{type(value).__name__}({', '.join(changed)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(np.all(value == default))

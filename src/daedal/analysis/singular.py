@@ -1,0 +1,99 @@
+"""Singular configurations: where constraints that are independent elsewhere become dependent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_SAMPLES = 40
+_DEPENDENT = 0.05  # part of the largest coefficient from which a constraint is named
+
+
+@dataclass(frozen=True)
+class SingularPoint:
+    """Where the constraints lose rank: the time, the state (z, r), and the combination of rows that vanishes."""
+
+    t: float
+    state: np.ndarray
+    smallest: float
+    combination: np.ndarray
+
+
+def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
+    """The rows of K divided by their usual norms, so that a row that vanishes here is seen."""
+    values = assembly.evaluate(t, state[: assembly.m * assembly.nx], state[assembly.m * assembly.nx :])
+    return None if values is None else values["jacobian"] / norms[:, None]
+
+
+def usual_norms(assembly, points) -> np.ndarray:
+    """The largest norms that the rows of K have at some points (t, state)."""
+    ones = np.ones(assembly.n_c)
+    norms = [
+        np.linalg.norm(rows, axis=1)
+        for t, state in points
+        if (rows := scaled_rows(assembly, t, state, ones)) is not None
+    ]
+    largest = np.max(norms, axis=0) if norms else ones
+    return np.where(largest > 0.0, largest, 1.0)
+
+
+def smallest_singular_value(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> tuple[float, np.ndarray]:
+    """The smallest singular value of the scaled rows, and the combination of rows that belongs to it."""
+    rows = scaled_rows(assembly, t, state, norms)
+    if rows is None:
+        return np.inf, np.zeros(assembly.n_c)
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    return float(values[-1]), left[:, -1]
+
+
+def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | None:
+    """The singular configuration that ``path(t) -> (z, r)`` passes between t0 and t1, or None.
+
+    Along a path that is sampled finely the basis of the row space turns little from one sample to the next, so that a
+    change of sign of det(K_i Q_{i-1}^T) means that K has lost rank in between.
+    """
+    times = np.linspace(t0, t1, _SAMPLES + 1)
+    norms = usual_norms(assembly, [(float(t), path(float(t))) for t in times[:: _SAMPLES // 4]])
+    basis = None
+    for t in times:
+        rows = scaled_rows(assembly, float(t), path(float(t)), norms)
+        if rows is None:
+            return None
+        if basis is not None and np.linalg.det(rows @ basis.T) <= 0.0:
+            return _refine(assembly, path, float(t - (t1 - t0) / _SAMPLES), float(t), norms)
+        q, r = np.linalg.qr(rows.T)
+        basis = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T  # so that det(K Q^T) > 0
+    return None
+
+
+def _refine(assembly, path, t0: float, t1: float, norms: np.ndarray) -> SingularPoint:
+    """The minimum of the smallest singular value, by golden section."""
+    from scipy.optimize import minimize_scalar
+
+    result = minimize_scalar(
+        lambda t: smallest_singular_value(assembly, t, path(t), norms)[0],
+        bounds=(min(t0, t1), max(t0, t1)),
+        method="bounded",
+        options={"xatol": 1e-9 * abs(t1 - t0)},
+    )
+    t = float(result.x)
+    return SingularPoint(t, path(t), *smallest_singular_value(assembly, t, path(t), norms))
+
+
+def describe(assembly, point: SingularPoint) -> str:
+    """The message for a run that ends in a singular configuration."""
+    weights = np.abs(point.combination)
+    named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
+    if len(named) == 1:
+        what = f"the gradient of {named[0]} vanishes"
+    else:
+        what = f"the gradients of {', '.join(named[:-1])} and {named[-1]} become linearly dependent"
+    return (
+        f"Stopped at t = {point.t:.8g}: the mechanism reaches a singular configuration, in which {what} "
+        f"(smallest singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
+        "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal event), "
+        "change the geometry, or describe the joint by other constraints. Everything computed until then is in the "
+        "solution."
+    )

@@ -1,0 +1,464 @@
+"""Formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daedal.advise import call
+from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.formulations import ProjectedInvariants, named_formulation
+from daedal.problems import HessenbergDAE, MechanicalSystem
+from daedal.problems.checks import check_positive
+
+FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
+METHODS = ("dopri5", "dassl")
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
+_FINEST = 1e-13
+_POINTS = 101
+_LARGEST_WITH_DENSE_OUTPUT = 1000
+_SHORT = 0.2  # seconds below which a run is repeated, and the shorter time taken
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a comparison.
+
+    Attributes
+    ----------
+    formulation, method : str
+    rtol : float or None
+        None with constant steps.
+    error_q, error_v, error_lam : float
+        Largest error over the compared times, relative to the largest value of the reference; nan if unknown.
+    drift_position, drift_velocity : float
+        Largest residuals of the constraints and of their derivatives in what was integrated, before any projection of
+        the output.
+    steps, rejected, evaluations : int
+    seconds : float
+    status : str
+        ``"finished"``, ``"failed"`` or ``"impossible"``.
+    message : str
+        How it ended.
+    t, error : tuple of float
+        Times, and the largest relative error of q and v at each.
+    """
+
+    formulation: str
+    method: str
+    rtol: float | None
+    error_q: float = math.nan
+    error_v: float = math.nan
+    error_lam: float = math.nan
+    drift_position: float = math.nan
+    drift_velocity: float = math.nan
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    seconds: float = math.nan
+    status: str = "finished"
+    message: str = ""
+    t: tuple[float, ...] = field(default=(), repr=False)
+    error: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether the run reached the end."""
+        return self.status == "finished"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`daedal.compare` found: `rows`, one :class:`Run` each; ``print`` shows a table.
+
+    Attributes
+    ----------
+    rows : tuple of Run
+    reference : str
+        What the errors are measured against.
+    title : str
+    """
+
+    rows: tuple[Run, ...]
+    reference: str
+    title: str = ""
+
+    def __str__(self) -> str:
+        header, lines = self._cells()
+        widths = [max(len(line[i]) for line in (header, *lines)) for i in range(len(header))]
+
+        def joined(cells):
+            texts = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths))]
+            return "  ".join(texts).rstrip()
+
+        text = [self.title] if self.title else []
+        text += [joined(header), *map(joined, lines), f"Errors are relative, against {self.reference}."]
+        return "\n".join([*text, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """Why runs failed or were impossible, each reason once."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for row in self.rows:
+            if not row.success:
+                reasons.setdefault((row.status, row.message), []).append(f"{row.formulation} + {row.method}")
+        return [f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}" for (status, why), who in reasons.items()]
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        several = len({row.rtol for row in self.rows}) > 1
+        header = ["formulation", "method", *(["rtol"] if several else [])]
+        header += ["error q", "error v", "error lam", "drift g", "drift g'", "steps", "rejected", "calls", "ms"]
+        lines = []
+        for row in self.rows:
+            first = [row.formulation, row.method]
+            if row.status == "impossible":
+                lines.append([*first, row.status, *[""] * (len(header) - 3)])
+                continue
+            first += [f"{row.rtol:g}"] if several else []
+            errors = (row.error_q, row.error_v, row.error_lam, row.drift_position, row.drift_velocity)
+            numbers = [_short(value) for value in errors]
+            if not row.success:
+                numbers[0] = row.status
+            counts = [str(row.steps), str(row.rejected), str(row.evaluations)]
+            lines.append([*first, *numbers, *counts, "" if math.isnan(row.seconds) else f"{1e3 * row.seconds:.3g}"])
+        return header, lines
+
+    def _repr_html_(self) -> str:
+        cell = "text-align: right; padding: 1px 12px 1px 0"
+        header, lines = self._cells()
+
+        def row(cells, tag):
+            inside = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in cells)
+            return f"<tr>{inside}</tr>"
+
+        notes = "".join(
+            f"<p>{html.escape(text)}</p>"
+            for text in (f"Errors are relative, against {self.reference}.", *self._remarks())
+        )
+        table = "".join([row(header, "th"), *(row(line, "td") for line in lines)])
+        return f"<div><p>{html.escape(self.title)}</p><table>{table}</table>{notes}</div>"
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
+        data = {
+            "title": self.title,
+            "reference": self.reference,
+            "rows": [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows],
+        }
+        text = json.dumps(data, indent=1, allow_nan=False)
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def plot(self, **options: Any):
+        """Plot errors, costs and drift; see :func:`daedal.viz.compare.plot_comparison`."""
+        from daedal.viz.compare import plot_comparison
+
+        return plot_comparison(self, **options)
+
+
+def compare(
+    system,
+    t_span,
+    initial,
+    *,
+    formulations: Sequence[Any] = FORMULATIONS,
+    methods: Sequence[Any] = METHODS,
+    rtol: float | Sequence[float] = 1e-6,
+    atol: float | None = None,
+    fixed_step: float | None = None,
+    reference: Any = None,
+    t_eval=None,
+    max_steps: int = 100_000,
+    title: str = "",
+) -> Comparison:
+    r"""Solve one constrained system with many formulations and methods, and compare errors, drift and cost.
+
+    Parameters
+    ----------
+    system : MechanicalSystem or HessenbergDAE
+    t_span, initial
+        As for :func:`daedal.solve`.
+    formulations, methods : sequence
+        Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs are
+        run; a pair that makes no sense is a row that says so, and so is a run that fails.
+    rtol : float or sequence of float
+        Tolerances; several of them give a work-precision diagram.
+    atol : float, optional
+        rtol/1000 by default.
+    fixed_step : float, optional
+        Constant steps instead of tolerances.
+    reference : callable, Solution or Reference, optional
+        What is right: a function of t that gives (q, v) or (q, v, lam) as one vector, a solution, or a point as models
+        of the library have it. By default a run with a tolerance a thousand times smaller.
+    t_eval : array, optional
+        Times at which errors are measured; 101 by default, or the ends of the steps if these are constant.
+    max_steps : int
+        Give up a run after so many steps.
+    title : str
+        A heading.
+
+    Returns
+    -------
+    Comparison
+
+    Notes
+    -----
+    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done twice
+    and the shorter time is taken. The default reference is the automatic choice of formulation and method; a run with
+    projected invariants and DASSL checks it, and the table says how far they are apart.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(
+    ...     model.problem, (0.0, 2.0), model.initial, formulations=["projection", "ggl"], reference=model.extra["exact"]
+    ... )
+    >>> [(row.formulation, row.method, row.status) for row in found.rows]
+    [('projection', 'dopri5', 'finished'), ('projection', 'dassl', 'finished'), ('ggl', 'dopri5', 'impossible'), ('ggl', 'dassl', 'finished')]
+    >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
+    True
+    """
+    from daedal.choice import named_method
+
+    if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
+        raise InvalidProblemError(
+            "compare is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
+            f"a {type(system).__name__} is solved as it stands"
+        )
+    tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
+    forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
+    kinds = [(_label(kind), kind if _is_auto(kind) else named_method(kind, {})) for kind in _listed(methods)]
+    span = (float(t_span[0]), float(t_span[1]))
+    times = _times(span, t_eval, fixed_step)
+    if atol is not None:
+        atol = check_positive(atol, "atol")
+    settings = {"max_steps": max_steps}
+    exact, told, times = _reference(system, span, initial, reference, times, tolerances[-1], atol)
+    levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
+    if fixed_step is not None:
+        levels = [{"fixed_step": fixed_step}]
+    rows = []
+    for form_label, form in forms:
+        for kind_label, kind in kinds:
+            choice = {"formulation": form, "method": kind} | settings
+            _warm_up(system, span, initial, choice, levels[0])
+            for level in levels:
+                row = Run(form_label, kind_label, level.get("rtol"))
+                rows.append(_run(system, span, initial, choice | level, times, exact, row))
+                if rows[-1].status == "impossible":
+                    break
+    return Comparison(tuple(rows), told, title)
+
+
+# --- the runs ---
+
+
+def _run(system, span, initial, options, times, exact, row: Run) -> Run:
+    """The row of one run."""
+    from daedal.solve import solve
+
+    dense = system.n <= _LARGEST_WITH_DENSE_OUTPUT
+    options = options | ({"dense_output": True} if dense else {"t_eval": times, "dense_output": False})
+    try:
+        sol = solve(system, span, initial, **options)
+        if sol.stats.seconds < _SHORT:
+            again = solve(system, span, initial, **options)
+            sol = again if again.stats.seconds < sol.stats.seconds else sol
+    except InconsistentInitialError:
+        raise
+    except IntegrationError as error:
+        return _counted(error.solution, replace(row, status="failed", message=_first(str(error))))
+    except InvalidProblemError as error:
+        return replace(row, status="impossible", message=_first(str(error)))
+    except Exception as error:  # a run that leaves the domain of the user's functions may end with any exception
+        return replace(row, status="failed", message=_first(f"{type(error).__name__}: {error}"))
+    row = _counted(sol, replace(row, message=sol.message))
+    values = _values(sol, times, system)
+    largest, over_time = [], np.zeros(times.size)
+    for i, (found, right) in enumerate(zip(values, exact, strict=True)):
+        if right is None:
+            largest.append(math.nan)
+            continue
+        scale = float(np.max(np.abs(right), initial=0.0)) or 1.0
+        error = np.max(np.abs(found - right), axis=0, initial=0.0) / scale
+        largest.append(float(np.max(error, initial=0.0)) if np.all(np.isfinite(error)) else math.inf)
+        if i < 2:
+            over_time = np.maximum(over_time, error)
+    return replace(
+        row,
+        error_q=largest[0],
+        error_v=largest[1],
+        error_lam=largest[2],
+        t=tuple(times.tolist()),
+        error=tuple(over_time.tolist()),
+    )
+
+
+def _counted(sol, row: Run) -> Run:
+    drift = sol.drift or {}
+    position = drift.get("position before projection", drift.get("position", math.nan))
+    velocity = drift.get("velocity before projection", drift.get("velocity", math.nan))
+    stats = sol.stats
+    return replace(
+        row,
+        drift_position=float(position),
+        drift_velocity=float(velocity),
+        steps=int(stats.steps),
+        rejected=int(stats.rejected),
+        evaluations=int(stats.residual_evaluations),
+        seconds=float(stats.seconds),
+    )
+
+
+def _warm_up(system, span, initial, choice, level):
+    """Compile or load what the run needs, so that its time is that of the integration."""
+    from daedal.solve import solve
+
+    end = span[0] + 1e-3 * (span[1] - span[0])
+    if "fixed_step" in level:
+        end, level = span[0] + math.copysign(level["fixed_step"], span[1] - span[0]), level
+    try:
+        solve(system, (span[0], end), initial, **(choice | {"max_steps": 20}), **level, dense_output=True)
+    except Exception:  # the run itself will say what is wrong
+        return
+
+
+# --- what is right ---
+
+
+def _reference(system, span, initial, reference, times, rtol, atol):
+    """(q, v, lam) at the times of comparison, what it is called, and these times."""
+    if reference is None:
+        values, told = _refined(system, span, initial, times, rtol, atol)
+        return values, told, times
+    if hasattr(reference, "t") and hasattr(reference, "y") and np.ndim(reference.t) == 0:
+        times = np.array([float(reference.t)])
+        if not min(span) <= times[0] <= max(span):
+            raise InvalidProblemError(f"the reference at t = {times[0]:g} lies outside t_span {span}")
+        return _split(np.asarray(reference.y, dtype=float)[:, None], system), f"the reference at t = {times[0]:g}", times
+    if callable(reference) and not hasattr(reference, "stats"):
+        values = np.array([np.asarray(reference(float(t)), dtype=float) for t in times]).T
+        return _split(values, system), "the solution given", times
+    if hasattr(reference, "stats"):
+        return _values(reference, times, system), "the solution given", times
+    raise InvalidProblemError("reference must be a function of t, a solution, or a point with t and y")
+
+
+def _refined(system, span, initial, times, rtol, atol):
+    """A run with a much smaller tolerance, checked by another one."""
+    from daedal.solve import solve
+
+    fine = max(rtol * _FINER, _FINEST)
+    found, names, failure = [], [], None
+    choices = {"the automatic choice": {}, "projected invariants with DASSL": {"formulation": ProjectedInvariants(), "method": "dassl"}}
+    for name, choice in choices.items():
+        try:
+            sol = solve(
+                system, span, initial, rtol=fine, atol=_absolute(fine, atol and atol * _FINER), t_eval=times,
+                max_steps=1_000_000, dense_output=False, **choice,
+            )  # fmt: skip
+        except (IntegrationError, ArithmeticError) as error:
+            failure = error
+            continue
+        found.append(_values(sol, times, system))
+        names.append(name)
+    if not found:
+        raise InvalidProblemError(f"no reference could be computed, give one: {failure}")
+    told = f"{names[0]} with rtol = {fine:.1g}"
+    if len(found) == 2:
+        apart = max(
+            float(np.max(np.abs(a - b), initial=0.0)) / (float(np.max(np.abs(a), initial=0.0)) or 1.0)
+            for a, b in zip(found[0][:2], found[1][:2], strict=True)
+        )
+        told += f" (from which {names[1]} differs by {apart:.1e})"
+    return found[0], told
+
+
+def _values(sol, times, system) -> list[np.ndarray]:
+    """q, v (all of z beyond the first block) and lam at the times."""
+    if isinstance(system, HessenbergDAE):
+        y = sol(times) if sol.dense is not None else sol.y
+        _, lam, *_ = sol._assembly.accelerate(times, np.ascontiguousarray(y.T))
+        return [y[: system.n_x], y[system.n_x :], lam.T]
+    state = sol(times) if sol.dense is not None else sol
+    return [state.q, state.v, state.lam]
+
+
+def _split(values: np.ndarray, system) -> list[np.ndarray | None]:
+    """A vector (q, v) or (q, v, lam) at every time, in its parts."""
+    if isinstance(system, HessenbergDAE):
+        first, state, multipliers = system.n_x, system.n, system.n_y
+    else:
+        first, state, multipliers = system.n_q, 2 * system.n_q, system.n_lambda
+    rows = values.shape[0]
+    if rows not in (first, state, state + multipliers, system.n):
+        raise InvalidProblemError(f"the reference has {rows} values; expected (q, v) or (q, v, lam)")
+    parts: list[np.ndarray | None] = [values[:first], values[first:state] if rows >= state else None]
+    parts.append(values[state : state + multipliers] if rows == state + multipliers and multipliers else None)
+    return parts
+
+
+# --- small things ---
+
+
+def _absolute(rtol: float, atol: float | None) -> float:
+    return 1e-3 * rtol if atol is None else atol
+
+
+def _times(span, t_eval, fixed_step) -> np.ndarray:
+    if t_eval is not None:
+        return np.asarray(t_eval, dtype=float).reshape(-1)
+    count = _POINTS
+    if fixed_step is not None:
+        steps = max(round(abs(span[1] - span[0]) / check_positive(fixed_step, "fixed_step")), 1)
+        stride = max(1, -(-steps // 1000))
+        ends = np.append(np.arange(0, steps, stride), steps)
+        return span[0] + (span[1] - span[0]) * ends / steps
+    return np.linspace(span[0], span[1], count)
+
+
+def _listed(choices) -> list[Any]:
+    if isinstance(choices, (str, bytes)) or not isinstance(choices, (list, tuple, set, dict, np.ndarray)):
+        return [choices]
+    if len(choices) == 0:
+        raise InvalidProblemError("formulations and methods must not be empty")
+    return list(choices)
+
+
+def _is_auto(choice) -> bool:
+    return isinstance(choice, str) and choice == "auto"
+
+
+def _label(choice) -> str:
+    if isinstance(choice, str):
+        return choice.lower()
+    return call(choice()) if isinstance(choice, type) else call(choice)
+
+
+def _first(message: str) -> str:
+    """The first sentence of a message."""
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    end = line.find(". ")
+    return line if end < 0 else line[: end + 1]
+
+
+def _short(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.1e}"
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

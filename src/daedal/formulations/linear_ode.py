@@ -1,0 +1,64 @@
+"""A linear ODE w' = K(t) w + k(t) in compiled code, with a hook that watches the condition of its chart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import CALLBACK, NATIVE, owner
+from daedal.kernels.compilation import part, pointer
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, record_at
+from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, fetch
+
+LINEAR_ODE = np.dtype(
+    [
+        ("n", INTEGER),
+        ("system", ADDRESS),
+        ("limit", FLOAT),
+        ("coefficients", CALLBACK),  # K by rows, then k
+        ("condition", CALLBACK),
+    ]
+)
+
+
+@part
+def _rate(e, t, y, target):
+    n = e.n
+    status = fetch(e.coefficients, t, y, 1, n * n + n)
+    values = floats(e.coefficients.block + 8, n * n + n)
+    for i in range(n):
+        target[i] = values[n * n + i]
+        for j in range(n):
+            target[i] += values[i * n + j] * y[j]
+    return status
+
+
+@pointer(NATIVE)
+def linear_rate(t, block):
+    """w' of (t, w); the block is [w | w']."""
+    e = record_at(owner(block), LINEAR_ODE)
+    return _rate(e, t, floats(block, e.n), floats(block + 8 * e.n, e.n))
+
+
+@pointer(NATIVE)
+def linear_residual(t, block):
+    """w' - K w - k; the block is [w | w' | F]."""
+    e = record_at(owner(block), LINEAR_ODE)
+    n = e.n
+    yp, r = floats(block + 8 * n, n), floats(block + 16 * n, n)
+    status = _rate(e, t, floats(block, n), r)
+    for i in range(n):
+        r[i] = yp[i] - r[i]
+    return status
+
+
+@pointer(HOOK)
+def linear_hook(record, t, h, y):
+    """Stop when a new chart is due; leaves C in the record of the system for further hooks."""
+    e = record_at(record, LINEAR_ODE)
+    status = evaluate(record_at(e.system, CONSTRAINED), t, JACOBIAN)
+    if status == 0 and e.limit < np.inf:
+        status = fetch(e.condition, t, floats(y, 1), 1, 1)
+    if status != 0:
+        return status
+    return HOOK_STOP if e.limit < np.inf and floats(e.condition.block + 8, 1)[0] > e.limit else HOOK_DONE

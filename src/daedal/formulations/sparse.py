@@ -1,0 +1,388 @@
+r"""Large mechanical systems with sparse mass matrix and constraint Jacobian.
+
+A system takes this path when `mass` or `constraint_jacobian` yields scipy.sparse matrices. Everything is then done with
+sparse matrices: projections and accelerations by the augmented matrix
+
+    [ M  G^T ]
+    [ G   0  ]
+
+(SuperLU, factors kept while iterative refinement converges), the steps by DASSL with a sparse iteration matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.formulations.sparse_structure import AugmentedSystem, SingularMatrix, Structure, checked
+from daedal.kernels.functions import is_compiled, store_vector
+from daedal.mechanics.increments import best_increment, typical_size
+from daedal.mechanics.start import Start
+from daedal.problems import MechanicalSystem
+from daedal.problems.compile import last_argument
+
+_ROUNDOFF = 4.0 * float(np.finfo(float).eps)
+_MAX_ITERATIONS = 30
+_UNSUPPORTED = {
+    "velocity_constraint": "velocity constraints",
+    "state_rate": "first-order states r",
+    "algebraic": "algebraic variables w",
+    "contact": "contact coordinates s",
+}
+
+
+def is_sparse(system, t: float, initial) -> bool:
+    """Whether the matrices of `system` are sparse, so that it is to be solved by sparse linear algebra.
+
+    Parameters
+    ----------
+    system : object
+        Only a MechanicalSystem can be sparse.
+    t : float
+    initial : tuple
+        Initial values; the functions are called at the first of them, q0.
+    """
+    if not isinstance(system, MechanicalSystem):
+        return False
+    if hasattr(system.mass, "tocsr"):
+        return True
+    q = getattr(initial, "q", None)
+    try:
+        q = np.array(initial[0] if q is None else q, dtype=float)
+    except (TypeError, ValueError, IndexError, KeyError):
+        return False  # refused with a better message elsewhere
+    if q.shape != (system.n_q,):
+        return False
+    return any(_yields_sparse(f, t, q, system.params) for f in (system.constraint_jacobian, system.mass))
+
+
+def _yields_sparse(function, t: float, q: np.ndarray, params) -> bool:
+    if not callable(function) or is_compiled(function):
+        return False
+    try:
+        return hasattr(function(t, q.copy(), *last_argument(function, params)), "tocsr")
+    except Exception:  # whatever it is, the dense path says it properly
+        return False
+
+
+def check_supported(system: MechanicalSystem):
+    """Refuse what has no sparse form."""
+    for name, what in _UNSUPPORTED.items():
+        if getattr(system, name) is not None:
+            raise InvalidProblemError(
+                f"{what} have no sparse form: a system with sparse matrices has positions, velocities and position "
+                "constraints. Let mass and constraint_jacobian return dense arrays"
+            )
+    if system.force_uses_multipliers:
+        raise InvalidProblemError(
+            "forces that depend on the multipliers have no sparse form; "
+            "let mass and constraint_jacobian return dense arrays"
+        )
+    if system.n_constraints and system.constraint_jacobian is None:
+        raise InvalidProblemError(
+            "a system with a sparse mass matrix needs constraint_jacobian(t, q), which returns the matrix G as a "
+            f"scipy.sparse matrix of shape ({system.n_constraints}, {system.n_q})"
+        )
+
+
+class SparseAssembly:
+    """A system with sparse matrices made ready for formulations and projections: the counterpart of `Assembly`.
+
+    Parameters
+    ----------
+    system : MechanicalSystem
+    t, q : float, array
+        A typical point, near which the structure of M and G is found and increments are chosen.
+    autonomous : bool
+        Whether the constraints are known not to depend on time.
+    """
+
+    m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
+
+    def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
+        check_supported(system)
+        self.given = self.system = system
+        self.nx = system.n_q
+        self.n_c = self.n_g = system.n_constraints
+        self.rows = np.arange(self.n_c)
+        self.autonomous = autonomous or self.n_c == 0
+        self.form_name = ""
+        self._store_force = store_vector("force", self.nx)
+        self._last = {
+            name: last_argument(getattr(system, name), system.params)
+            for name in ("mass", "force", "constraint", "constraint_jacobian", "constraint_t", "acceleration_bias")
+            if callable(getattr(system, name))
+        }
+        points = _points_near(q)
+        self.mass_structure = self._structure_of_mass(t, points)
+        self.jacobian_structure = self._structure_of_jacobian(t, points)
+        self._constant_mass = None
+        if not callable(system.mass):
+            self._constant_mass = self.mass_structure.matrix(self.mass_structure.entries(system.mass, "mass"))
+        self.augmented = AugmentedSystem(self.mass_structure, self.jacobian_structure)
+        self._typical = typical_size(q)
+        self._share, self._time_increment = self._increments(t, q)
+
+    # --- structure ---------------------------------------------------------------------------------------------------
+
+    def _structure_of_mass(self, t: float, points) -> Structure:
+        from scipy.sparse import csr_array, eye_array
+
+        shape = (self.nx, self.nx)
+        matrices = [self.system.mass] if not callable(self.system.mass) else [self._call("mass", t, q) for q in points]
+        pattern = csr_array(eye_array(self.nx))
+        for matrix in matrices:
+            pattern = pattern + _ones(checked(matrix, "mass", shape))
+        return Structure(pattern)
+
+    def _structure_of_jacobian(self, t: float, points) -> Structure:
+        from scipy.sparse import csr_array
+
+        shape = (self.n_c, self.nx)
+        pattern = csr_array(shape)
+        if self.n_c:
+            for q in points:
+                pattern = pattern + _ones(checked(self._call("constraint_jacobian", t, q), "constraint_jacobian", shape))
+        return Structure(pattern)
+
+    def force_structures(self) -> tuple[Structure, Structure]:
+        """The structure of the derivatives of M a - f + G^T lam with respect to q and to v."""
+        ones = np.ones
+        mass = self.mass_structure.matrix(ones(self.mass_structure.nnz))
+        jacobian = self.jacobian_structure.matrix(ones(self.jacobian_structure.nnz))
+        coupled = mass + jacobian.T @ jacobian
+        if self.system.force_sparsity is None:
+            return Structure(coupled), Structure(coupled)
+        return Structure(coupled + self.system.force_sparsity), Structure(mass + self.system.force_sparsity)
+
+    def _increments(self, t: float, q: np.ndarray) -> tuple[float, float]:
+        """How far to move along a direction, as a share of the size of the coordinates, and in time."""
+        if self.n_c == 0 or self.system.acceleration_bias is not None and (
+            self.autonomous or self.system.constraint_t is not None
+        ):
+            return 1e-3, 1e-3
+        direction = self._typical * np.cos(0.4 + 1.9 * np.arange(self.nx))
+
+        def along(s):
+            return self.jacobian(t, q + s * direction) @ direction
+
+        share = best_increment(along, 1.0)
+        if self.autonomous:
+            return share, 1e-3
+        return share, best_increment(lambda s: self.position(t + s, q), 1.0)
+
+    # --- evaluation --------------------------------------------------------------------------------------------------
+
+    def _call(self, name: str, *arguments):
+        return getattr(self.system, name)(*[_copied(x) for x in arguments], *self._last[name])
+
+    def _vector(self, name: str, *arguments) -> np.ndarray:
+        result = np.empty(self.n_c)
+        store_vector(name, self.n_c)(self._call(name, *arguments), result)
+        return result
+
+    def mass(self, t: float, q: np.ndarray):
+        """M as a CSR matrix."""
+        if self._constant_mass is not None:
+            return self._constant_mass
+        return self.mass_structure.matrix(self.mass_structure.entries(self._call("mass", t, q), "mass"))
+
+    def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """f."""
+        result = np.empty(self.nx)
+        self._store_force(self._call("force", t, q, v), result)
+        return result
+
+    def position(self, t: float, q: np.ndarray) -> np.ndarray:
+        """g."""
+        return self._vector("constraint", t, q) if self.n_c else np.zeros(0)
+
+    def jacobian(self, t: float, q: np.ndarray):
+        """G as a CSR matrix."""
+        structure = self.jacobian_structure
+        if self.n_c == 0:
+            return structure.matrix(np.zeros(0))
+        return structure.matrix(structure.entries(self._call("constraint_jacobian", t, q), "constraint_jacobian"))
+
+    def position_rate(self, t: float, q: np.ndarray) -> np.ndarray:
+        """The partial derivative of g with respect to t, by differences of fourth order if it is not given."""
+        if self.autonomous:
+            return np.zeros(self.n_c)
+        if self.system.constraint_t is not None:
+            return self._vector("constraint_t", t, q)
+        return _derivative(lambda s: self.position(t + s, q), self._time_increment)
+
+    def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0.
+
+        If g_t is known, it is the first derivative of G v + g_t along this line, to fourth order; else the second
+        one of g, to sixth order.
+        """
+        if self.n_c == 0:
+            return np.zeros(0)
+        if self.system.acceleration_bias is not None:
+            return -self._vector("acceleration_bias", t, q, v)
+        speed = float(np.max(np.abs(v) / self._typical, initial=0.0)) / self._share
+        if not self.autonomous:
+            speed = max(speed, 1.0 / self._time_increment)
+        if speed == 0.0:
+            return np.zeros(self.n_c)
+        if self.autonomous or self.system.constraint_t is not None:
+            return _derivative(lambda s: self.velocity(t + s, q + s * v, v), 1.0 / speed)
+        return _second_derivative(lambda s: self.position(t + s, q + s * v), 4.0 / speed)
+
+    def velocity(self, t: float, q: np.ndarray, v: np.ndarray, jacobian=None) -> np.ndarray:
+        """G v + g_t."""
+        jacobian = self.jacobian(t, q) if jacobian is None else jacobian
+        return jacobian @ v + self.position_rate(t, q)
+
+    def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, Any] | None:
+        """Everything at a point, matrices as sparse ones, or None where a function cannot be evaluated."""
+        q, v = z[: self.nx], z[self.nx :]
+        try:
+            jacobian = self.jacobian(t, q)
+            values = {
+                "mass": self.mass(t, q),
+                "force": self.force(t, q, v),
+                "jacobian": jacobian,
+                "level": np.array([self.position(t, q), self.velocity(t, q, v, jacobian)]),
+                "bias": self.bias(t, q, v),
+                "rate": np.zeros(0),
+                "algebraic": np.zeros(0),
+            }
+        except Unevaluable:
+            return None
+        arrays = (getattr(value, "data", value) if name in ("mass", "jacobian") else value for name, value in values.items())
+        return values if all(np.all(np.isfinite(array)) for array in arrays) else None
+
+    # --- augmented system and projection -----------------------------------------------------------------------------
+
+    def augmented_solution(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """a and lam from M a + G^T lam = f, G a = -bias."""
+        return self.augmented.solve(self.mass(t, q), self.jacobian(t, q), self.force(t, q, v), -self.bias(t, q, v))
+
+    def accelerate(self, times, states, guesses=None):
+        """a, lam, r' and w at the rows of `states`; rows where they do not exist are nan."""
+        times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.atleast_2d(states)
+        a, lam = np.full((times.size, self.nx), np.nan), np.full((times.size, self.n_c), np.nan)
+        statuses = np.zeros(times.size, dtype=np.int64)
+        for i, t in enumerate(times):
+            try:
+                a[i], lam[i] = self.augmented_solution(float(t), states[i, : self.nx], states[i, self.nx :])
+            except (SingularMatrix, Unevaluable):
+                statuses[i] = 1
+        return a, lam, np.zeros((times.size, 0)), np.zeros((times.size, 0)), statuses
+
+    def project(self, times, states, weight="M", levels: int | None = None) -> np.ndarray:
+        """Project the rows of `states` onto the constraints in the norm of M, in place; 0 where it succeeded."""
+        statuses = np.zeros(times.size, dtype=np.int64)
+        for i, t in enumerate(times):
+            try:
+                q = self.projected_position(float(t), states[i, : self.nx])
+                states[i, self.nx :] = self.projected_velocity(float(t), q, states[i, self.nx :])
+                states[i, : self.nx] = q
+            except (SingularMatrix, Unevaluable):
+                statuses[i] = 1
+        return statuses
+
+    def projected_position(self, t: float, q: np.ndarray) -> np.ndarray:
+        """A point with g(t, q) = 0 next to q, by chord iterations with the augmented matrix."""
+        q, last, fresh = q.copy(), np.inf, False
+        for _ in range(_MAX_ITERATIONS):
+            g = self.position(t, q)
+            size = float(np.max(np.abs(g), initial=0.0))
+            if size == 0.0:
+                return q
+            if not np.isfinite(size):
+                raise Unevaluable("the constraints cannot be evaluated near this point")
+            if self.augmented.factors is None or not size <= 0.2 * last:
+                self.augmented.factor(self.mass(t, q).data, self.jacobian(t, q).data)
+                fresh = True
+            step = self.augmented.factors.solve(np.concatenate([np.zeros(self.nx), -g]))[: self.nx]
+            if np.max(np.abs(step) / self._scale(q)) <= _ROUNDOFF or (fresh and size >= last):
+                if np.max(np.abs(step) / self._scale(q)) > 1e-6:
+                    raise Unevaluable("the projection onto the constraints does not converge")
+                return q + step if size < last else q
+            q, last = q + step, size
+        raise Unevaluable("the projection onto the constraints does not converge")
+
+    def projected_velocity(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The velocity nearest to v, in the norm of M, with G v + g_t = 0."""
+        mass, jacobian = self.mass(t, q), self.jacobian(t, q)
+        for _ in range(2):  # the second pass takes care of cancellation in G v
+            residual = self.velocity(t, q, v, jacobian)
+            v = v + self.augmented.solve(mass, jacobian, np.zeros(self.nx), -residual)[0]
+        return v
+
+    def _scale(self, q: np.ndarray) -> np.ndarray:
+        return np.maximum(typical_size(q), np.finfo(float).tiny)
+
+    # --- what the driver and the solution ask for --------------------------------------------------------------------
+
+    def start(self, t: float, state: np.ndarray, guess=None) -> Start:
+        """Accelerations and multipliers that belong to a consistent state."""
+        a, lam, *_ = self.accelerate(t, state)
+        return Start(float(t), state.copy(), a[0], lam[0])
+
+    def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
+        """The largest residuals of the constraints, on the position and on the velocity level."""
+        position = velocity = 0.0
+        for t, state in zip(times, states, strict=True):
+            q, v = state[: self.nx], state[self.nx :]
+            position = max(position, float(np.max(np.abs(self.position(float(t), q)), initial=0.0)))
+            velocity = max(velocity, float(np.max(np.abs(self.velocity(float(t), q, v)), initial=0.0)))
+        return {"position" + suffix: position, "velocity" + suffix: velocity}
+
+    def solution(self, **fields):
+        """What came out, for the user."""
+        from daedal.mechanical_solution import MechanicalSolution
+
+        return MechanicalSolution(system=self.given, assembly=self, **(fields | {"formulation": self.form_name}))
+
+    def state_names(self) -> list[str]:
+        """Names of (q, v)."""
+        return [self.given.label(i) for i in range(self.n_state)]
+
+    def row_names(self) -> list[str]:
+        """Names of the constraints."""
+        return [self.given.constraint_label(i) for i in range(self.n_c)]
+
+    @property
+    def n_state(self) -> int:
+        """Length of (q, v)."""
+        return 2 * self.nx
+
+
+def _copied(x):
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _ones(matrix):
+    """The stored entries as ones."""
+    from scipy.sparse import csr_array
+
+    result = csr_array(matrix, copy=True)
+    result.data = np.ones(result.nnz)
+    return result
+
+
+def _points_near(q: np.ndarray) -> list[np.ndarray]:
+    """q, and points beside it at which entries that vanish at q by accident do not."""
+    size = typical_size(q)
+    return [q, *[q + share * size * np.cos(phase + 1.9 * np.arange(q.size)) for share, phase in ((1e-3, 0.4), (1e-2, 1.1))]]
+
+
+def _derivative(function, h: float) -> np.ndarray:
+    """The central difference quotient of fourth order at 0."""
+    return (8.0 * (function(h) - function(-h)) - (function(2.0 * h) - function(-2.0 * h))) / (12.0 * h)
+
+
+def _second_derivative(function, h: float) -> np.ndarray:
+    """The central second difference of sixth order at 0."""
+    weights = (-490.0, 270.0, -27.0, 2.0)
+    total = weights[0] * function(0.0)
+    for k in (1, 2, 3):
+        total = total + weights[k] * (function(k * h) + function(-k * h))
+    return total / (180.0 * h * h)

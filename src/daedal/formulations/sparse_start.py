@@ -1,0 +1,142 @@
+"""Where a run of a sparse mechanical system begins: consistent positions, velocities, accelerations, multipliers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.analysis.wording import MOST_NAMED, listing, number
+from daedal.errors import InconsistentInitialError, Unevaluable
+from daedal.formulations.sparse import SparseAssembly, check_supported
+from daedal.formulations.sparse_structure import SingularMatrix
+from daedal.mechanics.assembly import check_point, constraint_probe
+from daedal.mechanics.start import Start
+from daedal.problems import MechanicalSystem
+
+_SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
+_NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
+
+
+def sparse_start(
+    system: MechanicalSystem,
+    span: tuple[float, float],
+    q0,
+    v0=None,
+    *,
+    correct: bool | None = True,
+) -> tuple[SparseAssembly, Start, list[str]]:
+    r"""The system made ready, its consistent start next to (q0, v0), and what there is to say about it.
+
+    Positions are projected on g = 0 and velocities on :math:`G v + g_t = 0` in the norm of M; accelerations and
+    multipliers come from the augmented system. No matrix is dense.
+
+    Parameters
+    ----------
+    system : MechanicalSystem
+    span : (float, float)
+        The interval; at its first time the start is sought.
+    q0, v0 : array
+        Where to look; `v0` may be None.
+    correct : bool
+        Whether values are moved however far they are from the constraints; else only a little, and refused beyond.
+    """
+    check_supported(system)
+    t, q, v = check_point(system, span[0], q0, v0)
+    try:
+        assembly = SparseAssembly(system, t, q, autonomous=_looks_autonomous(system, span, q, v))
+        if not correct:
+            _refuse_far(assembly, t, q, None)
+        moved = _position(assembly, t, q)
+        if not correct and v0 is not None:
+            _refuse_far(assembly, t, moved, v)
+        speed = assembly.projected_velocity(t, moved, v)
+        a, lam = assembly.augmented_solution(t, moved, speed)
+    except SingularMatrix as error:
+        raise InconsistentInitialError(_singular(system, t, error.null)) from None
+    except Unevaluable as error:
+        message = f"a function of the system cannot be evaluated at the initial values, t = {t:g}: {error}"
+        raise InconsistentInitialError(message.rstrip(": ")) from error
+    if not (np.all(np.isfinite(a)) and np.all(np.isfinite(lam))):
+        raise InconsistentInitialError(f"the forces or the masses are not finite at the initial values, t = {t:g}")
+    notes = []
+    for what, change, offset in (("q0", moved - q, 0), ("v0", speed - v, system.n_q)):
+        if (what == "q0" or v0 is not None) and np.max(np.abs(change), initial=0.0) > 1e-12 * _size(q, v, offset):
+            j = int(np.argmax(np.abs(change)))
+            notes.append(
+                f"{what} was moved to satisfy the constraints, {system.label(offset + j)} by {change[j]:.2e}."
+            )
+    return assembly, Start(t, np.concatenate([moved, speed]), a, lam), notes
+
+
+def _size(q, v, offset: int) -> float:
+    return float(np.max(np.abs(v if offset else q), initial=0.0))
+
+
+def _looks_autonomous(system: MechanicalSystem, span, q, v) -> bool:
+    """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t."""
+    probe = constraint_probe(system, q, v)
+    if probe is None or system.constraint_t is not None:
+        return False
+    first = probe(span[0], q)
+    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
+    return all(np.array_equal(probe(float(t), q), first) for t in times)
+
+
+def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
+    """q with g = 0."""
+    try:
+        return assembly.projected_position(t, q)
+    except Unevaluable as error:
+        g = assembly.position(t, q)
+        raise InconsistentInitialError(
+            f"no position that satisfies the constraints was found near the given one at t = {t:g}: "
+            f"{_worst(assembly, g)}. Remedy: check these constraints, or start nearer.",
+            [int(i) for i in np.argsort(-np.abs(g))[:MOST_NAMED]],
+            g,
+        ) from error
+
+
+def _refuse_far(assembly: SparseAssembly, t: float, q, v):
+    """Refuse values whose residual exceeds a small part of the terms of the constraint."""
+    jacobian = assembly.jacobian(t, q)
+    x = q if v is None else v
+    residual = assembly.position(t, q) if v is None else assembly.velocity(t, q, v, jacobian)
+    limits = abs(jacobian) @ (_SMALL * np.abs(x) + _NEGLIGIBLE)
+    violated = np.flatnonzero(~(np.abs(residual) <= limits))
+    if violated.size == 0:
+        return
+    level = "Position" if v is None else "Velocity"
+    raise InconsistentInitialError(
+        f"The initial values violate the constraints at t = {number(t)}.\n"
+        f"{level} constraints with the residual that should be 0: {_worst(assembly, residual, violated)}.\n"
+        "Remedy: pass correct_initial=True, which moves the values to the nearest consistent ones.",
+        [int(i) for i in violated],
+        residual,
+    )
+
+
+def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
+    among = np.arange(residual.size) if among is None else among
+    order = among[np.argsort(-np.abs(residual[among]), kind="stable")]
+    label = assembly.system.constraint_label
+    return listing((f"{label(int(i))} ({number(residual[i])})" for i in order[:MOST_NAMED]), order.size)
+
+
+def _singular(system: MechanicalSystem, t: float, null: np.ndarray) -> str:
+    """What makes the augmented matrix singular, from the vector that it annihilates."""
+    n = system.n_q
+    free, dependent = np.abs(null[:n]), np.abs(null[n:])
+    reason = "constraints are dependent, or directions that they leave free have no mass"
+    largest = float(np.max(np.abs(null), initial=0.0))
+    if np.isfinite(largest) and largest > 0.0:
+        rows = np.flatnonzero(dependent > 0.1 * np.max(dependent, initial=0.0))
+        columns = np.flatnonzero(free > 0.1 * np.max(free, initial=0.0))
+        if np.max(dependent, initial=0.0) > np.max(free, initial=0.0):
+            named = listing((system.constraint_label(int(i)) for i in rows[:MOST_NAMED]), rows.size)
+            reason = f"the gradients of these constraints are dependent: {named}"
+        else:
+            named = listing((system.label(int(i)) for i in columns[:MOST_NAMED]), columns.size)
+            reason = f"the mass matrix is singular in a direction that the constraints leave free: {named}"
+    return (
+        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. "
+        "Remedy: sparse systems need independent constraints; leave out those that follow from others."
+    )

@@ -1,0 +1,154 @@
+"""Initial values of mechanical systems that cannot be used: the checks, and the words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.analysis.constraints import dependency_in_words, independent_rows
+from daedal.analysis.wording import MOST_NAMED, listing, number
+from daedal.errors import InconsistentInitialError
+from daedal.initial.projection import Manifold
+from daedal.problems import MechanicalSystem
+
+_CONTRADICTION = 1e-7
+_REMEDY = (
+    "Remedy: start from daedal.consistent_initial(system, t0, (q0, v0), fixed=[...]).initial, which keeps the named "
+    "values and moves the others, or pass correct_initial=True."
+)
+
+
+def names_of(system: MechanicalSystem, which) -> str:
+    """The names of a few of (q, v)."""
+    which = list(which)
+    return listing((system.label(int(i)) for i in which[:MOST_NAMED]), len(which))
+
+
+def refuse_position(manifold: Manifold, q0, q, tolerance):
+    """No q with g = 0 was found: say which constraints are in each other's way."""
+    system, g = manifold.system, manifold.position(q)
+    K = manifold.jacobian(q)
+    if g is None or K is None:
+        raise InconsistentInitialError(
+            f"the constraints cannot be evaluated near the initial values, t = {manifold.t:g}"
+        )
+    free = ~manifold.held[: manifold.n]
+    given = manifold.position(q0)
+    scale = np.maximum(manifold.position_scale(q), np.abs(K[: manifold.n_g]) @ np.abs(q - q0))
+    left = [int(i) for i in np.argsort(-np.abs(g) / np.where(scale > 0.0, scale, 1.0)) if abs(g[i]) > 1e-9 * scale[i]]
+    residuals = (
+        listing((f"{system.constraint_label(i)} ({number(g[i])})" for i in left[:MOST_NAMED]), len(left))
+        if left
+        else "none"
+    )
+    held = np.flatnonzero(manifold.held[: manifold.n])
+    # At the best point G^T g = 0 up to scaling: the rows of G are dependent, only less sharply than at a solution.
+    _, related = independent_rows(K[: manifold.n_g, free], manifold.n_g, max(tolerance, 1e-4), None)
+    related = [found for found in related if found[0] in left or any(k in left for k in found[1])]
+    where = f"at t = {manifold.t:g}"
+    if len(held):
+        reason = f"with {names_of(system, held)} held, the position constraints cannot be satisfied {where}"
+    elif related and _same_rank_beside(manifold, q, related):
+        reason = f"position constraints contradict each other {where}: their gradients are dependent, " + "; ".join(
+            dependency_in_words(found, system.constraint_label) for found in related[:MOST_NAMED]
+        )
+    else:
+        reason = f"no position that satisfies the constraints was found near the given one {where}"
+    raise InconsistentInitialError(
+        f"{reason}. What remains where they are satisfied best, and should be 0: {residuals}. "
+        f"There {_values(system, q, range(system.n_q))}. "
+        + (
+            "Remedy: hold other coordinates, or none."
+            if len(held)
+            else "Remedy: check these constraints, or start nearer."
+        ),
+        left,
+        given,
+    )
+
+
+def _same_rank_beside(manifold: Manifold, q, related) -> bool:
+    """Whether dependent gradients stay dependent when q moves."""
+    n_g = manifold.n_g
+    step = 1e-2 * np.maximum(np.abs(q), np.max(np.abs(q), initial=1e-3))
+    K = manifold.jacobian(q + step * np.cos(0.4 + 1.9 * np.arange(q.size)))
+    return K is not None and len(independent_rows(K[:n_g], n_g)[1]) == len(related)
+
+
+def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
+    """Dependent constraints may be left out if they are dependent, and satisfied, in the neighbourhood too."""
+    system, n_g = manifold.system, manifold.n_g
+    for beside in manifold.neighbours(q, rows[rows < n_g]):
+        K, g = manifold.jacobian(beside), manifold.position(beside)
+        if K is None or g is None:
+            continue
+        scale = manifold.position_scale(beside)
+        dependent = np.array([i for i, _ in redundant if i < n_g], dtype=int)
+        followed = np.all(np.abs(g[dependent]) <= 1e-9 * scale[dependent])
+        if followed and independent_rows(K, n_g, tolerance, manifold.typical)[0].size <= rows.size:
+            continue
+        words = "; ".join(dependency_in_words(found, system.constraint_label) for found in redundant[:MOST_NAMED])
+        raise InconsistentInitialError(
+            f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the constraints "
+            f"are dependent there, {words}, but not beside it. The motion may branch, and multipliers are not "
+            "determined. Remedy: start beside this position.",
+            [row for row, _ in redundant],
+            manifold.position(q),
+        )
+
+
+def check_velocity(manifold: Manifold, q, v, rows, redundant):
+    """After the projection every row of K v + k has to vanish."""
+    system = manifold.system
+    residual, _ = manifold.velocity(q, v)
+    limits = manifold.velocity_limits(q, v, _CONTRADICTION)
+    wrong = [int(i) for i in np.flatnonzero(~(np.abs(residual) <= limits))]
+    if not wrong:
+        return
+    kept = [i for i in wrong if i in rows]
+    names = listing((f"{system.constraint_label(i)} ({number(residual[i])})" for i in wrong[:MOST_NAMED]), len(wrong))
+    held = np.flatnonzero(manifold.held[manifold.n :]) + manifold.n
+    if kept and len(held):
+        reason = f"with {names_of(system, held)} held, no velocities satisfy the constraints at t = {manifold.t:g}"
+        remedy = "hold other velocities, or none"
+    else:
+        words = "; ".join(
+            dependency_in_words(found, system.constraint_label) for found in redundant if found[0] in wrong
+        )
+        reason = f"constraints contradict each other on the velocity level at t = {manifold.t:g}"
+        reason += f": {words}" if words else ""
+        remedy = "check how these constraints depend on time"
+    raise InconsistentInitialError(f"{reason}. Residuals that should be 0: {names}. Remedy: {remedy}.", wrong, residual)
+
+
+def _values(system: MechanicalSystem, x: np.ndarray, which, offset: int = 0, given=None) -> str:
+    which = list(which)
+    return listing(
+        (
+            f"{system.label(offset + j)} = {x[j]:.6g}" + (f" (given {given[j]:.6g})" if given is not None else "")
+            for j in which[: 2 * MOST_NAMED]
+        ),
+        len(which),
+    )
+
+
+def refuse_values(system: MechanicalSystem, t, q, v, g, violated, too_fast, start, reason):
+    """Values that were given violate constraints: {row: residual} on both levels; `start` would be consistent."""
+    lines = [f"The initial values violate the constraints at t = {number(t)}."]
+    for level, found in (("Position", violated), ("Velocity", too_fast)):
+        if found:
+            worst = sorted(found, key=lambda i: -abs(found[i]))
+            named = listing(
+                (f"{system.constraint_label(i)} ({number(found[i])})" for i in worst[: 2 * MOST_NAMED]), len(worst)
+            )
+            lines.append(f"{level} constraints with the residual that should be 0: {named}.")
+    if start is None:
+        lines.append(reason[0].upper() + reason[1:])
+    else:
+        changes = []
+        for x, given, offset in ((start.q, q, 0), (start.v, v, system.n_q)):
+            moved = [int(j) for j in np.argsort(-np.abs(x - given), kind="stable") if x[j] != given[j]]
+            if moved and (offset == 0 or too_fast):
+                changes.append(_values(system, x, moved, offset, given))
+        lines += [f"Nearest consistent values: {', '.join(changes)}.", _REMEDY]
+    residual = g if not too_fast else np.array([too_fast.get(i, 0.0) for i in range(system.n_lambda)])
+    raise InconsistentInitialError("\n".join(lines), [*violated, *(i for i in too_fast if i not in violated)], residual)

@@ -1,0 +1,398 @@
+"""Tables 4.1 to 4.8 of Ascher and Petzold (1991) and the claims around them.
+
+Every printed cell carries a tag: "rounded" and "truncated" ones are reproduced to their printed digits, "round-off" ones
+to their size; "doubtful" ones, with a reason, are not compared with the print. Beside each stands the value of an
+independent computation with five digits, which all cells must reproduce.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal import (
+    DASSL,
+    GGL,
+    RK4,
+    Baumgarte,
+    CoordinateProjection,
+    Index2,
+    Index3,
+    ProjectedInvariants,
+    StateSpace,
+    library,
+)
+
+E = math.e
+UNIT = [[0.0], [1.0]]
+DIRECTIONS = {"B": "B", "C^T": "CT", "unit": UNIT}
+BLOCKS = [(nu, kappa) for kappa in (0.0, 1.0, 2.0) for nu in (1.0, 100.0, 1000.0)]
+
+
+def rows(name, **chosen):
+    """The rows of a printed table that have the `chosen` entries, with readable names for pytest."""
+    path = Path(__file__).parent / "tables" / f"stability_{name}.json"
+    found = [
+        row
+        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]
+        if all(row.get(key) in values for key, values in chosen.items())
+    ]
+    assert found
+    return [
+        pytest.param(row, id=" ".join(str(v) for v in row.values() if isinstance(v, (str, float)))) for row in found
+    ]
+
+
+def tagged(tables, **chosen):
+    """The rows of several tables, each with the value of its table."""
+    return [
+        pytest.param(*table, *row.values, id=f"{table[0]} {row.id}")
+        for table in tables
+        for row in rows(table[0], **chosen)
+    ]
+
+
+def run(model, formulation, h=0.01, method=None):
+    """Fixed steps, backward Euler unless `method` is given; values as integrated are in ``sol.raw``."""
+    method = DASSL(max_order=1) if method is None else method
+    return daedal.solve(
+        model.problem, model.t_span, model.initial, formulation=formulation, method=method, fixed_step=h
+    )
+
+
+def states(sol):
+    """z at all steps before the projection of the output; charts and the essential ODE have no drift to remove."""
+    n = sol.y.shape[0]
+    return sol.raw.y[:n] if sol.raw.y.shape[0] >= n else sol.y
+
+
+def multiplier(sol, name):
+    (row,) = [i for i, label in enumerate(sol.raw.names) if label.startswith(name)]
+    return abs(sol.raw.y[row, -1])
+
+
+def largest_error(sol):
+    """At t = 1, where all three examples have the solution (e, .., e)."""
+    return np.max(np.abs(states(sol)[:, -1] - E))
+
+
+def example3_errors(sol):
+    error = np.abs(states(sol)[:, -1] - E)
+    return {"position": np.max(error[:2]), "velocity": np.max(error[2:])}
+
+
+def assert_printed(cell, value):
+    """The value has the printed digits and, more sharply, those of the independent computation."""
+    recomputed = float(cell["recomputed"])
+    lost = 1e-3 if not 1e-7 < recomputed < 1e3 else 1e-4
+    assert value == pytest.approx(recomputed, rel=lost), cell
+    if cell["tag"] == "doubtful":
+        assert cell["reason"]
+        return
+    mantissa, _, exponent = cell["printed"].partition("e")
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    below, above = (0.0, unit) if cell["tag"] == "truncated" else (0.5 * unit, 0.5 * unit)
+    assert float(cell["printed"]) - below * (1 + 1e-6) <= value <= float(cell["printed"]) + above * (1 + 1e-6), cell
+
+
+# --- Examples 1 and 2 ---------------------------------------------------------------------------------------------
+
+FIRST_ORDER_FORMS = {
+    "direct": Index2(),
+    "projected invariants": ProjectedInvariants(),
+    "state space": StateSpace([[1.0, 0.0]]),
+}
+
+
+@pytest.mark.parametrize("table, row", tagged([("4_1",), ("4_2",)]))
+def test_tables_4_1_and_4_2(table, row):
+    model = library.stability_example1() if table == "4_1" else library.stability_example2()
+    form = Baumgarte(gamma=row["gamma"]) if row["method"] == "Baumgarte" else FIRST_ORDER_FORMS[row["method"]]
+    sol = run(model, form)
+    x = states(sol)[:, -1]
+    error = np.abs(x - E)
+    drift = abs((model.problem.C(1.0) @ x + model.problem.r(1.0))[0])
+    if table == "4_1":
+        assert_printed(row["error"], np.max(error))
+    else:  # the printed error is that of x1
+        assert_printed(row["error"], error[0])
+        assert np.max(error) == pytest.approx(float(row["max_norm"]), rel=1e-4)
+    if row["drift"]["tag"] == "round-off":
+        assert drift <= 1e-14 * max(1.0, np.max(np.abs(x)))
+    else:
+        assert_printed(row["drift"], drift)
+
+
+def test_the_state_space_form_of_example_1_stays_small_between_the_poles():
+    sol = run(library.stability_example1(), StateSpace([[1.0, 0.0]]))
+    assert np.max(np.abs(sol.y - np.exp(sol.t))) == pytest.approx(5.7e-4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "nu, state_space, direct",
+    [(1.0, 6.29e-3, 8.6e-3), (10.0, 1.34e-3, 2.7e-3), (100.0, 1.354e-4, 1.38e-4), (1e3, 1.355e-5, 9.2e73)]
+    + [(1e4, 1.355e-6, math.inf), (1e5, 1.355e-7, math.inf)],
+)
+def test_accuracy_improves_with_nu_where_a_stiff_method_stays_one(nu, state_space, direct):
+    model = library.stability_example2(nu)
+    assert largest_error(run(model, StateSpace([[1.0, 0.0]]))) == pytest.approx(state_space, rel=4e-3)
+    assert largest_error(run(model, ProjectedInvariants())) == pytest.approx(state_space, rel=0.12)
+    error = largest_error(run(model, Index2()))
+    assert error > 1e100 if direct == math.inf else error == pytest.approx(direct, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "nu, error", [(100.0, 1.4e-4), (190.0, 7.6e-6), (210.0, 6.2e-6), (250.0, 2.7e-5), (300.0, 5.0e-3), (400.0, 3.1e20)]
+)
+def test_the_direct_form_has_the_limit_of_forward_euler(nu, error):
+    model = library.stability_example2(nu)
+    assert largest_error(run(model, Index2())) == pytest.approx(error, rel=0.02)
+    assert 3e-5 < largest_error(run(model, ProjectedInvariants())) < 1.4e-4
+
+
+def test_enough_steps_make_the_direct_form_stable():
+    model = library.stability_example2()
+    errors = [largest_error(run(model, Index2(), 1.0 / steps)) for steps in (400, 500, 1000)]
+    assert 1e-4 < errors[0] < 1e-2
+    assert errors[1:] == pytest.approx([2.7e-9, 1.36e-6], rel=0.02)
+
+
+@pytest.mark.parametrize("order, cured", [(2, 8.998e-8), (3, 6.722e-10)])
+def test_bdf_of_higher_order_fails_and_is_cured_in_the_same_way(order, cured):
+    def direct(t):
+        return np.exp(t) * np.array([1.0, 1.0, -1.0 / (2.0 - t)])
+
+    def projected(t):
+        return direct(t) * [1.0, 1.0, 0.0]  # mu vanishes
+
+    model = library.stability_example2()
+    assert largest_error(run(model, Index2(), method=DASSL(max_order=order, starting_values=direct))) > 1e80
+    sol = run(model, ProjectedInvariants(), method=DASSL(max_order=order, starting_values=projected))
+    assert largest_error(sol) == pytest.approx(cured, rel=1e-3)
+
+
+@pytest.mark.parametrize("gamma, error", [(1.0, 2.0e-10), (100.0, 4.0e-9), (270.0, 3.2e-5), (290.0, 6.7e3)])
+def test_rk4_limits_the_gamma_of_baumgarte(gamma, error):
+    """Its real stability interval is 2.785 long."""
+    sol = run(library.stability_example2(nu=1.0), Baumgarte(gamma=gamma), method=RK4())
+    assert largest_error(sol) == pytest.approx(error, rel=0.03)
+
+
+# --- Example 3 ----------------------------------------------------------------------------------------------------
+
+
+ODD_TABLES, EVEN_TABLES = [("4_3", 1.0), ("4_5", 0.0), ("4_7", 2.0)], [("4_4", 1.0), ("4_6", 0.0), ("4_8", 2.0)]
+
+
+@pytest.mark.parametrize("table, kappa, row", tagged(ODD_TABLES, form=["projected invariants"]))
+def test_tables_4_3_4_5_4_7_projected_invariants(table, kappa, row):
+    model = library.stability_example3(row["nu"], kappa)
+    sol = run(model, ProjectedInvariants(1, DIRECTIONS[row["D"]]))
+    values = example3_errors(sol)
+    p, v = states(sol)[:2, -1], states(sol)[2:, -1]
+    values["drift"] = abs(v[0] - v[1] + p[1] - E)  # C v + C' p + r' at t = 1
+    values["mu"] = multiplier(sol, "mu1")
+    for name, value in values.items():
+        assert_printed(row[name], value)
+
+
+@pytest.mark.parametrize("table, kappa, row", tagged(ODD_TABLES, form=["index 2"]))
+def test_tables_4_3_4_5_4_7_unstabilised_index_2(table, kappa, row):
+    model = library.stability_example3(row["nu"], kappa)
+    if row["position"]["tag"] == "singular":
+        # det = [h + h nu (kappa - 1) - (2 - t)]/nu vanishes at t = 0.99
+        try:
+            assert example3_errors(run(model, Index2()))["velocity"] > 1e12
+        except daedal.IntegrationError as failure:
+            assert failure.solution.t[-1] == pytest.approx(0.98)
+            assert 5.0 < np.max(np.abs(failure.solution.raw.y[:2, -1])) < 70.0
+        return
+    sol = run(model, Index2())
+    error = states(sol)[:, -1] - E
+    values = example3_errors(sol)
+    values["drift"] = abs(error[0] - 2.0 * error[1])  # with C(0), as printed
+    for name, value in values.items():
+        assert_printed(row[name], value)
+    assert abs(error[0] - error[1]) == pytest.approx(float(row["true_drift"]), rel=1e-4)
+
+
+@pytest.mark.parametrize("table, kappa, row", tagged(EVEN_TABLES))
+def test_tables_4_4_4_6_4_8_stabilised_index_2(table, kappa, row):
+    direction = DIRECTIONS[row["D"]]
+    sol = run(library.stability_example3(row["nu"], kappa), GGL("GT" if direction == "CT" else direction))
+    for name, value in (example3_errors(sol) | {"mu": multiplier(sol, "mu1")}).items():
+        assert_printed(row[name], value)
+
+
+@pytest.mark.parametrize("direction, before", [("GT", 22.0), (UNIT, 1340.0)])
+def test_table_4_8_looks_harmless_only_at_the_last_step(direction, before):
+    sol = run(library.stability_example3(100.0, 2.0), GGL(direction))
+    error = np.max(np.abs(states(sol)[:2] - np.exp(sol.raw.t)), axis=0)
+    assert error[-1] < 0.25
+    assert error[-2] == pytest.approx(before, rel=0.05)
+
+
+FORMULATIONS = {
+    "projected invariants": lambda row: ProjectedInvariants(row["k"], DIRECTIONS[row["D"]]),
+    "step and projection": lambda row: CoordinateProjection(row["W"], row["levels"]),
+    "index 3": lambda row: Index3(),
+    "index 2": lambda row: Index2(row["gamma"]),
+    "Baumgarte": lambda row: Baumgarte(gamma=row["gamma"]),
+    "state space": lambda row: StateSpace(row["R"]),
+}  # the essential underlying ODE is for linear problems: test_hessenberg.py
+
+
+@pytest.mark.parametrize("row", rows("formulations", formulation=FORMULATIONS))
+def test_further_formulations_of_example_3(row):
+    formulation = FORMULATIONS[row["formulation"]](row)
+    model = library.stability_example3(row["nu"], float(row["kappa"]))
+    if row["tag"] == "explodes":
+        try:
+            assert max(example3_errors(run(model, formulation)).values()) > 1e3
+        except daedal.IntegrationError as failure:  # a step matrix that is singular to round-off
+            assert row["nu"] == 100.0
+            assert np.max(np.abs(failure.solution.raw.y[:, -1])) > 1e3
+        return
+    errors = example3_errors(run(model, formulation))
+    digits = 0.01 if row["tag"] == "sensitive" else 5.1e-4
+    for name, value in errors.items():
+        assert value == pytest.approx(float(row[name]), rel=digits), (row, name)
+
+
+@pytest.mark.parametrize("nu, kappa", BLOCKS)
+def test_projection_with_the_mass_matrix_is_that_of_the_multiplier_direction(nu, kappa):
+    """A step of the underlying ODE projected with W = M is backward Euler on projected invariants with D = B."""
+    model = library.stability_example3(nu, kappa)
+    projected, invariants = run(model, CoordinateProjection("M", 1)), run(model, ProjectedInvariants(1, "B"))
+    assert states(projected)[:, -1] == pytest.approx(states(invariants)[:, -1], rel=1e-9)
+
+
+@pytest.mark.parametrize("nu, kappa", BLOCKS)
+def test_euclidean_projection_is_that_of_the_constraint_direction(nu, kappa):
+    model = library.stability_example3(nu, kappa)
+    projected, invariants = run(model, CoordinateProjection("I", 1)), run(model, ProjectedInvariants(1, "CT"))
+    assert states(projected) == pytest.approx(states(invariants), rel=1e-9)
+
+
+@pytest.mark.parametrize("nu, kappa", BLOCKS)
+def test_stabilised_index_2_through_b_is_projected_invariants_through_b(nu, kappa):
+    """Their right-hand sides differ by a vector in the range of B, which the multipliers absorb."""
+    model = library.stability_example3(nu, kappa)
+    stabilised, invariants = run(model, GGL("B")), run(model, ProjectedInvariants(2, "B"))
+    assert states(stabilised)[:, -1] == pytest.approx(states(invariants)[:, -1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1.0, 2.0])
+def test_projected_invariants_through_the_constraint_never_explode(kappa):
+    for form in (
+        ProjectedInvariants(1),
+        ProjectedInvariants(2),
+        ProjectedInvariants(1, UNIT),
+        CoordinateProjection("I", 1),
+        CoordinateProjection("I", 2),
+        StateSpace([[1.0, 0.0]]),
+        StateSpace([[0.0, 1.0]]),
+        Baumgarte(gamma=0.0),
+    ):
+        sol = run(library.stability_example3(1000.0, kappa), form)
+        assert np.max(np.abs(states(sol) - np.exp(sol.t))) < 0.025, form
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1.0, 2.0])
+def test_projection_along_the_multiplier_direction_explodes(kappa):
+    model = library.stability_example3(1000.0, kappa)
+    for form in (ProjectedInvariants(1, "B"), CoordinateProjection("M", 1)):
+        assert largest_error(run(model, form)) > 1e70, form
+
+
+@pytest.mark.parametrize(
+    "nu, kappa, error",
+    [
+        (1.0, 1.0, 5.8e-10),
+        (100.0, 0.0, 6.5e-5),
+        (100.0, 1.0, 1.4e-5),
+        (100.0, 2.0, 4.4e-6),
+        (1000.0, 0.0, math.inf),
+        (1000.0, 1.0, math.inf),
+        (1000.0, 2.0, 4.5e-4),
+    ],
+)
+def test_an_explicit_method_with_baumgarte_serves_where_the_coefficients_are_slow(nu, kappa, error):
+    value = largest_error(run(library.stability_example3(nu, kappa), Baumgarte(gamma=1.0), method=RK4()))
+    assert value > 1e100 if error == math.inf else value == pytest.approx(error, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    "example, nu, error",
+    [(2, 1.0, 2.0e-10), (1, 1.0, 7.5e-11), (1, 1000.0, math.inf), (2, 100.0, 4.5e-6), (2, 1000.0, math.inf)],
+)
+def test_the_same_on_the_first_order_examples(example, nu, error):
+    model = library.get(f"stability_example{example}", nu=nu)
+    value = largest_error(run(model, Baumgarte(gamma=1.0), method=RK4()))
+    assert value > 1e100 if error == math.inf else value == pytest.approx(error, rel=0.03)
+
+
+# --- nonlinear systems by backward Euler --------------------------------------------------------------------------
+
+
+def double_pendulum_in_cartesian_coordinates():
+    """Two unit masses on unit rods, angles 0.7 and 1.2 from the downward vertical, at rest."""
+
+    def constraint(t, q):
+        return np.array([q[0] ** 2 + q[1] ** 2 - 1.0, (q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1.0])
+
+    system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81, 0.0, -9.81], constraint, n_q=4, n_constraints=2)
+    x1, y1 = math.sin(0.7), -math.cos(0.7)
+    return system, ([x1, y1, x1 + math.sin(1.2), y1 - math.cos(1.2)], np.zeros(4))
+
+
+# (q, v) at t = 0.5, from the equations of the angles by Taylor series in 30-digit arithmetic
+PENDULUM_AT_HALF = (
+    *(0.354951918909609732, -0.934884557184674988, 0.762937195335723263, -1.84787306435193815),
+    *(-1.01645963628934477, -0.385923904317735367, -3.71032165266516228, -1.58972442401424892),
+)
+
+
+@pytest.mark.parametrize(
+    "form, position, velocity",
+    [
+        (Baumgarte(gamma=0.0), 2.312e-2, 1.097e-1),
+        (Baumgarte(gamma=1.0), 2.122e-2, 9.154e-2),
+        (Baumgarte(gamma=10.0), 1.352e-2, 7.094e-2),
+        (Index2(), 1.504e-2, 5.558e-2),
+        (GGL(), 9.062e-3, 5.493e-2),
+        (ProjectedInvariants(2), 9.062e-3, 5.493e-2),
+        (ProjectedInvariants(1), 1.096e-2, 9.345e-2),
+    ],
+)
+def test_backward_euler_on_the_double_pendulum(form, position, velocity):
+    system, initial = double_pendulum_in_cartesian_coordinates()
+    options = {"formulation": form, "method": DASSL(max_order=1)}
+    errors = []
+    for h in (0.01, 0.005):
+        sol = daedal.solve(system, (0.0, 0.5), initial, fixed_step=h, **options)
+        errors.append(np.abs(states(sol)[:, -1] - PENDULUM_AT_HALF))
+    assert np.max(errors[0][:4]) == pytest.approx(position, rel=5e-4)
+    assert np.max(errors[0][4:]) == pytest.approx(velocity, rel=5e-4)
+    assert np.max(errors[1]) == pytest.approx(0.5 * np.max(errors[0]), rel=0.12)
+
+
+@pytest.mark.parametrize("form", [Index2(), GGL(), GGL("B"), ProjectedInvariants(2), ProjectedInvariants(1)])
+def test_backward_euler_on_the_knife_edge(form):
+    model = library.knife_edge()
+    error = np.abs(states(run(model, form))[:, -1] - model.reference.y)
+    assert [np.max(error[:3]), np.max(error[3:])] == pytest.approx([1.485e-2, 6.376e-2], rel=5e-4)
+
+
+def test_holonomic_and_nonholonomic_constraints_together():
+    """GGL and projected invariants impose the same levels; halving the step halves the error."""
+    model = library.knife_edge_on_paraboloid()
+    errors = {}
+    for h in (0.01, 0.005):
+        for form in (GGL(), ProjectedInvariants(2)):
+            errors[h, form.name] = np.max(np.abs(states(run(model, form, h))[:, -1] - model.reference.y))
+    assert errors[0.01, "ggl"] == pytest.approx(errors[0.01, "projected_invariants"], rel=1e-3)
+    assert errors[0.005, "ggl"] == pytest.approx(0.5 * errors[0.01, "ggl"], rel=0.1)
