@@ -24,7 +24,8 @@ _FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
 _FINEST = 1e-13
 _POINTS = 101
 _LARGEST_WITH_DENSE_OUTPUT = 1000
-_SHORT = 0.2  # seconds below which a run is repeated, and the shorter time taken
+_SHORT = 0.2  # seconds below which a run is repeated, and the shortest time taken
+_REPETITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,8 @@ def compare(
 
     Notes
     -----
-    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done twice
-    and the shorter time is taken. The default reference is the automatic choice of formulation and method; a run with
+    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done three
+    times and the shortest time is taken. The default reference is the automatic choice of formulation and method; a run with
     projected invariants and DASSL checks it, and the table says how far they are apart.
 
     Examples
@@ -271,8 +272,8 @@ def _run(system, span, initial, options, times, exact, row: Run) -> Run:
     try:
         sol = solve(system, span, initial, **options)
         if sol.stats.seconds < _SHORT:
-            again = solve(system, span, initial, **options)
-            sol = again if again.stats.seconds < sol.stats.seconds else sol
+            runs = [sol, *(solve(system, span, initial, **options) for _ in range(_REPETITIONS))]
+            sol = min(runs, key=lambda run: run.stats.seconds)
     except InconsistentInitialError:
         raise
     except IntegrationError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.singular import describe
+from daedal.choice import Choice, named_method
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.sparse import SparseAssembly, is_sparse
@@ -174,6 +175,8 @@ def _run_segment(request, assembly, start, reduction, method, progress, steps_be
     if method.name == "dassl":
         wished = {name: value for name, value in reduction.options.items() if getattr(method, name) is None}
         method = replace(method, **wished) if wished else method
+        if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
+            method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
     problem, span = reduction.problem, (start.t, request.span[1])
     workspace = Workspace(problem, **method.workspace_options(problem))
     rtol, atol = _tolerances(request, assembly, reduction, start)
@@ -208,6 +211,40 @@ def _run_segment(request, assembly, start, reduction, method, progress, steps_be
     if request.fixed_step is None:
         return method.integrate(task), task
     return method.integrate_fixed(task, request.fixed_step), task
+
+
+def _starting_values(request, assembly, start: Start, reduction: Reduction, method):
+    """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate run of the underlying ODE."""
+    if reduction.pack is None:
+        raise InvalidProblemError(
+            "multipliers that are derivatives of unknowns have no natural starting values: pass starting_values"
+        )
+    sign = 1.0 if request.span[1] > request.span[0] else -1.0
+    times = start.t + sign * request.fixed_step * np.arange(method.max_order)
+    size = max(1.0, float(np.max(np.abs(start.z), initial=0.0)))
+    accurate = replace(
+        request,
+        span=(float(times[0]), float(times[-1])),
+        rtol=np.full(request.rtol.size, 1e-13),
+        atol=np.full(request.atol.size, 1e-14 * size),
+        times=times,
+        events=None,
+        max_step=abs(request.fixed_step) / 4.0,
+        t_stop=float(times[-1]),
+        fixed_step=None,
+    )
+    damping = assembly.record.array("damping").copy()
+    assembly.record.array("damping")[:] = 0.0
+    choice = Choice(assembly, "projection", named_method("dopri5", {}))
+    segments = _integrate(accurate, assembly, start, choice, Progress(False, accurate.span))
+    t, states = _outputs(accurate, segments)
+    if t.size < times.size:
+        raise InvalidProblemError(
+            f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
+        )
+    values = [reduction.pack(assembly.start(float(t[i]), states[i]))[0] for i in range(t.size)]
+    assembly.record.array("damping")[:] = damping
+    return np.array(values).T
 
 
 def _tolerances(request, assembly, reduction: Reduction, start: Start):

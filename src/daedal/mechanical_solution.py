@@ -25,6 +25,11 @@ class State:
     r: np.ndarray
     w: np.ndarray
 
+    @property
+    def y(self) -> np.ndarray:
+        """(q, v, r), stacked."""
+        return np.concatenate([self.q, self.v, self.r])
+
 
 @dataclass(frozen=True)
 class RawOutput:
@@ -148,21 +153,33 @@ class MechanicalSolution(Solution):
         pass
 
     def __call__(self, t, derivative: bool = False) -> State:
-        """The state at `t`, from the dense output, projected onto the constraints."""
+        """The state at `t`, from the dense output, projected onto the constraints.
+
+        A solution that was pickled has left the functions of the system behind: it gives the interpolant as it is.
+        """
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
         y = np.atleast_2d(super().__call__(np.atleast_1d(times)))
         flat = np.atleast_1d(times).astype(float)
-        states = np.ascontiguousarray(y.T)
-        if self._assembly.n_c:
-            self._assembly.project(flat, states, weight=self._assembly.output_weight)
-        y = np.ascontiguousarray(states.T)
-        a, lam, _, w, _ = self._accelerate(flat, y)
+        if "_assembly" in self.__dict__:
+            states = np.ascontiguousarray(y.T)
+            if self._assembly.n_c:
+                self._assembly.project(flat, states, weight=self._assembly.output_weight)
+            y = np.ascontiguousarray(states.T)
+            a, lam, _, w, _ = self._accelerate(flat, y)
+        else:
+            slopes = np.atleast_2d(super().__call__(flat, derivative=True))
+            a, lam, w = slopes[self._n_q : 2 * self._n_q], self._between(flat, self.lam), self._between(flat, self.w)
         parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w)
         if times.ndim == 0:
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
+
+    def _between(self, times: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Linear interpolation between output points, for a stored solution that has left its functions behind."""
+        order = np.argsort(self.t)
+        return np.array([np.interp(times, self.t[order], row[order]) for row in values]).reshape(-1, times.size)
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""

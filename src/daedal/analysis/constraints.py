@@ -14,7 +14,7 @@ RANK_TOLERANCE = 1e-8
 
 _PIVOT = 0.1  # the first row with this part of the largest remainder is taken, so that the later rows are left over
 _VANISHING = 1e-7  # a row this much smaller than in the neighbourhood is zero
-_SINGULAR_MASS = 1e-10
+_SINGULAR_MASS = 1e-13
 
 Dependency = tuple[int, dict[int, float]]
 

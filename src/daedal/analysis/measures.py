@@ -434,7 +434,6 @@ _ALONG_B = (
     "index3",
     "index2",
     "ggl",
-    "fuehrer_leimkuhler",
     "projected_invariants with projection='B'",
     "projection with weight='M'",
 )

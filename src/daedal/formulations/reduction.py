@@ -47,6 +47,7 @@ class Reduction:
     options: dict[str, Any] = field(default_factory=dict)
     restart: Any = None
     recover: Any = None
+    pack: Any = None  # ``pack(start) -> (y, y')``: the unknowns that belong to consistent values
     monitor: Any = None
     kept_hook: Any = None  # lives as long as the monitor that calls it
 
@@ -179,7 +180,10 @@ def build(assembly, start: Start, shape: Shape, *, hook=None, options=None, pivo
     rate = None
     if n == n_state and (shape.top == TOP_ACCELERATION or shape.variant != PLAIN):
         rate = NativeFunction(form_rate, record, assembly.bridge, n, None, hook, keep=assembly)
-    return Reduction(problem, y0, yp0, n_state, rate=rate, options=options)
+    reduction = Reduction(problem, y0, yp0, n_state, rate=rate, options=options)
+    if not shape.lowered:
+        reduction.pack = lambda values: _pack(assembly, values, shape, n, pivot)
+    return reduction
 
 
 def _needed(assembly, shape: Shape, alpha) -> int:

@@ -67,11 +67,14 @@ class StateSpace:
         hook = (chart_hook, record) if assembly.n_c else None
         residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook, keep=assembly)
         rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook, keep=assembly)
-        z, slope = start.z.reshape(m, nx), start.slope.reshape(m, nx)
         rows = [low] * (m - 1) + [top]
-        y0 = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
-        yp0 = np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
-        reduction = Reduction(ImplicitDAE(residual, n), y0, yp0, n, rate=rate)
+
+        def pack(values: Start) -> tuple[np.ndarray, np.ndarray]:
+            z, slope = values.z.reshape(m, nx), values.slope.reshape(m, nx)
+            y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], values.r])
+            return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], values.rate])
+
+        reduction = Reduction(ImplicitDAE(residual, n), *pack(start), n, rate=rate, pack=pack)
         reduction.recover = _Recovery(record, assembly, start.z)
         reduction.restart = lambda new: self.reduce(assembly, new)
         return reduction

@@ -24,6 +24,7 @@ _RESULTS = {
     "algebraic": "n_w",
 }
 _KEPT_RECORDS = 4
+_LONGEST_MOVE = 10.0
 _FIELDS = {
     "mass": "mass_function",
     "force": "force_function",
@@ -113,10 +114,23 @@ class Assembly:
     output_weight: Any = "M"
 
     def choose_weight(self, t: float, z: np.ndarray):
-        """Project in the norm of the mass matrix, or of the identity where that is singular."""
+        """Project in the norm of the mass matrix, unless that is singular or moves the state much farther than need be.
+
+        The move is F g with F = M^{-1} G^T (G M^{-1} G^T)^{-1}; the shortest one is G^+ g.
+        """
+        self.output_weight = "I"
         values = self.evaluate(t, z)
-        if values is None or not np.linalg.cond(values["mass"]) < 1e12:
-            self.output_weight = "I"
+        if values is None or self.n_c == 0:
+            return
+        jacobian = values["jacobian"]
+        try:
+            b = np.linalg.solve(values["mass"], jacobian.T)
+            move = b @ np.linalg.inv(jacobian @ b)
+            shortest = np.linalg.norm(np.linalg.pinv(jacobian), 2)
+            if np.linalg.norm(move, 2) <= _LONGEST_MOVE * shortest:
+                self.output_weight = "M"
+        except np.linalg.LinAlgError:
+            return
 
     def start(self, t: float, state: np.ndarray, guess: np.ndarray | None = None) -> Start:
         """Accelerations, multipliers and algebraic variables that belong to a consistent state (z, r)."""

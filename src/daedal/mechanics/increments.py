@@ -1,7 +1,7 @@
 """How far to move a coordinate in a difference quotient: found by trying, once for a system.
 
 A fixed fraction of |q_j| fails where a length is zero or an angle large. Here the fourth-order quotients of decreasing
-increments are compared, and the increment is kept where they agree best.
+increments are compared, at the point and beside it, and the increment is kept where they agree best.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 _ROUNDOFF = float(np.finfo(float).eps)
+_OFFSETS = np.array([0.0, 0.37, -0.61])  # about a point of symmetry all quotients agree, so others are looked at too
 _SHARES = 10.0 ** -np.arange(1.0, 6.5, 0.5)
 
 
@@ -20,18 +21,19 @@ def best_increment(function, scale: float) -> float:
     best, smallest = 1e-3 * scale, np.inf
     for h in scale * _SHARES:
         try:
-            coarse, fine = _quotient(function, h), _quotient(function, 0.5 * h)
+            differences = [_quotient(function, h, s) - _quotient(function, 0.5 * h, s) for s in _OFFSETS * h]
         except Exception:  # beyond the domain of the user's function anything may be raised
             continue
-        error = np.max(np.abs(coarse - fine), initial=0.0) + _ROUNDOFF / h
+        error = np.max(np.abs(differences), initial=0.0) + _ROUNDOFF / h
         if np.isfinite(error) and error < 0.5 * smallest:
             best, smallest = h, error
     return float(best)
 
 
-def _quotient(function, h: float) -> np.ndarray:
-    """The central difference quotient of fourth order."""
-    return (8.0 * (function(h) - function(-h)) - (function(2.0 * h) - function(-2.0 * h))) / (12.0 * h)
+def _quotient(function, h: float, s: float) -> np.ndarray:
+    """The central difference quotient of fourth order at the displacement s."""
+    near, far = function(s + h) - function(s - h), function(s + 2.0 * h) - function(s - 2.0 * h)
+    return (8.0 * near - far) / (12.0 * h)
 
 
 def typical_size(q: np.ndarray) -> np.ndarray:

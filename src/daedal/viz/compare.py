@@ -10,13 +10,14 @@ import numpy as np
 
 import daedal
 from daedal.viz.solution import _new_figure
-from daedal.viz.style import COLOURS, FAINT, LINES, STYLE
+from daedal.viz.style import COLOURS, FAINT, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
+_DASHES: tuple[Any, ...] = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (6.0, 1.5, 1.2, 1.5)))
 _ROW = 0.21  # inches
 _LARGE = 1e6  # errors beyond this are drawn there, as arrows
 _SMALL = 1e-17
@@ -88,69 +89,103 @@ def _chart(figure: Figure, rows: list[Any]) -> None:
         ("steps", (("", "steps"),)),
         ("milliseconds", (("", "seconds"),)),
     )
-    y = np.arange(len(rows))
     for axes, (heading, columns) in zip(panels, contents, strict=True):
-        for i, (name, attribute) in enumerate(columns):
-            values = np.array([float(getattr(row, attribute)) for row in rows])
-            if attribute == "seconds":
-                values = 1e3 * values
-            _dots(axes, values, y, i, name)
-        axes.set_xscale("log")
-        axes.grid(axis="y", alpha=0.6)
+        values = np.array([[float(getattr(row, attribute)) for row in rows] for _, attribute in columns])
+        _dots(axes, 1e3 * values if heading == "milliseconds" else values, [name for name, _ in columns])
         axes.set_title(heading, loc="left")
         axes.tick_params(axis="y", length=0)
-        if len(columns) > 1:
-            axes.legend(loc="lower right", bbox_to_anchor=(1.03, 0.985), ncols=3, handletextpad=0.0, columnspacing=0.6)
     for k, row in enumerate(rows):
         if not row.success:
-            panels[0].annotate("failed", (0.02, k), xycoords=("axes fraction", "data"), va="center", color=FAINT)
-    panels[0].set_yticks(y, names)
+            where = {"xycoords": ("axes fraction", "data"), "va": "center", "color": FAINT, "fontsize": 8.0}
+            panels[0].annotate("failed", (0.02, k), **where)
+    panels[0].set_yticks(np.arange(len(rows)), names)
     panels[0].set_ylim(len(rows) - 0.4, -0.6)
 
 
-def _dots(axes: Axes, values: np.ndarray, y: np.ndarray, i: int, name: str) -> None:
-    known = ~np.isnan(values)
-    beyond = known & (values > _LARGE) if name else np.zeros_like(known)
-    inside = known & ~beyond
-    options: dict[str, Any] = {"color": COLOURS[i], "linestyle": "none", "markersize": 5.0}
-    if np.any(inside):
-        label = name or None
-        axes.plot(np.maximum(values[inside], _SMALL), y[inside], marker=_MARKERS[i], label=label, **options)
-    if np.any(beyond):
-        axes.plot(np.full(int(beyond.sum()), _LARGE), y[beyond], marker=">", **options)
+def _dots(axes: Axes, values: np.ndarray, names: list[str]) -> None:
+    """Dots for every column of a panel, a little above each other; what is beyond all bounds as arrows at the edge."""
+    count, lines = values.shape
+    errors = bool(names[0])
+    shown = np.clip(values, _SMALL, _LARGE) if errors else values
+    for i, name in enumerate(names):
+        y = np.arange(lines) + 0.2 * (i - 0.5 * (count - 1))
+        beyond = values[i] > _LARGE if errors else np.zeros(lines, dtype=bool)
+        known = ~np.isnan(values[i])
+        options: dict[str, Any] = {"color": COLOURS[i], "linestyle": "none", "markersize": 4.6}
+        if np.any(known):
+            inside = known & ~beyond
+            axes.plot(shown[i][inside], y[inside], marker=_MARKERS[i], label=name, **options)
+            axes.plot(shown[i][beyond], y[beyond], marker=">", **options)
+    known_values = shown[~np.isnan(shown)]
+    if errors:
+        axes.set_xscale("log")
+        _decades(axes, known_values)
+        if axes.get_legend_handles_labels()[1]:
+            place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.03, 0.985)}
+            axes.legend(**place, ncols=3, handletextpad=0.0, columnspacing=0.6)
+    elif known_values.size:
+        axes.set_xlim(0.0, 1.05 * (known_values.max() or 1.0))
+
+
+def _decades(axes: Axes, values: np.ndarray) -> None:
+    """Limits of a logarithmic axis at full decades, with few ticks."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    positive = values[values > 0.0]
+    if positive.size:
+        low, high = math.floor(math.log10(positive.min()) - 0.1), math.ceil(math.log10(positive.max()) + 0.1)
+        axes.set_xlim(10.0**low, 10.0**high)
+    axes.xaxis.set_major_locator(LogLocator(numticks=5))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _work(figure: Figure, rows: list[Any]) -> None:
     """Errors against cost, one line for every pair."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     panels = figure.subplots(1, 2, sharey=True)
-    lines = list(dict.fromkeys(_name(row) for row in rows))
-    for i, name in enumerate(lines):
-        own = [row for row in rows if _name(row) == name]
+    pairs = list(dict.fromkeys((row.formulation, row.method) for row in rows))
+    for pair in pairs:
+        own = [row for row in rows if (row.formulation, row.method) == pair]
         error = [max(_finite(row.error_q), _finite(row.error_v), _SMALL) for row in own]
-        colour, dash = LINES[i % len(LINES)]
-        for axes, cost in zip(panels, ([1e3 * row.seconds for row in own], [row.evaluations for row in own])):
-            axes.loglog(
-                cost, error, color=colour, linestyle=dash, marker=_MARKERS[i % len(_MARKERS)], markersize=4.5, label=name
-            )
+        costs = ([1e3 * row.seconds for row in own], [row.evaluations for row in own])
+        for axes, cost in zip(panels, costs, strict=True):
+            axes.loglog(cost, error, label=_name(own[0]), markersize=4.5, **_style(rows, own[0]))
+    for axes, name in zip(panels, ("milliseconds", "calls of the functions"), strict=True):
+        axes.set_xlabel(name)
+        axes.margins(x=0.06)
+        low, high = axes.get_xlim()
+        if high < 300.0 * low:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 60.0 * low else (1.0, 3.0)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     panels[0].set_ylabel("relative error of q and v")
-    panels[0].set_xlabel("milliseconds")
-    panels[1].set_xlabel("calls of the functions")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", handlelength=3.0)
 
 
 def _over_time(figure: Figure, rows: list[Any]) -> None:
     axes = figure.subplots()
-    for i, row in enumerate(rows):
-        colour, dash = LINES[i % len(LINES)]
+    several = len({row.rtol for row in rows}) > 1
+    for row in rows:
         error = np.clip(np.array(row.error, dtype=float), _SMALL, _LARGE)
         error[error <= _SMALL] = np.nan
-        single = len(row.t) == 1
-        label = _name(row) + (f", {row.rtol:.0e}" if row.rtol and len({one.rtol for one in rows}) > 1 else "")
-        marks = {"marker": _MARKERS[i % len(_MARKERS)], "markersize": 4.0, "markevery": max(1, len(row.t) // 8)}
-        axes.semilogy(row.t, error, color=colour, linestyle="none" if single else dash, label=label, **marks)
+        marks = _style(rows, row) | {"markersize": 4.0, "markevery": max(1, len(row.t) // 8)}
+        label = _name(row) + (f", {row.rtol:.0e}" if row.rtol and several else "")
+        axes.semilogy(row.t, error, label=label, **marks)
     axes.set_xlabel("t")
     axes.set_ylabel("relative error of q and v")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", handlelength=3.0)
+
+
+def _style(rows: list[Any], row: Any) -> dict[str, Any]:
+    """Colour and marker tell the formulation, dashes the method."""
+    formulation = list(dict.fromkeys(one.formulation for one in rows)).index(row.formulation)
+    method = list(dict.fromkeys(one.method for one in rows)).index(row.method)
+    return {
+        "color": (*COLOURS, FAINT)[formulation % (len(COLOURS) + 1)],
+        "marker": _MARKERS[formulation % len(_MARKERS)],
+        "linestyle": _DASHES[method % len(_DASHES)],
+    }
 
 
 def _name(row: Any) -> str:

@@ -1,0 +1,139 @@
+"""Linear semi-explicit DAEs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_names, check_size
+from daedal.problems.coefficients import check_derivatives, coefficient_at, derivative_at
+from daedal.problems.semi_explicit import SemiExplicitDAE
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDAE:
+    r"""A linear semi-explicit DAE, Wijckmans section 6.2,
+
+    .. math:: x' = A x + B y + p, \qquad 0 = C x + D y + q.
+
+    The index is 1 where D is regular and 2 where D = 0 and C B is regular. A regular but ill-conditioned D makes it
+    nearly one of index 2: errors in the constraint then reach y multiplied by :math:`D^{-1}` or 1/h.
+    :class:`StabilisedReduction` removes that.
+
+    Parameters
+    ----------
+    A, B, C, D, p, q : callable or array
+        Functions of t, or constants, of shapes (n_x, n_x), (n_x, n_y), (n_y, n_x), (n_y, n_y), (n_x,) and (n_y,).
+    n_x, n_y : int
+        Numbers of x and y.
+    C_derivative, D_derivative, q_derivative : callable, optional
+        Functions of t, for the differentiated constraint; by differences if they are not given.
+    names : sequence of str, optional
+        Names of x and y.
+
+    Notes
+    -----
+    Without a formulation the problem is solved as it stands. A solution holds (x, y), stacked.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.LinearDAE(
+    ...     A=[[0.0]], B=[[-1.0]], C=[[1.0]], D=[[0.0]], p=lambda t: np.sin([t]), q=lambda t: -np.cos([t]), n_x=1, n_y=1
+    ... )
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0], None), formulation="stabilised_reduction")
+    >>> print(f"{sol.y[1, -1]:.4f} {2.0 * np.sin(1.0):.4f}")
+    1.6829 1.6829
+    """
+
+    A: Any
+    B: Any
+    C: Any
+    D: Any
+    p: Any
+    q: Any
+    n_x: int = 0
+    n_y: int = 0
+    C_derivative: Callable[..., Any] | None = None
+    D_derivative: Callable[..., Any] | None = None
+    q_derivative: Callable[..., Any] | None = None
+    names: Sequence[str] | None = None
+    params = None
+
+    def __init__(
+        self, A, B, C, D, p, q, *, n_x, n_y, C_derivative=None, D_derivative=None, q_derivative=None, names=None
+    ):
+        given = {name: value for name, value in locals().items() if name != "self"}
+        given |= {name: check_size(given[name], name) for name in ("n_x", "n_y")}
+        check_derivatives(C_derivative=C_derivative, D_derivative=D_derivative, q_derivative=q_derivative)
+        given["names"] = check_names(names, n_x + n_y)
+        for field, value in given.items():
+            object.__setattr__(self, field, value)
+        for name in ("A", "B", "C", "D", "p", "q"):
+            if not callable(given[name]):
+                self.coefficient(name, 0.0)
+
+    @property
+    def n(self) -> int:
+        """Number of unknowns, n_x + n_y."""
+        return self.n_x + self.n_y
+
+    def label(self, i: int) -> str:
+        """The name of entry i of (x, y)."""
+        if self.names:
+            return self.names[i]
+        return f"x[{i}]" if i < self.n_x else f"y[{i - self.n_x}]"
+
+    def coefficient(self, name: str, t: float) -> np.ndarray:
+        """A, B, C, D, p or q at t."""
+        return coefficient_at(name, getattr(self, name), t, self._shapes[name])
+
+    def derivative(self, name: str, t: float) -> np.ndarray:
+        """The derivative of C, D or q at t."""
+        return derivative_at(name, getattr(self, name), getattr(self, f"{name}_derivative"), t, self._shapes[name])
+
+    def implicit(self):
+        """The stacked system F(t, z, z') = 0 in z = (x, y)."""
+        return self.semi_explicit().implicit()
+
+    def semi_explicit(self) -> SemiExplicitDAE:
+        """The problem as it stands."""
+        return self._semi_explicit
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        n_x, n_y = self.n_x, self.n_y
+        return {"A": (n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "D": (n_y, n_y), "p": (n_x,), "q": (n_y,)}
+
+    @cached_property
+    def _semi_explicit(self) -> SemiExplicitDAE:
+        at = self.coefficient
+
+        def f(t, x, y):
+            return at("A", t) @ x + at("B", t) @ y + at("p", t)
+
+        def g(t, x, y):
+            return at("C", t) @ x + at("D", t) @ y + at("q", t)
+
+        def jacobian(t, z, zp, cj):
+            return np.block([[cj * np.eye(self.n_x) - at("A", t), -at("B", t)], [at("C", t), at("D", t)]])
+
+        labels = [self.label(i) for i in range(self.n)]
+        return SemiExplicitDAE(f, g, self.n_x, self.n_y, jacobian=jacobian, names=labels)
+
+    def __getstate__(self):
+        # The converted problem holds local functions, which cannot be pickled; it is made again when it is needed.
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+
+def check_wide(problem: LinearDAE, what: str):
+    """More constraints than x cannot be reduced by differentiation."""
+    if problem.n_y > problem.n_x:
+        raise InvalidProblemError(
+            f"{what} needs at least as many x as y: n_x = {problem.n_x} is smaller than n_y = {problem.n_y}"
+        )
