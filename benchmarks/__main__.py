@@ -52,7 +52,9 @@ def main() -> None:
     from benchmarks.solvers import BASELINES, SOLVERS, installed
 
     problems = chosen(
-        options.problems, list(cases.SMALL if options.quick and not options.problems else cases.CASES), "problem"
+        options.problems,
+        list(cases.SMALL | cases.MECHANICAL if options.quick and not options.problems else cases.CASES),
+        "problem",
     )
     peers = chosen(options.peers, [name for name in SOLVERS if name not in BASELINES.values()], "peer")
     solvers = [solver for name, solver in SOLVERS.items() if name in BASELINES.values() or name in peers]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.mechanisms import Mechanism
 from daedal import library
 
 Array = np.ndarray
@@ -49,6 +50,10 @@ class Case:
         Structure of dF/dy + cj dF/dy'.
     preconditioner : benchmarks.preconditioners.Blocks or ILU, optional
         The preconditioner of the GMRES cases.
+    mechanism : Mechanism, optional
+        The mechanical system behind the case. Solvers take it in the form of their choice, see :meth:`in_form`.
+    compiled_residual : callable, optional
+        The residual compiled, where Numba cannot compile the plain one as it is.
     """
 
     name: str
@@ -69,6 +74,8 @@ class Case:
     interpreted: bool = True
     sparsity: Any = None
     preconditioner: Any = None
+    mechanism: Mechanism | None = None
+    compiled_residual: Callable[..., Array] | None = None
 
     @property
     def n(self) -> int:
@@ -80,6 +87,26 @@ class Case:
         size = np.abs(reference)
         scale = {"mixed": 1.0 + size, "relative": size, "largest": np.max(size)}[self.scale]
         return float(np.max(np.abs(np.asarray(y, float)[self.compared] - reference) / scale))
+
+    def drift(self, y: Array) -> float:
+        """The largest residual of a position constraint at the end point; nan if the case is no mechanism."""
+        return float("nan") if self.mechanism is None else self.mechanism.drift(y)
+
+    def in_form(self, form: str) -> Case:
+        """The mechanism written in one of ``mechanisms.FORMS``; without a form the case as it is."""
+        if self.mechanism is None or not form:
+            return self
+        y0, yp0 = self.mechanism.start(form)
+        n = self.compared.stop
+        return replace(
+            self,
+            residual=self.mechanism.residual(form, False),
+            compiled_residual=self.mechanism.residual(form, True),
+            y0=y0,
+            yp0=yp0,
+            algebraic=tuple(range(n, len(y0))) if form in ("index1", "ggl") else (),
+            masked=form == "ggl",
+        )
 
 
 def from_library(name: str, title: str, model: library.Model, **changes: Any) -> Case:
@@ -272,6 +299,33 @@ def stored_reference(case: Case, rtol: float = 1e-9) -> Array:
     return np.load(file)
 
 
+def mechanism(name: str, title: str) -> Case:
+    """A mechanical model of the library: the error is that of positions and velocities at the end."""
+    parts = Mechanism(name)
+    model = parts.model(False)
+    assert model.reference is not None
+    y0, yp0 = parts.start("ode")
+    return Case(
+        name.replace("_", "-"),
+        title,
+        parts.residual("index1", False),
+        model.problem.params,
+        model.t_span,
+        y0,
+        yp0,
+        model.reference.y,
+        compared=slice(0, 2 * model.problem.n_q),
+        mechanism=parts,
+    )
+
+
+MECHANICAL: dict[str, Callable[[], Case]] = {
+    "planar-pendulum": lambda: mechanism("planar_pendulum", "Planar pendulum, 2 coordinates, 1 constraint, t = 10"),
+    "double-pendulum": lambda: mechanism("double_pendulum", "Double pendulum, 6 coordinates, 4 constraints, t = 5"),
+    "crank-slider": lambda: mechanism("crank_slider", "Crank and slider, 6 coordinates, 5 constraints, t = 10"),
+    "car-axis": lambda: mechanism("car_axis", "Car axis, 4 coordinates, 2 constraints, one moves, t = 3"),
+    "seven-body": lambda: mechanism("seven_body", "Seven-body mechanism, 7 coordinates, 6 constraints, t = 0.03"),
+}
 SMALL: dict[str, Callable[[], Case]] = {
     "robertson": robertson,
     "transistor": transistor,
@@ -288,7 +342,7 @@ LARGE: dict[str, Callable[[], Case]] = {
     "heat-99856-sparse": lambda: heat(316, "sparse"),
     "food-100352-gmres": lambda: food_web(224),
 }
-CASES = SMALL | LARGE
+CASES = SMALL | MECHANICAL | LARGE
 
 
 @cache

@@ -30,6 +30,7 @@ class Point:
     level: Level
     seconds: float = float("inf")
     error: float = float("nan")
+    drift: float = float("nan")
     evaluations: int | None = None
     steps: int | None = None
     failure: str = ""
@@ -68,7 +69,7 @@ def measure(
             case = cases.get(name)
             allowed = limit if case.linear == "dense" else 10.0 * limit
             wanted = tuple(r for r in case.rtols if rtols is None or r in rtols)
-            chosen = [solver for solver in solvers if solver.handles(case)]
+            chosen = [solver for solver in solvers if solver.takes(case)]
             say(f"{case.title} ({case.n} unknowns): {', '.join(solver.name for solver in chosen)}")
             ladder = [
                 p for solver in chosen for p in first_runs(case, solver, wanted, workers[solver.package], allowed)
@@ -99,7 +100,7 @@ def first_runs(case: Case, solver: type[Solver], rtols: tuple[float, ...], worke
             point.failure = answer.message
             hung = answer.message.startswith("stopped")
         elif isinstance(answer, Trial):
-            point.error = case.error(answer.outcome.y)
+            point.error, point.drift = case.error(answer.outcome.y), case.drift(answer.outcome.y)
             point.evaluations, point.steps = answer.outcome.evaluations, answer.outcome.steps
             point.seconds = point.spent = answer.seconds
     return points

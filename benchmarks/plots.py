@@ -20,8 +20,18 @@ COLOURS = {
     "solve_dae": "#CC79A7",
     "casadi": "#D55E00",
     "pydiffsol": "#E69F00",
+    "scipy": "#999999",
 }
-MARKERS = {"BDF": "o", "Radau": "s", "Rosenbrock": "D", "ESDIRK": "^", "SDIRK": "v", "collocation": "P"}
+MARKERS = {
+    "BDF": "o",
+    "Radau": "s",
+    "Rosenbrock": "D",
+    "ESDIRK": "^",
+    "SDIRK": "v",
+    "collocation": "P",
+    "Runge-Kutta": "p",
+    "Adams and BDF": "h",
+}
 
 
 def draw(points: list[Point], folder: Path) -> list[Path]:
@@ -60,7 +70,7 @@ def _panel(ax, points: list[Point]) -> None:
         solver = SOLVERS[name]
         mine = sorted((p for p in points if p.solver == name), key=lambda p: -p.level.rtol)
         ours = solver.package == "daedal"
-        compiled = "jit" in name or "numba" in name or name == "ida-c"
+        compiled = "jit" in name or "numba" in name or name.startswith("ida-c")
         style = {"color": COLOURS[solver.package], "linestyle": "-" if ours else "--" if compiled else ":"}
         line = Line.through(mine)
         ax.plot(
@@ -73,8 +83,8 @@ def _panel(ax, points: list[Point]) -> None:
         ax.plot(
             [max(p.error, 1e-16) for p in mine],
             [1e3 * p.seconds for p in mine],
-            marker="*" if name == "ida-c" else MARKERS[solver.family],
-            markersize=9 if name == "ida-c" else 7 if ours else 5.5,
+            marker="*" if name.startswith("ida-c") else MARKERS[solver.family],
+            markersize=9 if name.startswith("ida-c") else 7 if ours else 5.5,
             markerfacecolor=style["color"] if ours or compiled else "white",
             color=style["color"],
             linestyle="none",

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cases
-from benchmarks.compare import Line, compare, ratio_at
+from benchmarks.compare import SMALLEST_ERROR, Line, compare, ratio_at
 from benchmarks.measure import Point
-from benchmarks.solvers import BASELINES, SOLVERS, release
+from benchmarks.solvers import SOLVERS, baseline, release
 
 CALLBACKS = {"python": "Python callbacks", "compiled": "compiled callbacks"}
 TARGET_ERRORS = tuple(10.0**-k for k in range(2, 11))
+DRIFT_AT_ERROR = 1e-5
 LONGEST_NOTE = 110
 
 Table = tuple[str, list[str], list[list[str]]]
@@ -80,8 +81,12 @@ def tables(points: list[Point]) -> list[Table]:
             chosen = [p for p in points if p.case == case_name and SOLVERS[p.solver].callbacks == callbacks]
             if not chosen:
                 continue
-            heads = ["solver", "tolerance", "ms", "error", "evaluations", "steps", "time / Daedal's at this error", ""]
+            heads = ["solver", "tolerance", "ms", "error", "drift", "evaluations", "steps"]
+            heads += ["time / Daedal's at this error", ""]
             rows = [_row(point, lines) for point in chosen]
+            if cases.get(case_name).mechanism is None:
+                heads.remove("drift")
+                rows = [row[:4] + row[5:] for row in rows]
             found.append((f"{cases.get(case_name).title}: {title}", heads, rows))
     return found
 
@@ -93,17 +98,19 @@ def summary(points: list[Point]) -> list[Table]:
     for callbacks, title in CALLBACKS.items():
         rows = []
         for (case_name, solver), line in lines.items():
-            if SOLVERS[solver].callbacks != callbacks or solver == BASELINES[callbacks]:
+            if SOLVERS[solver].callbacks != callbacks or solver == baseline(solver):
                 continue
-            baseline = lines.get((case_name, BASELINES[callbacks]), Line())
-            ratios = [ratio_at(error, line, baseline) for error in TARGET_ERRORS]
+            ours = lines.get((case_name, baseline(solver)), Line())
+            ratios = [ratio_at(error, line, ours) for error in TARGET_ERRORS]
             known = [r for r in ratios if r is not None]
             mean = math.exp(sum(map(math.log, known)) / len(known)) if known else None
             cells = [_ratio(r) for r in ratios]
             runs = [p.worked for p in points if (p.case, p.solver) == (case_name, solver)]
             failed = f"{runs.count(False)} of {len(runs)}" if False in runs else ""
-            rows.append([case_name, SOLVERS[solver].label, SOLVERS[solver].family, *cells, _ratio(mean), failed])
-        heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS), "mean", "failed"]
+            drift = _drift([p for p in points if (p.case, p.solver) == (case_name, solver)])
+            rows.append([case_name, SOLVERS[solver].label, SOLVERS[solver].family, *cells, _ratio(mean), drift, failed])
+        heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS)]
+        heads += ["mean", f"drift at {DRIFT_AT_ERROR:.0e}", "failed"]
         if rows:
             found.append((f"Time over Daedal's at equal error: {title} (above 1: Daedal is faster)", heads, rows))
     return found
@@ -151,20 +158,30 @@ def _lines(points: list[Point]) -> dict[tuple[str, str], Line]:
 
 
 def _baseline(lines: dict[tuple[str, str], Line], point: Point) -> Line:
-    return lines.get((point.case, BASELINES[SOLVERS[point.solver].callbacks]), Line())
+    return lines.get((point.case, baseline(point.solver)), Line())
+
+
+def _drift(points: list[Point]) -> str:
+    """The residual of the constraints in the run with an error nearest to ``DRIFT_AT_ERROR``."""
+    known = [p for p in points if p.worked and math.isfinite(p.drift)]
+    if not known:
+        return ""
+    nearest = min(known, key=lambda p: abs(math.log(max(p.error, SMALLEST_ERROR) / DRIFT_AT_ERROR)))
+    return f"{nearest.drift:.0e}"
 
 
 def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:
     solver = SOLVERS[point.solver]
     note, ratio = point.failure, ""
-    if point.solver != BASELINES[solver.callbacks]:
+    if point.solver != baseline(point.solver):
         comparison = compare(point, _baseline(lines, point))
         note, ratio = comparison.note, _ratio(comparison.ratio)
     note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
     if point.failure:
-        return [solver.label, point.level.label, "-", "-", "-", "-", "", note]
+        return [solver.label, point.level.label, "-", "-", "-", "-", "-", "", note]
     counts = ["" if count is None else str(count) for count in (point.evaluations, point.steps)]
-    return [solver.label, point.level.label, f"{1e3 * point.seconds:.4g}", f"{point.error:.1e}", *counts, ratio, note]
+    figures = [f"{1e3 * point.seconds:.4g}", f"{point.error:.1e}", f"{point.drift:.0e}"]
+    return [solver.label, point.level.label, *figures, *counts, ratio, note]
 
 
 def _ratio(value: float | None) -> str:

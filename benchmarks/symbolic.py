@@ -195,6 +195,12 @@ def tppc() -> Statement:
     )
 
 
+def _mechanism(name: str) -> Statement:
+    from benchmarks.tracing import statement
+
+    return statement(name)
+
+
 STATEMENTS: dict[str, Callable[[], Statement]] = {
     "robertson": robertson,
     "transistor": transistor,
@@ -203,4 +209,9 @@ STATEMENTS: dict[str, Callable[[], Statement]] = {
     "pendulum-index1": lambda: _pendulum("vx*vx + vy*vy - lam + y"),
     "pendulum-index2": lambda: _pendulum("x*vx + y*vy"),
     "pendulum-ggl": pendulum_ggl,
+    "planar-pendulum": lambda: _mechanism("planar_pendulum"),
+    "double-pendulum": lambda: _mechanism("double_pendulum"),
+    "crank-slider": lambda: _mechanism("crank_slider"),
+    "car-axis": lambda: _mechanism("car_axis"),
+    "seven-body": lambda: _mechanism("seven_body"),
 }

@@ -193,9 +193,10 @@ IMPLICIT = {
     "state-space-lu": (StateSpace("lu"), None),
     "state-space-svd": (StateSpace("svd"), None),
     "essential": (EssentialODE(), None),
-    "ggl-derivative": (GGL(multipliers="derivative"), None),
-    "index2-derivative": (Index2(multipliers="derivative"), None),
-    "fl-derivative": (FuehrerLeimkuhler(multipliers="derivative"), None),
+    "ggl-derivative": (GGL(multipliers="derivative"), "psi mu"),
+    "index2-derivative": (Index2(multipliers="derivative"), "psi"),
+    "index3-derivative": (Index3(multipliers="derivative"), "psi"),
+    "fl-derivative": (FuehrerLeimkuhler(multipliers="derivative"), "tau mu"),
 }
 ORDINARY = [
     name
@@ -203,7 +204,8 @@ ORDINARY = [
     if name in ("index1", "baumgarte", "baumgarte-6", "projection-M", "projection-I", "essential")
     or name.startswith("state-space")
 ]
-STEPS = {1: 100, 2: 100, 3: 50, 4: 50}
+COUNT = 100  # BDF steps of the coarser run
+LATE = np.array([0.6, 0.7, 0.8, 0.9, 1.0])  # where errors are taken, as parts of the interval
 
 
 def unknowns(case, layout):
@@ -215,15 +217,25 @@ def unknowns(case, layout):
 
     def values(t):
         q, v, lam = case.exact(t)
-        parts = [lam if name == "lam" else np.zeros(zeros[name]) for name in layout.split()]
-        return np.concatenate([q, v, *parts])
+        own = {name: np.zeros(size) for name, size in zeros.items()} | {"lam": lam}
+        if "psi" in layout:
+            nodes, weights = np.polynomial.legendre.leggauss(6)
+            own["psi"] = sum(0.5 * t * w * case.exact(0.5 * t * (1.0 + x))[2] for x, w in zip(nodes, weights))
+        return np.concatenate([q, v, *[own[name] for name in layout.split()]])
 
     return values
 
 
 @cache
+def exact_late(case_name):
+    """q, v and lam of the solution at the times LATE."""
+    case = CASES[case_name]()
+    return [np.array(part).T for part in zip(*[case.exact(case.t1 * part) for part in LATE])]
+
+
+@cache
 def errors(case_name, name, method, count):
-    """Largest errors of q, v, lam over the last half; of the unknowns themselves as well, where they are (q, v, lam)."""
+    """Largest errors of q, v, lam at the times LATE, and of the unknowns themselves where they are (q, v, lam)."""
     case, (form, layout) = CASES[case_name](), IMPLICIT[name]
     if method in ("RK4", "DOPRI5"):
         chosen = {"RK4": RK4(), "DOPRI5": DOPRI5()}[method]
@@ -234,17 +246,14 @@ def errors(case_name, name, method, count):
         case.system, (0.0, case.t1), case.initial, formulation=form, method=chosen, fixed_step=case.t1 / count
     )
     assert sol.t.size == count + 1
-    late = np.arange(count // 2, count + 1)
-    exact = [np.array(part).T for part in zip(*[case.exact(sol.t[i]) for i in late])]
+    late = np.rint(LATE * count).astype(int)
+    exact, n = exact_late(case_name), case.system.n_q
     found = {"q": sol.q, "v": sol.v, "lam": sol.lam}
-    result = {key: np.max(np.abs(found[key][:, late] - e)) for key, e in zip("q v lam".split(), exact)}
     if layout is not None:
-        n = case.system.n_q
-        result["raw q"] = np.max(np.abs(sol.raw.y[:n, late] - exact[0]))
-        result["raw v"] = np.max(np.abs(sol.raw.y[n : 2 * n, late] - exact[1]))
-        if layout.startswith("lam"):
-            result["raw lam"] = np.max(np.abs(sol.raw.y[2 * n : 2 * n + case.system.n_lambda, late] - exact[2]))
-    return result
+        found |= {"raw q": sol.raw.y[:n], "raw v": sol.raw.y[n : 2 * n]}
+    if layout is not None and layout.startswith("lam"):
+        found["raw lam"] = sol.raw.y[2 * n : 2 * n + case.system.n_lambda]
+    return {key: np.max(np.abs(values[:, late] - e)) for (key, values), e in zip(found.items(), exact * 2)}
 
 
 def orders(case, name, method, count):
@@ -253,8 +262,8 @@ def orders(case, name, method, count):
 
 
 def applies(case, name):
-    """Positions of a system with velocity constraints alone follow from the velocities; some forms need others."""
-    return case in HOLONOMIC or name not in ("pi2-unit", "pi1-unit")
+    """A constant direction is soon a bad one where the pendulum turns, and needs position constraints."""
+    return case == "chain" or name not in ("pi2-unit", "pi1-unit")
 
 
 PAIRS = [(case, name) for case in CASES for name in IMPLICIT if applies(case, name)]
@@ -263,13 +272,254 @@ PAIRS = [(case, name) for case in CASES for name in IMPLICIT if applies(case, na
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize(("case", "name"), PAIRS, ids=[f"{case}-{name}" for case, name in PAIRS])
 def test_bdf_has_its_order_in_every_variable(case, name, k):
-    found = orders(case, name, f"BDF{k}", STEPS[k])
-    assert found and all(k - 0.3 < p < k + 1.0 for p in found.values()), found
+    found = orders(case, name, f"BDF{k}", COUNT)
+    assert found and min(found.values()) > k - 0.35, found
+    assert found["q"] < k + 1.2, found
 
 
-@pytest.mark.parametrize(("method", "order", "count"), [("RK4", 4, 20), ("DOPRI5", 5, 16)])
+@pytest.mark.parametrize(("method", "order", "count"), [("RK4", 4, 20), ("DOPRI5", 5, 30)])
 @pytest.mark.parametrize("name", ORDINARY)
 @pytest.mark.parametrize("case", CASES)
 def test_explicit_methods_have_their_order(case, name, method, order, count):
     found = orders(case, name, method, count)
-    assert found and all(order - 0.35 < p < order + 1.8 for p in found.values()), found
+    assert found and min(found.values()) > order - 0.6, found
+    assert found["q"] < order + 2.0, found
+
+
+@pytest.mark.parametrize("name", ["index3", "index2", "ggl-GT", "pi2-CT", "fuehrer-leimkuhler"])
+def test_starting_values_of_multistep_methods_are_found(name):
+    """Without starting_values: to the accuracy of the exact ones."""
+    case = chain()
+    run = {"formulation": IMPLICIT[name][0], "fixed_step": 0.005}
+    sol = daedal.solve(case.system, (0.0, 0.5), case.initial, method=DASSL(max_order=3), **run)
+    given = DASSL(max_order=3, starting_values=unknowns(case, IMPLICIT[name][1]))
+    np.testing.assert_allclose(
+        sol.y, daedal.solve(case.system, (0.0, 0.5), case.initial, method=given, **run).y, atol=1e-9
+    )
+
+
+def test_constant_steps_do_not_depend_on_tolerances():
+    case = chain()
+    for method in (RK4(), DOPRI5(), DASSL(max_order=1), DASSL(max_order=3)):
+        runs = [
+            daedal.solve(
+                case.system,
+                (0.0, 0.5),
+                case.initial,
+                formulation=CoordinateProjection(),
+                method=method,
+                fixed_step=0.025,
+                rtol=tol,
+                atol=tol,
+            ).y
+            for tol in (1e-1, 1e-12)
+        ]
+        np.testing.assert_allclose(*runs, atol=1e-13)
+
+
+# --- the equations that backward Euler solves ---------------------------------------------------------------------
+
+
+class Step:
+    """A backward Euler step of the chain: unknowns, difference quotients, and the parts of the equations."""
+
+    def __init__(self, sol, i, h):
+        new, old = sol.raw.y[:, i], sol.raw.y[:, i - 1]
+        self.q, self.v, self.rest = new[:4], new[4:8], new[8:]
+        self.dq, self.dv, self.drest = [(new[s] - old[s]) / h for s in (slice(0, 4), slice(4, 8), slice(8, None))]
+        self.at = chain().system.at(sol.t[i], self.q, self.v)
+        self.M, self.f, self.G = self.at.mass, self.at.force, self.at.jacobian
+        self.B = np.linalg.solve(self.M, self.G.T)
+        self.g, self.Gv, self.a = self.at.constraint, self.at.velocity, self.at.acceleration
+
+    def moved(self, dq):
+        """g at q + dq."""
+        return chain().system.at(0.0, self.q + dq, self.v).constraint
+
+    @property
+    def curvature(self):
+        """(G v)_q for the chain."""
+        w = self.v[2:] - self.v[:2]
+        return np.array([[*self.v[:2], 0.0, 0.0], [*-w, *w]])
+
+    def dynamics(self, lam):
+        return self.M @ self.dv - self.f + self.G.T @ lam
+
+
+def stabilised(s, D):
+    lam, mu = s.rest[:2], s.rest[2:]
+    return s.dq - s.v - D @ mu, s.dynamics(lam), s.g, s.Gv
+
+
+def invariants(s, D):
+    tau, mu = s.rest[:2], s.rest[2:]
+    return s.dq - s.v - D @ mu, s.dv - s.a - D @ tau, s.g, s.Gv
+
+
+def fuehrer_leimkuhler(s):
+    tau, mu = s.rest[:2], s.rest[2:]
+    velocities = s.dq - s.v - s.G.T @ mu - s.curvature.T @ tau
+    accelerations = s.M @ (s.dv - s.a) - s.G.T @ tau
+    return np.concatenate([velocities, accelerations]), s.g, s.Gv
+
+
+def hanke(s, epsilon, mu):
+    return s.dq - s.v - mu * s.dv, s.dynamics(s.rest), s.moved(epsilon * s.dq + mu * epsilon * s.dv)
+
+
+def knorrenschild(s, epsilon, mu):
+    return s.dq - s.v, s.dynamics(s.rest), s.moved((epsilon + mu) * s.dq + mu * epsilon * s.dv)
+
+
+def baumgarte(s, alpha, beta):
+    """a = M^-1 f - F (G M^-1 f - gamma + 2 alpha G v + beta^2 g)."""
+    free = np.linalg.solve(s.M, s.f)
+    excess = s.G @ free - s.at.bias + 2.0 * alpha * s.Gv + beta**2 * s.g
+    return s.dq - s.v, s.dv - free + s.B @ np.linalg.solve(s.G @ s.B, excess)
+
+
+GIVEN = np.array([[1.0, 0.0], [0.5, 0.2], [0.0, 1.0], [0.1, -0.3]])
+EQUATIONS = {
+    "index3": (Index3(), lambda s: (s.dq - s.v, s.dynamics(s.rest), s.g)),
+    "index3-derivative": (Index3(multipliers="derivative"), lambda s: (s.dq - s.v, s.dynamics(s.drest), s.g)),
+    "index2": (Index2(), lambda s: (s.dq - s.v, s.dynamics(s.rest), s.Gv)),
+    "index2-gamma": (Index2(gamma=7.0), lambda s: (s.dq - s.v, s.dynamics(s.rest), s.Gv + 7.0 * s.g)),
+    "ggl-GT": (GGL(), lambda s: stabilised(s, s.G.T)),
+    "ggl-B": (GGL("B"), lambda s: stabilised(s, s.B)),
+    "ggl-given": (GGL(GIVEN), lambda s: stabilised(s, GIVEN)),
+    "ggl-function": (GGL(lambda t, q: (1.0 + q[0] ** 2) * GIVEN), lambda s: stabilised(s, (1.0 + s.q[0] ** 2) * GIVEN)),
+    "pi2-CT": (ProjectedInvariants(), lambda s: invariants(s, s.G.T)),
+    "pi2-B": (ProjectedInvariants(projection="B"), lambda s: invariants(s, s.B)),
+    "pi2-given": (ProjectedInvariants(projection=GIVEN), lambda s: invariants(s, GIVEN)),
+    "pi1-CT": (ProjectedInvariants(1), lambda s: (s.dq - s.v - s.G.T @ s.rest, s.dv - s.a, s.g)),
+    "fuehrer-leimkuhler": (FuehrerLeimkuhler(), fuehrer_leimkuhler),
+    "hanke": (Hanke(0.02, 0.03), lambda s: hanke(s, 0.02, 0.03)),
+    "knorrenschild": (Knorrenschild(0.02, 0.03), lambda s: knorrenschild(s, 0.02, 0.03)),
+    "index1": (Index1(), lambda s: (s.dq - s.v, s.dv - s.a)),
+    "baumgarte": (Baumgarte(alpha=3.0, beta=5.0), lambda s: baumgarte(s, 3.0, 5.0)),
+    "baumgarte-coefficients": (Baumgarte(coefficients=[8.0, 3.0]), lambda s: baumgarte(s, 1.5, math.sqrt(8.0))),
+}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_a_backward_euler_step_solves_the_equations_of_the_form(name):
+    form, equations = EQUATIONS[name]
+    case = chain()
+    run = {"formulation": form, "method": DASSL(max_order=1), "fixed_step": 0.01}
+    sol = daedal.solve(case.system, (0.0, 0.1), case.initial, **run)
+    for i in (1, 5, 10):
+        for residual in equations(Step(sol, i, 0.01)):
+            np.testing.assert_allclose(residual, 0.0, atol=2e-9)
+
+
+def test_projected_steps_are_the_underlying_step_and_a_weighted_projection():
+    """The correction of the positions lies in the range of W^-1 G^T, here at the projected point."""
+    case = chain()
+    weights = {"M": case.system.mass, "I": np.eye(4), "given": np.diag([3.0, 1.0, 2.0, 5.0])}
+    for key, W in weights.items():
+        form = CoordinateProjection(W if key == "given" else key)
+        sol = daedal.solve(
+            case.system, (0.0, 0.01), case.initial, formulation=form, method=DASSL(max_order=1), fixed_step=0.01
+        )
+        plain = daedal.solve(
+            case.system, (0.0, 0.01), case.initial, formulation=Index1(), method=DASSL(max_order=1), fixed_step=0.01
+        )
+        for part in (slice(0, 4), slice(4, 8)):
+            moved = sol.raw.y[part, 1] - plain.raw.y[part, 1]
+            G = case.system.at(0.01, sol.raw.y[:4, 1]).jacobian
+            normal = np.linalg.solve(W, G.T)
+            rest = moved - normal @ np.linalg.lstsq(normal, moved, rcond=None)[0]
+            assert np.linalg.norm(rest) < 0.02 * np.linalg.norm(moved)
+
+
+# --- the figures of the specification ------------------------------------------------------------------------------
+
+
+def equal_chain_force(t, q, v):
+    return np.array([0.0, -9.81, 0.0, -9.81])
+
+
+@pytest.fixture(scope="module")
+def equal_chain():
+    """Unit masses and rods, angles 0.7 and 1.2 at rest; the state at 0.5."""
+    system = daedal.MechanicalSystem(1.0, equal_chain_force, chain_rods, n_q=4, n_constraints=2)
+
+    def rate(t, u):
+        a, b, w, z = u
+        c, s = math.cos(a - b), math.sin(a - b)
+        load = [-s * z * z - 2.0 * 9.81 * math.sin(a), s * w * w - 9.81 * math.sin(b)]
+        return [w, z, *np.linalg.solve([[2.0, c], [c, 1.0]], load)]
+
+    def state(a, b, w, z):
+        q = [math.sin(a), -math.cos(a), math.sin(a) + math.sin(b), -math.cos(a) - math.cos(b)]
+        v = [w * math.cos(a), w * math.sin(a), w * math.cos(a) + z * math.cos(b), w * math.sin(a) + z * math.sin(b)]
+        return np.array(q), np.array(v)
+
+    end = integrated(rate, [0.7, 1.2, 0.0, 0.0], 0.5)(0.5)
+    return system, state(0.7, 1.2, 0.0, 0.0), np.concatenate(state(*end))
+
+
+PRINTED = {
+    "baumgarte-0": (Baumgarte(gamma=0.0), 2.312e-2, 1.097e-1),
+    "baumgarte-1": (Baumgarte(gamma=1.0), 2.122e-2, 9.154e-2),
+    "baumgarte-10": (Baumgarte(gamma=10.0), 1.352e-2, 7.094e-2),
+    "index2": (Index2(), 1.504e-2, 5.558e-2),
+    "ggl": (GGL(), 9.062e-3, 5.493e-2),
+    "ggl-B": (GGL("B"), 9.062e-3, 5.493e-2),
+    "pi2": (ProjectedInvariants(), 9.062e-3, 5.493e-2),
+    "pi1": (ProjectedInvariants(1), 1.096e-2, 9.345e-2),
+}
+
+
+def unit(value):
+    """One unit of the fourth digit."""
+    return 10.0 ** (math.floor(math.log10(value)) - 3)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_double_pendulum_figures(name, equal_chain):
+    """Backward Euler, h = 0.01: largest errors of positions and velocities at 0.5; they halve with h."""
+    form, *printed = PRINTED[name]
+    system, initial, end = equal_chain
+    found = []
+    for h in (0.01, 0.005):
+        sol = daedal.solve(
+            system, (0.0, 0.5), initial, formulation=form, method=DASSL(max_order=1), fixed_step=h, dense_output=False
+        )
+        error = np.abs(sol.raw.y[:8, -1] - end)
+        found.append((error[:4].max(), error[4:].max()))
+    assert all(abs(value - digits) <= 0.6 * unit(digits) for value, digits in zip(found[0], printed)), found
+    assert all(1.9 < coarse / fine < 2.1 for coarse, fine in zip(*found))
+
+
+@pytest.mark.parametrize("form", [Index2(), GGL(), ProjectedInvariants(), ProjectedInvariants(1)], ids=repr)
+def test_knife_edge_figures(form):
+    """The direct index-2 form and projected invariants give the same figures."""
+    case = edge()
+    sol = daedal.solve(
+        case.system, (0.0, 1.0), case.initial, formulation=form, method=DASSL(max_order=1), fixed_step=0.01
+    )
+    error = np.abs(sol.raw.y[:6, -1] - np.concatenate(case.exact(1.0)[:2]))
+    assert f"{error[:3].max():.3e}" == "1.485e-02"
+    assert f"{error[3:].max():.3e}" == "6.376e-02"
+
+
+def test_mixed_constraints_figures():
+    """Holonomic and nonholonomic: GGL with B or G^T and projected invariants with k = 2 agree, k = 1 differs.
+
+    The printed figures belong to data that are not printed with them.
+    """
+    case, found = bowl(), {}
+    for name in ("ggl-GT", "ggl-B", "pi2-CT", "pi1-CT"):
+        sol = daedal.solve(
+            case.system,
+            (0.0, 1.0),
+            case.initial,
+            formulation=IMPLICIT[name][0],
+            method=DASSL(max_order=1),
+            fixed_step=0.01,
+        )
+        found[name] = np.abs(sol.raw.y[:8, -1] - np.concatenate(case.exact(1.0)[:2]))
+    np.testing.assert_allclose(found["ggl-B"], found["ggl-GT"], rtol=1e-9)
+    np.testing.assert_allclose(found["pi2-CT"], found["ggl-GT"], rtol=1e-9)
+    assert 0.75 < found["pi1-CT"].max() / found["ggl-GT"].max() < 0.95

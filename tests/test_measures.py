@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.analysis.measures import Measures, amplification, decision, measure
+from daedal.analysis.decision import decision
+from daedal.analysis.measures import Measures, amplification, measure
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.hessenberg import HessenbergAssembly
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
 
-from benchmarks.solvers import casadi, daedal, diffsol, ida_c, odes, solve_dae, sundae, sundials
-from benchmarks.solvers.base import Solver
+from benchmarks.solvers import (
+    casadi,
+    daedal,
+    daedal_mechanics,
+    diffsol,
+    ida_c,
+    odes,
+    scipy_ode,
+    solve_dae,
+    sundae,
+    sundials,
+)
+from benchmarks.solvers.base import Solver, in_form
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
@@ -31,9 +42,45 @@ SOLVERS: dict[str, type[Solver]] = {
         casadi.CasadiRosenbrockJit,
         casadi.CasadiCollocation,
         casadi.CasadiCollocationJit,
+        # on mechanisms
+        daedal_mechanics.DaedalAuto,
+        daedal_mechanics.DaedalGGL,
+        daedal_mechanics.DaedalInvariants,
+        *(in_form(sundials.Sundials, form) for form in ("index1", "ggl", "ggl1")),
+        *(in_form(sundae.Sundae, form) for form in ("index1", "ggl1")),
+        *(in_form(odes.Ddaspk, form) for form in ("index1", "ggl", "ggl1")),
+        *(in_form(solve_dae.SolveDaeBDF, form) for form in ("index1", "ggl1")),
+        *(in_form(solve_dae.SolveDaeRadau, form) for form in ("index1", "ggl1")),
+        scipy_ode.ScipyDop853,
+        scipy_ode.ScipyLsoda,
+        daedal_mechanics.DaedalAutoCompiled,
+        daedal_mechanics.DaedalGGLCompiled,
+        daedal_mechanics.DaedalInvariantsCompiled,
+        *(in_form(ida_c.IdaC, form) for form in ("index1", "ggl", "ggl1")),
+        *(in_form(sundials.SundialsNumba, form) for form in ("index1", "ggl", "ggl1")),
+        *(in_form(sundae.SundaeNumba, form) for form in ("index1", "ggl1")),
+        *(in_form(solver, "index1") for solver in (diffsol.DiffsolBDF, diffsol.DiffsolEsdirk, diffsol.DiffsolTrBDF2)),
+        *(in_form(solver, "index1") for solver in (casadi.CasadiIdas, casadi.CasadiIdasJit)),
+        *(in_form(solver, "index1") for solver in (casadi.CasadiRosenbrock, casadi.CasadiRosenbrockJit)),
+        *(in_form(solver, "index1") for solver in (casadi.CasadiCollocation, casadi.CasadiCollocationJit)),
+        casadi.CasadiErk,
+        casadi.CasadiErkJit,
+        scipy_ode.ScipyDop853Numba,
+        scipy_ode.ScipyLsodaNumba,
     )
 }
-BASELINES = {"python": "daedal", "compiled": "daedal-compiled"}
+BASELINES = {
+    ("python", False): "daedal",
+    ("compiled", False): "daedal-compiled",
+    ("python", True): "daedal-auto",
+    ("compiled", True): "daedal-auto-compiled",
+}
+"""The run of Daedal that others are compared with, by kind of callbacks and whether the case is a mechanism."""
+
+
+def baseline(solver: str) -> str:
+    """The run of Daedal that a solver is compared with."""
+    return BASELINES[SOLVERS[solver].callbacks, bool(SOLVERS[solver].form)]
 
 
 def installed(solver: type[Solver]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.cases import Case
+from benchmarks.mechanisms import FORMS
 
 Array = np.ndarray
 
@@ -46,6 +47,8 @@ class Solver(ABC):
 
     ``prepare`` does what a user does once for a problem and a tolerance (building, compiling); it returns the call to
     be timed, which is everything a user repeats to solve the problem again. ``outcome`` reads its result, untimed.
+    ``form`` is that in which the solver takes mechanisms, see ``benchmarks.mechanisms``; a solver with a form runs on
+    mechanisms only, one without a form on the other cases only.
     """
 
     name: ClassVar[str]
@@ -54,9 +57,15 @@ class Solver(ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     callbacks: ClassVar[str]
     family: ClassVar[str] = "BDF"
+    form: ClassVar[str] = ""
 
     def __init__(self, case: Case, counting: bool = False) -> None:
-        self.case = case
+        self.case = case.in_form(self.form)
+
+    @classmethod
+    def takes(cls, case: Case) -> bool:
+        """Whether the solver is to run on this case."""
+        return bool(cls.form) == (case.mechanism is not None) and cls.handles(case)
 
     @classmethod
     @abstractmethod
@@ -87,9 +96,10 @@ class ResidualSolver(Solver):
 
     def __init__(self, case: Case, counting: bool = False) -> None:
         super().__init__(case)
+        case = self.case
         plain, params = case.residual, case.params
         if self.callbacks == "compiled":
-            plain, into = compiled(case.residual)
+            plain, into = compiled(case.compiled_residual or case.residual)
             self.function: Callable[..., Array] = lambda t, y, yp: plain(t, y, yp, params)
             self.fill: Callable[..., None] = lambda t, y, yp, out: into(t, y, yp, out, params)
         else:
@@ -118,6 +128,12 @@ class ResidualSolver(Solver):
     @classmethod
     def handles(cls, case: Case) -> bool:
         return case.linear == "dense" and (case.interpreted or cls.callbacks == "compiled")
+
+
+def in_form(solver: type[Solver], form: str) -> type[Solver]:
+    """The same solver for mechanisms in one of their forms."""
+    fields = {"name": f"{solver.name}-{form}", "label": f"{solver.label}, {FORMS[form]}", "form": form}
+    return type(f"{solver.__name__}{form.capitalize()}", (solver,), fields)
 
 
 @cache

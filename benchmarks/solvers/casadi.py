@@ -44,10 +44,14 @@ class CasadiIdas(Solver):
         ode = casadi.Function("ode", [system["t"], system["x"], system["z"]], [system["ode"]])
         return np.ravel(ode(self.case.t_span[0], x0, z0))
 
+    def system(self) -> tuple[dict[str, Any], list[float], list[float]]:
+        """What the integrator is given, and the starts of its ``x`` and ``z``."""
+        return self.statement.casadi()
+
     def prepare(self, level: Level) -> Callable[[], Any]:
         import casadi
 
-        system, x0, z0 = self.statement.casadi()
+        system, x0, z0 = self.system()
         options = self.options(level)
         if self.jit:
             options |= {"jit": True, "compiler": "shell", "jit_options": {"flags": ["-O3"], "verbose": False}}
@@ -65,7 +69,7 @@ class CasadiIdas(Solver):
         if not np.all(np.isfinite(y)):
             raise SolveFailure("returned values that are not finite")
         stats = integrator.stats()
-        return Outcome(y, None, stats.get("nsteps"))
+        return Outcome(y, stats.get("n_rhs"), stats.get("nsteps", stats.get("n_steps")))
 
 
 class CasadiIdasJit(CasadiIdas):
@@ -119,3 +123,30 @@ class CasadiCollocationJit(CasadiCollocation):
 
     def options(self, level: Level) -> dict[str, Any]:
         return super().options(level) | {"simplify": True, "rootfinder": "fast_newton"}
+
+
+class CasadiErk(CasadiIdas):
+    """The explicit pair of order 5(4); accelerations and multipliers, which enter linearly, are solved for in symbols."""
+
+    name = "casadi-erk"
+    label = "CasADi erk, reduced to an ODE"
+    family = "Runge-Kutta"
+    plugin = "erk"
+    form = "ode"
+
+    def system(self) -> tuple[dict[str, Any], list[float], list[float]]:
+        import casadi
+
+        system, x0, _ = super().system()
+        z = system.pop("z")
+        equations = system.pop("alg")
+        right = -casadi.substitute(equations, z, casadi.SX.zeros(*z.shape))
+        solved = casadi.solve(casadi.jacobian(equations, z), right)
+        system["ode"] = casadi.substitute(system["ode"], z, solved)
+        return system, x0, []
+
+
+class CasadiErkJit(CasadiErk):
+    name = "casadi-erk-jit"
+    label = "CasADi erk, C, reduced to an ODE"
+    jit = True

@@ -44,7 +44,8 @@ def c_residual(case: Case) -> Any:
 
     data = library("core").N_VGetArrayPointer
     data.argtypes, data.restype = [c_void_p], ctypes.POINTER(c_double)
-    function, n, size = numba.njit(case.residual), case.n, len(case.params)
+    plain = case.compiled_residual or case.residual
+    function, n, size = plain if hasattr(plain, "py_func") else numba.njit(plain), case.n, len(case.params)
 
     @numba.cfunc(int32(float64, types.voidptr, types.voidptr, types.voidptr, types.CPointer(float64)))
     def residual(t: float, y: Any, yp: Any, out: Any, p: Any) -> int:
@@ -66,7 +67,7 @@ class IdaC(Solver):
 
     def __init__(self, case: Case, counting: bool = False) -> None:
         super().__init__(case)
-        self.residual = c_residual(case)
+        self.residual = c_residual(self.case)
 
     @classmethod
     def handles(cls, case: Case) -> bool:

@@ -7,6 +7,8 @@ True
 """
 
 from daedal import library
+from daedal.advise import advise
+from daedal.compare import compare
 from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
@@ -32,6 +34,7 @@ from daedal.formulations import (
     ProjectedInvariants,
     StateSpace,
 )
+from daedal.formulations.linear_reduction import StabilisedReduction
 from daedal.initial.consistent import consistent_initial
 from daedal.linear_solvers import (
     GMRES,
@@ -43,7 +46,7 @@ from daedal.linear_solvers import (
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.dassl import DASSL
 from daedal.methods.runge_kutta import DOPRI5, RK4
-from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
 
@@ -75,6 +78,7 @@ __all__ = [
     "IntegrationError",
     "InvalidProblemError",
     "Knorrenschild",
+    "LinearDAE",
     "Loetstedt",
     "MechanicalSolution",
     "MechanicalSystem",
@@ -84,10 +88,13 @@ __all__ = [
     "ProjectedInvariants",
     "SemiExplicitDAE",
     "Solution",
+    "StabilisedReduction",
     "StateSpace",
     "Statistics",
     "Unevaluable",
     "__version__",
+    "advise",
+    "compare",
     "consistent_initial",
     "library",
     "solve",

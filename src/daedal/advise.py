@@ -36,14 +36,14 @@ class Advice:
     formulation, method : object
         The recommendation, for :func:`daedal.solve`.
     case : int or str
-        1 to 4 or ``"singular"``; see :class:`daedal.analysis.measures.Verdict`.
+        1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
         Why, and what to avoid.
     measures : list of daedal.analysis.measures.Measures
         The samples.
     h : numpy.ndarray
         The step that accuracy alone would allow at each of them.
-    verdict : daedal.analysis.measures.Verdict
+    verdict : daedal.analysis.decision.Verdict
         The decision with its numbers.
     """
 
@@ -64,17 +64,19 @@ class Advice:
         masses = max((one.condM for one in self.measures), default=np.nan)
         rows = [("trial", self.trial)]
         if self.case != "singular":
+            stiffness, vibration = _number(verdict.s), _number(verdict.vibration)
             rows += [
-                ("forces", f"h |sigma| = {verdict.s:.2g}, h omega = {verdict.vibration:.2g}   (stiff from 1 on)"),
-                ("turning", f"m h V_B = {verdict.v:.2g}   (from 1 on, forms that act along the forces turn explicit)"),
-                ("rotation", f"h rot = {verdict.w:.2g} rad in a step   (fast from 0.3 on)"),
+                (
+                    "forces",
+                    f"in a step h, fast motions decay or grow by {stiffness} and vibrate by {vibration} (limit 1)",
+                ),
+                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} (limit 1)"),
+                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit 0.3)"),
             ]
-        mass = "" if np.isnan(masses) else f", the masses are spread by {masses:.2g} (which decides nothing)"
-        rows += [
-            ("condition", f"of the constraints {kap1:.2g}{mass}"),
-            ("case", f"{self.case}: {_CASES[self.case]}" if self.case != "singular" else _CASES[self.case]),
-            ("because", "; ".join(self.reasons)),
-        ]
+        mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
+        rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
+        rows.append(("case", f"{self.case}: {_CASES[self.case]}"))
+        rows.append(("because", "; ".join(self.reasons)))
         if self.case == "singular":
             rows.append(("do", "look at the mechanism there, remove redundant constraints, or stop before that time"))
         else:
@@ -137,18 +139,20 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
             "advise is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
-            f"a {type(system).__name__} is solved as it stands"
+            f"problems of the kind {type(system).__name__} are solved as they stand"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
-    sol, capped = _trial(system, t_span, initial, rtol, atol)
-    at = _sample_points(sol.t)
+    sol, ended = _trial(system, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)
+    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t)]
+    if ended:
+        points.append(_last_point(sol, float(steps[-1])))
     samples, h = [], []
-    for i in at:
-        found = measure(sol._assembly, float(sol.t[i]), sol.y[:, i])
+    for t, state, step in points:
+        found = measure(sol._assembly, t, state)
         if found is not None:
             samples.append(found)
-            h.append(steps[i])
+            h.append(step)
     verdict = decision(samples, np.array(h))
     return Advice(
         formulation=verdict.formulation,
@@ -160,7 +164,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         h=np.array(h),
         verdict=verdict,
         about=_about(system, t_span, rtol),
-        trial=_told(sol, capped, samples, h),
+        trial=_told(sol, ended, samples, h),
     )
 
 
@@ -170,20 +174,23 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
 
     coarse = max(rtol, _COARSE)
     options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": _MOST_STEPS, "dense_output": True}
-    partial, failure = None, None
+    partial: Any = None
     for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
         try:
             return solve(system, t_span, initial, **choice, **options), ""
         except IntegrationError as error:
-            failure = error
-            if partial is None or error.solution.t.size > partial.t.size:
+            if partial is None or _length(error.solution) > _length(partial):
                 partial = error.solution
             if partial.stats.steps >= _MOST_STEPS:
                 break
-    if partial is None or partial.t.size < 2 or partial.history is None:
-        raise failure
+            if choice == {} and (partial.t.size < 2 or partial.history is None or partial.dense is None):
+                raise
     reason = "the cap on its steps" if partial.stats.steps >= _MOST_STEPS else "a failure"
     return partial, f", where {reason} ended it"
+
+
+def _length(sol) -> float:
+    return float(abs(sol.t[-1] - sol.t[0])) if sol.t.size else 0.0
 
 
 def _sample_points(t: np.ndarray) -> np.ndarray:
@@ -194,18 +201,22 @@ def _sample_points(t: np.ndarray) -> np.ndarray:
     return np.unique(np.clip(np.concatenate([by_step, by_time]), 0, t.size - 1))
 
 
+def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
+    """Where a failed run ended, which may lie beyond its last step: there the reason shows."""
+    low, high = sol.dense.interval
+    end = high if sol.t[-1] >= sol.t[0] else low
+    return end, sol.dense.evaluate(np.array([end]))[0][0], h
+
+
 def _accuracy_steps(sol, rtol: float) -> np.ndarray:
     """The step that accuracy alone would allow at the points of the trial, one for each."""
     h, order = np.abs(sol.history.h), sol.history.order
     scaled = h * (rtol / max(rtol, _COARSE)) ** (1.0 / (order + 1.0))
-    settled = scaled[_START_UP:] if scaled.size > 2 * _START_UP else scaled[-1:]
-    padded = np.concatenate([np.full(scaled.size - settled.size + 1, settled[0]), settled])
-    neighbours = np.lib.stride_tricks.sliding_window_view(np.pad(padded, 3, mode="edge"), 7)
-    return np.max(neighbours, axis=1)[np.clip(np.searchsorted(_ahead(sol, sol.history.t), _ahead(sol, sol.t)) + 1, 0, h.size)]
-
-
-def _ahead(sol, t: np.ndarray) -> np.ndarray:
-    return np.abs(t - sol.t[0])
+    settled = _START_UP if scaled.size > 2 * _START_UP else scaled.size - 1
+    scaled[:settled] = scaled[settled]
+    nearby = np.max(np.lib.stride_tricks.sliding_window_view(np.pad(scaled, 3, mode="edge"), 7), axis=1)
+    after_step = np.searchsorted(np.abs(sol.history.t - sol.t[0]), np.abs(sol.t - sol.t[0]))
+    return nearby[np.clip(after_step, 0, scaled.size - 1)]
 
 
 def _about(system, t_span, rtol: float) -> str:
@@ -221,12 +232,16 @@ def _counted(constraints: int) -> str:
     return f"{constraints} constraint{'' if constraints == 1 else 's'}"
 
 
-def _told(sol, capped: str, samples, h) -> str:
+def _told(sol, ended: str, samples, h) -> str:
     steps = f"{np.median(h):.2g}" if len(h) else "unknown size"
     return (
-        f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{capped}; measured at {len(samples)} points, largest "
-        f"values below; accuracy alone would allow steps of about h = {steps}"
+        f"{sol.stats.steps} coarse steps to t = {sol.t[-1]:.4g}{ended}, measured at {len(samples)} of them; "
+        f"accuracy alone asks for steps h of about {steps}"
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value >= 5e-4 else "0"
 
 
 def call(value: Any) -> str:

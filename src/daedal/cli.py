@@ -261,6 +261,113 @@ def _save(solution: daedal.Solution, path: Path) -> None:
         writer.writerows(np.column_stack([solution.t, solution.y.T]).tolist())
 
 
+# --- advise, compare --------------------------------------------------------------------------------------------------
+
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable."),
+]
+End = Annotated[float | None, typer.Option(help="End of the interval; that of the source by default.")]
+
+
+@app.command()
+def advise(
+    name: Name,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance of the run that is planned.")] = 1e-6,
+    t_end: End = None,
+    set_: Parameters = None,
+) -> None:
+    """Say which formulation and method suit a mechanical problem of the library, and why.
+
+    Example: daedal advise stability_example3 --set nu=1000
+    """
+    model = _constrained(name, set_)
+    try:
+        print(daedal.advise(model.problem, _span(model, t_end), model.initial, rtol=rtol))
+    except daedal.DaedalError as error:
+        _refuse(str(error))
+
+
+@app.command()
+def compare(
+    name: Name,
+    formulations: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Formulations; a selection by default.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Methods; dopri5 and dassl by default.")
+    ] = None,
+    rtol: Annotated[str, typer.Option(metavar="R,...", help="Relative tolerance, or several.")] = "1e-6",
+    fixed_step: Annotated[float | None, typer.Option(help="Constant steps of this size instead.")] = None,
+    t_end: End = None,
+    set_: Parameters = None,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers to this file (.json).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")] = None,
+) -> None:
+    """Solve a mechanical problem of the library with many formulations and methods; print errors, drift and cost.
+
+    Example: daedal compare planar_pendulum --formulations projection,ggl --rtol 1e-4,1e-6,1e-8 --plot work.png
+    """
+    _check_ending("--json", json, ("json",))
+    if plot is not None:
+        _check_ending("--plot", plot, _figure_formats())
+    model = _constrained(name, set_)
+    span = _span(model, t_end)
+    options: dict[str, Any] = {"rtol": _numbers(rtol, "--rtol"), "fixed_step": fixed_step, "title": model.title}
+    for option, text in (("formulations", formulations), ("methods", methods)):
+        if text is not None:
+            options[option] = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        found = daedal.compare(model.problem, span, model.initial, reference=_known_solution(model, span[1]), **options)
+    except daedal.DaedalError as error:
+        _refuse(str(error))
+    print(found)
+    try:
+        if json is not None:
+            found.to_json(json)
+            _print_rows([("numbers", str(json))])
+        if plot is not None:
+            found.plot(save=plot, pyplot=False)
+            _print_rows([("plot", str(plot))])
+    except OSError as error:
+        _refuse(f"cannot write: {error}")
+
+
+def _constrained(name: str, set_: list[str] | None) -> daedal.library.Model:
+    """A problem whose formulation is a choice."""
+    model = _get(name, _assignments(set_, "--set"))
+    kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
+    if not isinstance(model.problem, kinds):
+        others = [other for other in daedal.library.names() if isinstance(_get(other, {}).problem, kinds)]
+        _refuse(
+            f"'{name}' is solved as it stands, there are no formulations to choose from; "
+            f"mechanical problems are {', '.join(others)}"
+        )
+    return model
+
+
+def _span(model: daedal.library.Model, t_end: float | None) -> tuple[float, float]:
+    return model.t_span if t_end is None else (model.t_span[0], t_end)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a list of numbers", param_hint=option) from None
+
+
+def _known_solution(model: daedal.library.Model, t_end: float) -> Any:
+    """The closed solution of a model, or the reference at its end; None where there is neither."""
+    extra = model.extra
+    if "exact" in extra:
+        multipliers = extra.get("exact_lam", lambda t: ())
+        return lambda t: np.concatenate([extra["exact"](t), multipliers(t)])
+    if model.reference is None or model.reference.t != t_end:
+        return None
+    return daedal.library.Reference(t_end, np.concatenate([model.reference.y, extra.get("lam", ())]), "")
+
+
 # --- demo -------------------------------------------------------------------------------------------------------------
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.advise import call
-from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.comparison import Comparison, Run
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants, named_formulation
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
@@ -26,143 +24,6 @@ _POINTS = 101
 _LARGEST_WITH_DENSE_OUTPUT = 1000
 _SHORT = 0.2  # seconds below which a run is repeated, and the shortest time taken
 _REPETITIONS = 2
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of a comparison.
-
-    Attributes
-    ----------
-    formulation, method : str
-    rtol : float or None
-        None with constant steps.
-    error_q, error_v, error_lam : float
-        Largest error over the compared times, relative to the largest value of the reference; nan if unknown.
-    drift_position, drift_velocity : float
-        Largest residuals of the constraints and of their derivatives in what was integrated, before any projection of
-        the output.
-    steps, rejected, evaluations : int
-    seconds : float
-    status : str
-        ``"finished"``, ``"failed"`` or ``"impossible"``.
-    message : str
-        How it ended.
-    t, error : tuple of float
-        Times, and the largest relative error of q and v at each.
-    """
-
-    formulation: str
-    method: str
-    rtol: float | None
-    error_q: float = math.nan
-    error_v: float = math.nan
-    error_lam: float = math.nan
-    drift_position: float = math.nan
-    drift_velocity: float = math.nan
-    steps: int = 0
-    rejected: int = 0
-    evaluations: int = 0
-    seconds: float = math.nan
-    status: str = "finished"
-    message: str = ""
-    t: tuple[float, ...] = field(default=(), repr=False)
-    error: tuple[float, ...] = field(default=(), repr=False)
-
-    @property
-    def success(self) -> bool:
-        """Whether the run reached the end."""
-        return self.status == "finished"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What :func:`daedal.compare` found: `rows`, one :class:`Run` each; ``print`` shows a table.
-
-    Attributes
-    ----------
-    rows : tuple of Run
-    reference : str
-        What the errors are measured against.
-    title : str
-    """
-
-    rows: tuple[Run, ...]
-    reference: str
-    title: str = ""
-
-    def __str__(self) -> str:
-        header, lines = self._cells()
-        widths = [max(len(line[i]) for line in (header, *lines)) for i in range(len(header))]
-
-        def joined(cells):
-            texts = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths))]
-            return "  ".join(texts).rstrip()
-
-        text = [self.title] if self.title else []
-        text += [joined(header), *map(joined, lines), f"Errors are relative, against {self.reference}."]
-        return "\n".join([*text, *self._remarks()])
-
-    def _remarks(self) -> list[str]:
-        """Why runs failed or were impossible, each reason once."""
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for row in self.rows:
-            if not row.success:
-                reasons.setdefault((row.status, row.message), []).append(f"{row.formulation} + {row.method}")
-        return [f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}" for (status, why), who in reasons.items()]
-
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        several = len({row.rtol for row in self.rows}) > 1
-        header = ["formulation", "method", *(["rtol"] if several else [])]
-        header += ["error q", "error v", "error lam", "drift g", "drift g'", "steps", "rejected", "calls", "ms"]
-        lines = []
-        for row in self.rows:
-            first = [row.formulation, row.method]
-            if row.status == "impossible":
-                lines.append([*first, row.status, *[""] * (len(header) - 3)])
-                continue
-            first += [f"{row.rtol:g}"] if several else []
-            errors = (row.error_q, row.error_v, row.error_lam, row.drift_position, row.drift_velocity)
-            numbers = [_short(value) for value in errors]
-            if not row.success:
-                numbers[0] = row.status
-            counts = [str(row.steps), str(row.rejected), str(row.evaluations)]
-            lines.append([*first, *numbers, *counts, "" if math.isnan(row.seconds) else f"{1e3 * row.seconds:.3g}"])
-        return header, lines
-
-    def _repr_html_(self) -> str:
-        cell = "text-align: right; padding: 1px 12px 1px 0"
-        header, lines = self._cells()
-
-        def row(cells, tag):
-            inside = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in cells)
-            return f"<tr>{inside}</tr>"
-
-        notes = "".join(
-            f"<p>{html.escape(text)}</p>"
-            for text in (f"Errors are relative, against {self.reference}.", *self._remarks())
-        )
-        table = "".join([row(header, "th"), *(row(line, "td") for line in lines)])
-        return f"<div><p>{html.escape(self.title)}</p><table>{table}</table>{notes}</div>"
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
-        data = {
-            "title": self.title,
-            "reference": self.reference,
-            "rows": [{name: _plain(value) for name, value in asdict(row).items()} for row in self.rows],
-        }
-        text = json.dumps(data, indent=1, allow_nan=False)
-        if path is not None:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text + "\n", encoding="utf-8")
-        return text
-
-    def plot(self, **options: Any):
-        """Plot errors, costs and drift; see :func:`daedal.viz.compare.plot_comparison`."""
-        from daedal.viz.compare import plot_comparison
-
-        return plot_comparison(self, **options)
 
 
 def compare(
@@ -188,8 +49,8 @@ def compare(
     t_span, initial
         As for :func:`daedal.solve`.
     formulations, methods : sequence
-        Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs are
-        run; a pair that makes no sense is a row that says so, and so is a run that fails.
+        Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs
+        are run; a pair that makes no sense is a row that says so, and so is a run that fails.
     rtol : float or sequence of float
         Tolerances; several of them give a work-precision diagram.
     atol : float, optional
@@ -212,9 +73,9 @@ def compare(
 
     Notes
     -----
-    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done three
-    times and the shortest time is taken. The default reference is the automatic choice of formulation and method; a run with
-    projected invariants and DASSL checks it, and the table says how far they are apart.
+    Times are those of the integration without compilation, which is done before; runs of less than 0.2 s are done
+    three times and the shortest time is taken. The default reference is the automatic choice of formulation and method;
+    a run with projected invariants and DASSL checks it, and the table says how far they are apart.
 
     Examples
     --------
@@ -223,8 +84,12 @@ def compare(
     >>> found = daedal.compare(
     ...     model.problem, (0.0, 2.0), model.initial, formulations=["projection", "ggl"], reference=model.extra["exact"]
     ... )
-    >>> [(row.formulation, row.method, row.status) for row in found.rows]
-    [('projection', 'dopri5', 'finished'), ('projection', 'dassl', 'finished'), ('ggl', 'dopri5', 'impossible'), ('ggl', 'dassl', 'finished')]
+    >>> for row in found.rows:
+    ...     print(row.formulation, row.method, row.status)
+    projection dopri5 finished
+    projection dassl finished
+    ggl dopri5 impossible
+    ggl dassl finished
     >>> all(row.error_q < 1e-4 for row in found.rows if row.success)
     True
     """
@@ -233,7 +98,7 @@ def compare(
     if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
             "compare is for a MechanicalSystem or a HessenbergDAE, whose formulation is a choice; "
-            f"a {type(system).__name__} is solved as it stands"
+            f"problems of the kind {type(system).__name__} are solved as they stand"
         )
     tolerances = sorted((check_positive(value, "rtol") for value in np.atleast_1d(rtol).tolist()), reverse=True)
     forms = [(_label(form), form if _is_auto(form) else named_formulation(form)) for form in _listed(formulations)]
@@ -242,7 +107,6 @@ def compare(
     times = _times(span, t_eval, fixed_step)
     if atol is not None:
         atol = check_positive(atol, "atol")
-    settings = {"max_steps": max_steps}
     exact, told, times = _reference(system, span, initial, reference, times, tolerances[-1], atol)
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
@@ -250,14 +114,19 @@ def compare(
     rows = []
     for form_label, form in forms:
         for kind_label, kind in kinds:
-            choice = {"formulation": form, "method": kind} | settings
+            choice = {"formulation": form, "method": kind, "max_steps": max_steps}
             _warm_up(system, span, initial, choice, levels[0])
             for level in levels:
                 row = Run(form_label, kind_label, level.get("rtol"))
                 rows.append(_run(system, span, initial, choice | level, times, exact, row))
                 if rows[-1].status == "impossible":
                     break
-    return Comparison(tuple(rows), told, title)
+    settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
+    return Comparison(tuple(rows), told, f"{title or 'Comparison'}, {settings_told}")
+
+
+def _listing(name: str, values: Sequence[float]) -> str:
+    return f"{name} = {', '.join(f'{value:g}' for value in values)}"
 
 
 # --- the runs ---
@@ -286,14 +155,15 @@ def _run(system, span, initial, options, times, exact, row: Run) -> Run:
     values = _values(sol, times, system)
     largest, over_time = [], np.zeros(times.size)
     for i, (found, right) in enumerate(zip(values, exact, strict=True)):
-        if right is None:
+        if right is None or right.size == 0:
             largest.append(math.nan)
             continue
-        scale = float(np.max(np.abs(right), initial=0.0)) or 1.0
-        error = np.max(np.abs(found - right), axis=0, initial=0.0) / scale
-        largest.append(float(np.max(error, initial=0.0)) if np.all(np.isfinite(error)) else math.inf)
+        known = np.isfinite(right)
+        scale = float(np.max(np.abs(right), initial=0.0, where=known)) or 1.0
+        errors = np.max(np.abs(found - right), axis=0, initial=0.0, where=known) / scale
+        largest.append(float(np.max(errors, initial=0.0)) if np.all(np.isfinite(errors)) else math.inf)
         if i < 2:
-            over_time = np.maximum(over_time, error)
+            over_time = np.maximum(over_time, errors)
     return replace(
         row,
         error_q=largest[0],
@@ -305,10 +175,7 @@ def _run(system, span, initial, options, times, exact, row: Run) -> Run:
 
 
 def _counted(sol, row: Run) -> Run:
-    drift = sol.drift or {}
-    position = drift.get("position before projection", drift.get("position", math.nan))
-    velocity = drift.get("velocity before projection", drift.get("velocity", math.nan))
-    stats = sol.stats
+    stats, position, velocity = sol.stats, *_drift(sol)
     return replace(
         row,
         drift_position=float(position),
@@ -320,13 +187,24 @@ def _counted(sol, row: Run) -> Run:
     )
 
 
+def _drift(sol) -> tuple[float, float]:
+    """Residuals of the constraints and of their derivatives, before the output was projected."""
+    drift = sol.drift or {}
+    position, velocity = (
+        drift.get(f"{level} before projection", drift.get(level, math.nan)) for level in ("position", "velocity")
+    )
+    if sol._assembly.m == 1:
+        return np.fmax(position, velocity), math.nan  # one level only
+    return position, velocity
+
+
 def _warm_up(system, span, initial, choice, level):
     """Compile or load what the run needs, so that its time is that of the integration."""
     from daedal.solve import solve
 
     end = span[0] + 1e-3 * (span[1] - span[0])
     if "fixed_step" in level:
-        end, level = span[0] + math.copysign(level["fixed_step"], span[1] - span[0]), level
+        end = span[0] + math.copysign(level["fixed_step"], span[1] - span[0])
     try:
         solve(system, (span[0], end), initial, **(choice | {"max_steps": 20}), **level, dense_output=True)
     except Exception:  # the run itself will say what is wrong
@@ -345,12 +223,16 @@ def _reference(system, span, initial, reference, times, rtol, atol):
         times = np.array([float(reference.t)])
         if not min(span) <= times[0] <= max(span):
             raise InvalidProblemError(f"the reference at t = {times[0]:g} lies outside t_span {span}")
-        return _split(np.asarray(reference.y, dtype=float)[:, None], system), f"the reference at t = {times[0]:g}", times
+        return (
+            _split(np.asarray(reference.y, dtype=float)[:, None], system),
+            f"the reference at t = {times[0]:g}",
+            times,
+        )
     if callable(reference) and not hasattr(reference, "stats"):
         values = np.array([np.asarray(reference(float(t)), dtype=float) for t in times]).T
-        return _split(values, system), "the solution given", times
+        return _split(values, system), "the known solution", times
     if hasattr(reference, "stats"):
-        return _values(reference, times, system), "the solution given", times
+        return _values(reference, times, system), "the known solution", times
     raise InvalidProblemError("reference must be a function of t, a solution, or a point with t and y")
 
 
@@ -360,7 +242,10 @@ def _refined(system, span, initial, times, rtol, atol):
 
     fine = max(rtol * _FINER, _FINEST)
     found, names, failure = [], [], None
-    choices = {"the automatic choice": {}, "projected invariants with DASSL": {"formulation": ProjectedInvariants(), "method": "dassl"}}
+    choices = {
+        "the automatic choice": {},
+        "projected invariants with DASSL": {"formulation": ProjectedInvariants(), "method": "dassl"},
+    }
     for name, choice in choices.items():
         try:
             sol = solve(
@@ -450,16 +335,3 @@ def _first(message: str) -> str:
     line = message.strip().splitlines()[0] if message.strip() else ""
     end = line.find(". ")
     return line if end < 0 else line[: end + 1]
-
-
-def _short(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.1e}"
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
-    if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

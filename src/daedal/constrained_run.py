@@ -14,16 +14,19 @@ from daedal.choice import Choice, named_method
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.sparse import SparseAssembly, is_sparse
+from daedal.formulations.sparse_start import explain_sparse
 from daedal.mechanical_solution import RawOutput
-from daedal.mechanics.assembly import Assembly, constraint_probe
+from daedal.mechanics.assembly import Assembly, check_point, constraint_probe
 from daedal.mechanics.hessenberg import prepare_hessenberg
 from daedal.mechanics.start import Start
 from daedal.problems import HessenbergDAE
+from daedal.problems.checks import check_vector
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Statistics
 
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 _LARGEST_WITH_DENSE_OUTPUT = 1000
+_CHECKED_POINTS = 8
 
 
 @dataclass
@@ -75,6 +78,9 @@ def solve_constrained(request: Request, formulation, method):
         segments = _integrate(request, assembly, start, choice, progress)
     finally:
         progress.close()
+    if not _stayed_autonomous(request, assembly, segments):
+        request.problem.__dict__["_autonomous"][request.span] = False
+        return solve_constrained(request, formulation, method)
     solution = _solution(request, assembly, segments, [*notes, *choice.notes])
     exception = segments[-1].outcome.exception
     if exception is not None:
@@ -82,6 +88,21 @@ def solve_constrained(request: Request, formulation, method):
     if solution.status == "failed":
         raise IntegrationError(solution.message, solution)
     return solution
+
+
+def _stayed_autonomous(request: Request, assembly, segments) -> bool:
+    """Whether constraints that were taken not to depend on time do not do so at points of the solution either."""
+    probe = None
+    if not assembly.linear and isinstance(assembly, Assembly) and assembly.record["autonomous"]:
+        probe = constraint_probe(request.problem, segments[0].reduction.y0[: assembly.nx])
+    if probe is None:
+        return True
+    t, states = _outputs(request, segments)
+    for i in np.unique(np.linspace(0, t.size - 1, min(t.size, _CHECKED_POINTS)).astype(int)):
+        q = states[i, : assembly.nx]
+        if not np.array_equal(probe(float(t[i]), q), probe(request.span[0], q)):
+            return False
+    return True
 
 
 def _prepare(request: Request):
@@ -94,14 +115,16 @@ def _prepare(request: Request):
 def _prepare_sparse(request: Request, formulation, method):
     """The same for a system with sparse matrices, and the formulation and method for it."""
     from daedal.choice import named_method
-    from daedal.formulations.sparse_forms import SparseChoice
+    from daedal.formulations.sparse_forms import SparseChoice, checked_choice
     from daedal.formulations.sparse_start import sparse_start
     from daedal.initial.mechanical import split_mechanical
 
     automatic = isinstance(method, str) and method == "auto"
-    choice = SparseChoice(formulation, named_method("dassl", {}) if automatic else method)
+    method = named_method("dassl", {}) if automatic else method
+    checked_choice(formulation, method)
     q0, v0, *_ = split_mechanical(request.initial)
-    return *sparse_start(request.problem, request.span, q0, v0, correct=request.correct_initial), choice
+    assembly, start, notes = sparse_start(request.problem, request.span, q0, v0, correct=request.correct_initial)
+    return assembly, start, notes, SparseChoice(assembly, start, request, formulation, method, automatic)
 
 
 def prepare_mechanical(request: Request):
@@ -110,27 +133,67 @@ def prepare_mechanical(request: Request):
 
     system, t0 = request.problem, request.span[0]
     q0, v0, r0, w0 = split_mechanical(request.initial)
+    ready = _ready_start(system, request.span, q0, v0, r0, w0)
+    if ready is not None:
+        return *ready, []
     atol = request.atol[: 2 * system.n_q]
     values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial, atol=atol)
-    assembly = Assembly(
-        system, t0, values.q, rows=values.rows, autonomous=looks_autonomous(system, request.span, values)
-    )
-    assembly.choose_weight(t0, np.concatenate([values.q, values.v]))
+    autonomous = looks_autonomous(system, request.span, values.q, values.v)
+    assembly = Assembly(system, t0, values.q, rows=values.rows, autonomous=autonomous)
+    assembly.choose_weight(assembly.evaluate(t0, np.concatenate([values.q, values.v]), values.r))
     start = assembly.start(t0, np.concatenate([values.q, values.v, values.r]), np.concatenate([values.w, values.lam]))
     return assembly, start, list(values.notes)
 
 
-def looks_autonomous(system, span, values) -> bool:
+def _ready_start(system, span, q0, v0, r0, w0):
+    """Assembly and start if the given values are consistent to round-off and clearly regular, else None.
+
+    Most starts are, and then the search for consistent values and redundant constraints can be spared.
+    """
+    if system.contact is not None or v0 is None or system.n_w or system.force_uses_multipliers:
+        return None
+    t, q, v = check_point(system, span[0], q0, v0)
+    r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
+    assembly = Assembly(system, t, q, autonomous=looks_autonomous(system, span, q, v))
+    z = np.concatenate([q, v])
+    values = assembly.evaluate(t, z, r)
+    if values is None:
+        return None
+    if system.n_lambda:
+        jacobian, level = values["jacobian"], values["level"]
+        norms = np.linalg.norm(jacobian, axis=1)
+        limits = 1e-13 * norms * np.array([[np.max(np.abs(q))], [np.max(np.abs(v))]])
+        if not (np.all(norms > 0.0) and np.all(np.abs(level) <= limits)):
+            return None
+        if np.min(np.abs(np.diag(np.linalg.qr(jacobian.T / norms, mode="r")))) < 1e-3:
+            return None
+    try:
+        factor = np.linalg.cholesky(values["mass"])
+    except np.linalg.LinAlgError:
+        return None
+    if np.min(np.diag(factor) ** 2 / np.diag(values["mass"])) < 1e-6:
+        return None
+    assembly.choose_weight(values)
+    start = assembly.start(t, np.concatenate([z, r]))
+    return (assembly, start) if np.all(np.isfinite(start.a)) else None
+
+
+def looks_autonomous(system, span, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t.
 
     What was integrated is checked for it again at the end of the run.
     """
-    probe = constraint_probe(system, values.q, values.v)
-    if probe is None or system.constraint_t is not None:
+    if system.n_lambda == 0 or (system.constraint_t is not None and system.velocity_constraint is None):
         return False
-    first = probe(span[0], values.q)
-    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
-    return all(np.array_equal(probe(float(t), values.q), first) for t in times)
+    known = system.__dict__.setdefault("_autonomous", {})
+    if span not in known:
+        probe = constraint_probe(system, q, v)
+        first = probe(span[0], q)
+        times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
+        if len(known) > 100:
+            known.clear()
+        known[span] = all(np.array_equal(probe(float(t), q), first) for t in times)
+    return known[span]
 
 
 def _integrate(request: Request, assembly, start: Start, choice, progress) -> list[Segment]:
@@ -176,6 +239,8 @@ def _run_segment(request, assembly, start, reduction, method, progress, steps_be
         wished = {name: value for name, value in reduction.options.items() if getattr(method, name) is None}
         method = replace(method, **wished) if wished else method
         if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
+            left = max(1, round(abs(request.span[1] - start.t) / request.fixed_step))
+            method = replace(method, max_order=min(method.max_order, left))
             method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
     problem, span = reduction.problem, (start.t, request.span[1])
     workspace = Workspace(problem, **method.workspace_options(problem))
@@ -234,7 +299,7 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
         fixed_step=None,
     )
     damping = assembly.record.array("damping").copy()
-    assembly.record.array("damping")[:] = 0.0
+    assembly.damp(np.zeros_like(damping))
     choice = Choice(assembly, "projection", named_method("dopri5", {}))
     segments = _integrate(accurate, assembly, start, choice, Progress(False, accurate.span))
     t, states = _outputs(accurate, segments)
@@ -243,7 +308,7 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
             f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
         )
     values = [reduction.pack(assembly.start(float(t[i]), states[i]))[0] for i in range(t.size)]
-    assembly.record.array("damping")[:] = damping
+    assembly.damp(damping)
     return np.array(values).T
 
 
@@ -366,6 +431,8 @@ def _ending(request, assembly, segments: list[Segment]) -> tuple[bool, str, str]
         return False, "failed", "a function of the model raised an exception"
     if segments[-1].singular is not None:
         return False, "failed", describe(assembly, segments[-1].singular)
+    if outcome.failure is not None and isinstance(assembly, SparseAssembly):
+        return False, "failed", explain_sparse(assembly, segments[-1].reduction, outcome.failure)
     if outcome.failure is not None:
         from daedal.analysis.mechanism_failure import explain
 

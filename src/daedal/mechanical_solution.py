@@ -73,7 +73,7 @@ class MechanicalSolution(Solution):
         self._assembly = assembly
         self.formulation = formulation
         self.notes = tuple(notes)
-        super().__init__(yp=None, **fields)
+        super().__init__(yp=np.empty(0), **fields)
 
     @property
     def n_q(self) -> int:
@@ -152,7 +152,7 @@ class MechanicalSolution(Solution):
     def yp(self, value):
         pass
 
-    def __call__(self, t, derivative: bool = False) -> State:
+    def __call__(self, t, derivative: bool = False) -> State:  # type: ignore[override]
         """The state at `t`, from the dense output, projected onto the constraints.
 
         A solution that was pickled has left the functions of the system behind: it gives the interpolant as it is.
@@ -207,7 +207,7 @@ class HessenbergSolution(Solution):
         self._assembly = assembly
         self.formulation = formulation
         self.notes = tuple(notes)
-        super().__init__(yp=None, **fields)
+        super().__init__(yp=np.empty(0), **fields)
 
     @cached_property
     def _augmented(self) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.problems import HessenbergDAE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_number, check_positive, check_real, check_tolerances
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
@@ -102,16 +102,25 @@ def solve(
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
     began = time.perf_counter()
+    wishes: dict[str, Any] = {}
+    if isinstance(problem, LinearDAE):
+        from daedal.formulations.linear_reduction import first_order
+
+        problem, initial, wishes = first_order(problem, formulation, _check_span(t_span)[0], initial)
+        formulation = "none"
     constrained = isinstance(problem, (MechanicalSystem, HessenbergDAE))
     if not constrained and not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            "problem must be an ImplicitDAE, a SemiExplicitDAE, a MechanicalSystem or a HessenbergDAE, "
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a MechanicalSystem or a HessenbergDAE, "
             f"got {type(problem).__name__}"
         )
     if not constrained and formulation not in ("auto", "none", None):
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
     method = _check_constrained(method, method_options) if constrained else _check_method(method, method_options)
+    if wishes:
+        kept = {name: value for name, value in wishes.items() if getattr(method, name) in ("auto", None)}
+        method = replace(method, **kept)
     rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
     first_step, max_step = _check_steps(first_step, max_step, span)

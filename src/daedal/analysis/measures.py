@@ -1,4 +1,4 @@
-r"""What decides between formulations, measured at one point of a trajectory, and the decision.
+r"""What decides between formulations, measured at one point of a trajectory.
 
 The linearised system along the trajectory is, Ascher and Petzold (2.3),
 
@@ -20,19 +20,17 @@ U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from daedal.formulations import GGL, CoordinateProjection, ProjectedInvariants
+from daedal.analysis.decision import ILL_CONDITIONED_MASS, Verdict, decision
 from daedal.mechanics.increments import typical_size
+
+__all__ = ["Geometry", "Measures", "Verdict", "amplification", "decision", "measure"]
 
 _DIRECTIONAL = 0.1  # share of the assembly's increments for differences of G, which is a difference itself at times
 _FORCE_INCREMENT = 1e-5
-_ILL_CONDITIONED_MASS = 1e12
-_SINGULAR = 1e12  # kap1 from which on constraints count as dependent
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
         return None
     M, C = values["mass"], values["jacobian"]
     condM = float(np.linalg.cond(M))
-    if not condM < _ILL_CONDITIONED_MASS:
+    if not condM < ILL_CONDITIONED_MASS:
         # On ker C this is the same mass, and D (C D)^-1 for D = M^-1 C^T does not change
         M = M + np.trace(M) / max(float(np.sum(C * C)), 1e-300) * (C.T @ C)
     S, upper = _kernel(C)
@@ -381,162 +379,3 @@ def _inverse_norm(matrix: np.ndarray) -> float:
         return 1.0
     smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
     return 1.0 / smallest if smallest > 0.0 else np.inf
-
-
-# --- the decision ---
-
-# Where one rule gives way to the next; tuned on the examples of the paper, s, v and w being products with the step.
-STIFF = 1.0
-TURNING = 0.3
-RESOLVED = 1.0  # below this w, the step follows the turning constraints, and an explicit method may do so too
-VIBRATION = 1.0  # above this h omega, the step passes over vibrations
-EXPLICIT_LIMIT = 2.5  # of methods of order four and five on the negative real axis, rounded down
-SAFETY = 1.25
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the measurements ask for.
-
-    Attributes
-    ----------
-    case : int or str
-        1: nothing is stiff, the constraints turn slowly. 2: nothing is stiff, the constraints turn fast. 3: the forces
-        are stiff. 4: the directions of the constraint forces turn so fast that forms which impose the constraint along
-        them behave like explicit methods. Or ``"singular"``.
-    formulation, method : object
-        For :func:`daedal.solve`.
-    forbidden : tuple of str
-        What would fail or need far smaller steps.
-    reasons : tuple of str
-        Why, in words.
-    s, v, w : float
-        The largest h sigF, m h V_B and h rot over the samples, and `vibration`, the largest h omegaF.
-    """
-
-    case: int | str
-    formulation: Any
-    method: Any
-    forbidden: tuple[str, ...]
-    reasons: tuple[str, ...]
-    s: float = 0.0
-    v: float = 0.0
-    w: float = 0.0
-    vibration: float = 0.0
-
-    @property
-    def explicit(self) -> bool:
-        """Whether an explicit method is recommended."""
-        return getattr(self.method, "name", "") == "dopri5"
-
-
-_ALONG_B = (
-    "index3",
-    "index2",
-    "ggl",
-    "projected_invariants with projection='B'",
-    "projection with weight='M'",
-)
-_EXPLICIT_METHODS = ("baumgarte with dopri5 or rk4", "projection with dopri5 or rk4")
-
-
-def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdict:
-    r"""Formulation and method from the measurements along a trajectory.
-
-    With h the step that accuracy alone would allow, the largest values of :math:`v = m h V_B`, :math:`s = h |\sigma_F|`
-    and :math:`w = h\,\mathrm{rot}` decide: v of 1 and more is case 4 (projected invariants along C^T with a stiff
-    method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method), else w of 0.3 and more is case 2,
-    else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are passed
-    over by such a step, so they count as stiff too. Where max(v, s) stays below 2, explicit methods of order four and
-    five are still stable with the step h and are taken, whatever the case.
-
-    Parameters
-    ----------
-    measures : sequence of Measures
-        Samples.
-    h_acc : float or array
-        The step accuracy alone would allow, for all samples or for each.
-    m : int, optional
-        Order of the problem; that of the samples by default.
-
-    Returns
-    -------
-    Verdict
-    """
-    from daedal.methods.dassl import DASSL
-    from daedal.methods.runge_kutta import DOPRI5
-
-    samples = list(measures)
-    h = np.abs(np.broadcast_to(np.asarray(h_acc, dtype=float), (len(samples),)))
-    if not samples:
-        return Verdict(1, CoordinateProjection(), DOPRI5(), (), ("nothing could be measured: this is a guess",))
-    worst = max(samples, key=lambda one: one.kap1 if one.kap1 == one.kap1 else np.inf)
-    if not worst.kap1 < _SINGULAR:
-        reason = (
-            f"near t = {worst.t:.4g} the constraints depend on each other (||(C B)^-1|| = {worst.kap1:.2g}): the "
-            "mechanism passes a singular position, or a constraint is redundant there"
-        )
-        return Verdict("singular", "auto", "auto", (), (reason,))
-    order = samples[0].order if m is None else m
-    v, at_v = _largest(samples, h * order, [one.V_B for one in samples])
-    s, at_s = _largest(samples, h, [abs(one.sigF) for one in samples])
-    w, at_w = _largest(samples, h, [one.rot for one in samples])
-    vibration, at_vibration = _largest(samples, h, [one.omegaF for one in samples])
-    numbers = {"s": s, "v": v, "w": w, "vibration": vibration}
-    stable = max(v, s, vibration) < EXPLICIT_LIMIT / SAFETY and w < RESOLVED
-    mass = "M" if max(one.condM for one in samples) < _ILL_CONDITIONED_MASS else "I"
-    still = "an explicit method is still stable with this step, and more accurate"
-
-    if v >= STIFF:
-        reasons = [
-            f"the constraint forces turn against the constraints: m h V_B = {v:.2g} at t = {at_v:.4g} (limit 1), so a "
-            "form that imposes the constraint along them acts like an explicit method"
-        ]
-        if stable:
-            return Verdict(4, CoordinateProjection("I"), DOPRI5(), _ALONG_B, (*reasons, still), **numbers)
-        reasons.append("imposed along C^T, the same constraint leaves a stiff method stiff (V = 0)")
-        turn = _total([one.rot for one in samples], [one.t for one in samples])
-        if turn < 1.0:
-            reasons.append(f"ker C turns by {turn:.2g} rad in all: state_space with dassl is as good")
-        forbidden = (*_ALONG_B, *_EXPLICIT_METHODS)
-        return Verdict(4, ProjectedInvariants(projection="CT"), DASSL(), forbidden, tuple(reasons), **numbers)
-    if s >= STIFF or vibration >= VIBRATION:
-        reasons = []
-        if s >= STIFF:
-            sign = samples[int(np.nanargmax(h * np.abs([one.sigF for one in samples])))].sigF
-            kind = "decay" if sign < 0.0 else "growth"
-            reasons.append(f"the forces are stiff: h times the fastest {kind} rate is {s:.2g} at t = {at_s:.4g}")
-        else:
-            reasons.append(
-                f"the step passes over fast vibrations: h omega = {vibration:.2g} at t = {at_vibration:.4g} (limit 1)"
-            )
-        if stable:
-            return Verdict(3, CoordinateProjection(mass), DOPRI5(), (), (*reasons, still), **numbers)
-        reasons.append("a stiff method on the stabilised index-2 form needs no further derivatives of the constraints")
-        return Verdict(3, GGL(), DASSL(), _EXPLICIT_METHODS, tuple(reasons), **numbers)
-    turning = f"the constraints turn by w = {w:.2g} rad in a step, most at t = {at_w:.4g}"
-    if w >= TURNING:
-        forbidden = ("baumgarte with small gamma", "state_space (a restart at almost every step)")
-        if stable:
-            reasons = (turning, "nothing is stiff, and steps that follow the turning suit an explicit method")
-            return Verdict(2, CoordinateProjection(mass), DOPRI5(), forbidden, reasons, **numbers)
-        reasons = (turning, "accuracy does not ask to follow it: the constraints are better solved for in each step")
-        return Verdict(2, GGL(), DASSL(), (*forbidden, *_EXPLICIT_METHODS), reasons, **numbers)
-    slow = (
-        f"nothing is stiff (s = {s:.2g}, v = {v:.2g}) and the constraints turn slowly (w = {w:.2g})",
-        "an explicit method is cheapest; projection (or baumgarte with gamma about 1) keeps the constraints",
-    )
-    return Verdict(1, CoordinateProjection(mass), DOPRI5(), (), slow, **numbers)
-
-
-def _largest(samples: Sequence[Measures], factors: np.ndarray, values) -> tuple[float, float]:
-    """The largest product and its time; what could not be measured is left out."""
-    products = np.nan_to_num(factors * np.asarray(values), nan=0.0)
-    where = int(np.argmax(products))
-    return float(products[where]), samples[where].t
-
-
-def _total(rates, times) -> float:
-    """The integral of a rate over the samples."""
-    rates, times = np.nan_to_num(np.asarray(rates)), np.asarray(times)
-    return float(np.abs(np.sum(0.5 * (rates[1:] + rates[:-1]) * np.diff(times))))

@@ -93,7 +93,7 @@ def describe(assembly, point: SingularPoint) -> str:
     return (
         f"Stopped at t = {point.t:.8g}: the mechanism reaches a singular configuration, in which {what} "
         f"(smallest singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
-        "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal event), "
-        "change the geometry, or describe the joint by other constraints. Everything computed until then is in the "
-        "solution."
+        "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal "
+        "event), change the geometry, or describe the joint by other constraints. Everything computed until then is in "
+        "the solution."
     )

@@ -15,7 +15,7 @@ from daedal.formulations.state_space import StateSpace, complement
 from daedal.kernels.functions import NativeFunction, store_vector
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
-from daedal.problems.hessenberg import derivatives_by_differences
+from daedal.problems.coefficients import derivatives_by_differences
 
 _LARGEST_RB = 1e-8
 
@@ -225,9 +225,7 @@ def _linear_ode(assembly, start: Start, basis) -> Reduction:
         system=assembly.record.data.ctypes.data,
         limit=basis.limit,
         coefficients=bridge.function(coefficients, (1,), (n * n + n,), store_vector("coefficients", n * n + n)),
-        condition=bridge.function(
-            lambda t, ignored: [basis.condition(t)], (1,), (1,), store_vector("condition", 1)
-        ),
+        condition=bridge.function(lambda t, ignored: [basis.condition(t)], (1,), (1,), store_vector("condition", 1)),
     )
     hook = (linear_hook, record)
     residual = NativeFunction(linear_residual, record, bridge, n, None, hook, keep=assembly)

@@ -142,7 +142,7 @@ class Baumgarte:
         from daedal.formulations.residuals import TOP_ACCELERATION
 
         damping, velocity = self.polynomial(assembly.m)
-        assembly.record.array("damping")[:] = [*damping, velocity]
+        assembly.damp([*damping, velocity])
         return build(assembly, start, Shape(top=TOP_ACCELERATION))
 
 

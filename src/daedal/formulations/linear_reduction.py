@@ -35,17 +35,40 @@ class StabilisedReduction:
 
     Notes
     -----
-    A solution holds (x, y, mu), stacked.
+    A solution holds (x, y, mu), stacked, and so do tolerances that are given as vectors.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.ill_conditioned_constraints()
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, formulation=daedal.StabilisedReduction())
+    >>> print(sol.names[-1], abs(sol.y[-1, -1]) < 1e-6)
+    mu[1] True
     """
 
     L: Any = None
     name = "stabilised_reduction"
 
-    def rewrite(self, problem: LinearDAE, t0: float, initial) -> tuple[ImplicitDAE, tuple[Any, Any], list[int]]:
-        """The rewritten problem, its initial values, and the unknowns that take part in the error test."""
-        reduced = stabilised(problem, self.L, t0)
-        n = problem.n
-        return reduced, stabilised_start(problem, self.L, t0, initial), list(range(n))
+
+def first_order(problem: LinearDAE, formulation, t0: float, initial):
+    """A linear DAE in the given formulation: the problem, its initial values, and options of DASSL that suit it.
+
+    The multipliers receive errors divided by h: they are left out of the error test, and their Newton corrections are
+    multiplied by h.
+    """
+    if formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none")):
+        return problem.semi_explicit(), initial, {}
+    if isinstance(formulation, str) and formulation.replace("-", "_") == StabilisedReduction.name:
+        formulation = StabilisedReduction()
+    if not isinstance(formulation, StabilisedReduction):
+        raise InvalidProblemError(
+            f"unknown formulation {formulation!r} for a linear DAE; known: auto, none, {StabilisedReduction.name}"
+        )
+    options = {
+        "error_test": list(range(problem.n)),
+        "newton_weights": [0.0] * problem.n + [1.0] * problem.n_y,
+    }
+    return stabilised(problem, formulation.L, t0), stabilised_start(problem, t0, initial), options
 
 
 def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
@@ -94,7 +117,7 @@ def stabilised(problem: LinearDAE, L=None, t0: float = 0.0) -> ImplicitDAE:
     return ImplicitDAE(residual, n + n_y, jacobian=jacobian, algebraic=algebraic, names=labels)
 
 
-def stabilised_start(problem: LinearDAE, L, t0: float, initial) -> tuple[np.ndarray, np.ndarray]:
+def stabilised_start(problem: LinearDAE, t0: float, initial) -> tuple[np.ndarray, np.ndarray]:
     """(x, y, mu) and their derivatives at t0, from (x0, y0) or (x0, None); mu vanishes.
 
     An unknown y0 follows from the constraint and, where D does not determine it, from its derivative.

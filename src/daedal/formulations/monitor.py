@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.compilation import part, pointer
-from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, factor_augmented, load_state
@@ -105,7 +105,7 @@ def _sign_of_determinant(w, rows, basis, nx, n_c):
     if factor_lu(w.gram) != 0:
         return -1
     sign, pivots = 1, integers(w.gram.pivots, n_c)
-    lapack = n_c > 12  # then pivots are 4-byte numbers that begin with 1
+    lapack = n_c > SMALL  # then pivots are 4-byte numbers that begin with 1
     for i in range(n_c):
         if data[i * n_c + i] < 0.0:
             sign = -sign

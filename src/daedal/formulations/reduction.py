@@ -71,7 +71,8 @@ def attach_monitor(reduction: Reduction, assembly, *, amplification: bool = Fals
     from daedal.kernels.records import Arena, Record
 
     nx, n_c = assembly.nx, assembly.n_c
-    inner = reduction.problem.residual.hook
+    functions = [f for f in (reduction.problem.residual, reduction.rate) if isinstance(f, NativeFunction)]
+    inner = functions[0].hook
     record = Record(
         MONITOR,
         Arena({"basis": n_c * nx, "rows": n_c * nx, "work": 2 * nx + n_c}),
@@ -84,9 +85,8 @@ def attach_monitor(reduction: Reduction, assembly, *, amplification: bool = Fals
     )
     reduction.monitor = record
     reduction.kept_hook = inner
-    for function in (reduction.problem.residual, reduction.rate):
-        if function is not None:
-            function.hook = (monitor_hook, record)
+    for function in functions:
+        function.hook = (monitor_hook, record)
 
 
 PROJECTIONS = {"GT": 0, "CT": 0, "B": 1, "unit": 2}

@@ -24,7 +24,8 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
-_MAX_ITERATIONS = 30
+_MAX_ITERATIONS = 60
+_CONTRACTION = 0.2  # slower chord iterations get new factors
 _UNSUPPORTED = {
     "velocity_constraint": "velocity constraints",
     "state_rate": "first-order states r",
@@ -120,7 +121,7 @@ class SparseAssembly:
         self.jacobian_structure = self._structure_of_jacobian(t, points)
         self._constant_mass = None
         if not callable(system.mass):
-            self._constant_mass = self.mass_structure.matrix(self.mass_structure.entries(system.mass, "mass"))
+            self._constant_mass = self.mass_structure.aligned(system.mass, "mass")
         self.augmented = AugmentedSystem(self.mass_structure, self.jacobian_structure)
         self._typical = typical_size(q)
         self._share, self._time_increment = self._increments(t, q)
@@ -144,7 +145,9 @@ class SparseAssembly:
         pattern = csr_array(shape)
         if self.n_c:
             for q in points:
-                pattern = pattern + _ones(checked(self._call("constraint_jacobian", t, q), "constraint_jacobian", shape))
+                pattern = pattern + _ones(
+                    checked(self._call("constraint_jacobian", t, q), "constraint_jacobian", shape)
+                )
         return Structure(pattern)
 
     def force_structures(self) -> tuple[Structure, Structure]:
@@ -159,8 +162,8 @@ class SparseAssembly:
 
     def _increments(self, t: float, q: np.ndarray) -> tuple[float, float]:
         """How far to move along a direction, as a share of the size of the coordinates, and in time."""
-        if self.n_c == 0 or self.system.acceleration_bias is not None and (
-            self.autonomous or self.system.constraint_t is not None
+        if self.n_c == 0 or (
+            self.system.acceleration_bias is not None and (self.autonomous or self.system.constraint_t is not None)
         ):
             return 1e-3, 1e-3
         direction = self._typical * np.cos(0.4 + 1.9 * np.arange(self.nx))
@@ -187,7 +190,7 @@ class SparseAssembly:
         """M as a CSR matrix."""
         if self._constant_mass is not None:
             return self._constant_mass
-        return self.mass_structure.matrix(self.mass_structure.entries(self._call("mass", t, q), "mass"))
+        return self.mass_structure.aligned(self._call("mass", t, q), "mass")
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """f."""
@@ -201,10 +204,9 @@ class SparseAssembly:
 
     def jacobian(self, t: float, q: np.ndarray):
         """G as a CSR matrix."""
-        structure = self.jacobian_structure
         if self.n_c == 0:
-            return structure.matrix(np.zeros(0))
-        return structure.matrix(structure.entries(self._call("constraint_jacobian", t, q), "constraint_jacobian"))
+            return self.jacobian_structure.matrix(np.zeros(0))
+        return self.jacobian_structure.aligned(self._call("constraint_jacobian", t, q), "constraint_jacobian")
 
     def position_rate(self, t: float, q: np.ndarray) -> np.ndarray:
         """The partial derivative of g with respect to t, by differences of fourth order if it is not given."""
@@ -254,7 +256,7 @@ class SparseAssembly:
             }
         except Unevaluable:
             return None
-        arrays = (getattr(value, "data", value) if name in ("mass", "jacobian") else value for name, value in values.items())
+        arrays = [values["mass"].data, jacobian.data, *[values[name] for name in ("force", "level", "bias")]]
         return values if all(np.all(np.isfinite(array)) for array in arrays) else None
 
     # --- augmented system and projection -----------------------------------------------------------------------------
@@ -288,36 +290,40 @@ class SparseAssembly:
         return statuses
 
     def projected_position(self, t: float, q: np.ndarray) -> np.ndarray:
-        """A point with g(t, q) = 0 next to q, by chord iterations with the augmented matrix."""
-        q, last, fresh = q.copy(), np.inf, False
-        for _ in range(_MAX_ITERATIONS):
-            g = self.position(t, q)
-            size = float(np.max(np.abs(g), initial=0.0))
-            if size == 0.0:
-                return q
-            if not np.isfinite(size):
-                raise Unevaluable("the constraints cannot be evaluated near this point")
-            if self.augmented.factors is None or not size <= 0.2 * last:
-                self.augmented.factor(self.mass(t, q).data, self.jacobian(t, q).data)
-                fresh = True
-            step = self.augmented.factors.solve(np.concatenate([np.zeros(self.nx), -g]))[: self.nx]
-            if np.max(np.abs(step) / self._scale(q)) <= _ROUNDOFF or (fresh and size >= last):
-                if np.max(np.abs(step) / self._scale(q)) > 1e-6:
-                    raise Unevaluable("the projection onto the constraints does not converge")
-                return q + step if size < last else q
-            q, last = q + step, size
-        raise Unevaluable("the projection onto the constraints does not converge")
+        """A point with g(t, q) = 0 next to q."""
+        sizes = abs(self.jacobian(t, q))
+        return self._projected(t, q, lambda x: self.position(t, x), lambda x: sizes @ np.abs(x), lambda x: x)
 
     def projected_velocity(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The velocity nearest to v, in the norm of M, with G v + g_t = 0."""
-        mass, jacobian = self.mass(t, q), self.jacobian(t, q)
-        for _ in range(2):  # the second pass takes care of cancellation in G v
-            residual = self.velocity(t, q, v, jacobian)
-            v = v + self.augmented.solve(mass, jacobian, np.zeros(self.nx), -residual)[0]
-        return v
+        """A velocity with G v + g_t = 0 next to v."""
+        jacobian, rate = self.jacobian(t, q), self.position_rate(t, q)
+        sizes = abs(jacobian)
+        return self._projected(
+            t, v, lambda x: jacobian @ x + rate, lambda x: sizes @ np.abs(x) + np.abs(rate), lambda x: q
+        )
 
-    def _scale(self, q: np.ndarray) -> np.ndarray:
-        return np.maximum(typical_size(q), np.finfo(float).tiny)
+    def _projected(self, t: float, x: np.ndarray, residual, terms, place) -> np.ndarray:
+        """Chord iterations x := x + dx with M dx + G^T nu = 0, G dx = -residual, down to the round-off of the `terms`.
+
+        The augmented matrix is factored anew, at q = ``place(x)``, when the kept factors do not converge fast.
+        """
+        if self.n_c == 0:
+            return x
+        last = np.inf
+        for _ in range(_MAX_ITERATIONS):
+            rest = residual(x)
+            size = float(np.max(np.abs(rest) / np.maximum(_ROUNDOFF * terms(x), np.finfo(float).tiny)))
+            if not np.isfinite(size):
+                raise Unevaluable("the constraints cannot be evaluated near this point")
+            slow = size > _CONTRACTION * last
+            if size <= 1.0 or (slow and size <= 100.0):
+                return x
+            factors = self.augmented.factors
+            if factors is None or slow:
+                q = place(x)
+                factors = self.augmented.factor(self.mass(t, q).data, self.jacobian(t, q).data)
+            x, last = x + factors.solve(np.concatenate([np.zeros(self.nx), -rest]))[: self.nx], size
+        raise Unevaluable("the projection onto the constraints does not converge")
 
     # --- what the driver and the solution ask for --------------------------------------------------------------------
 
@@ -371,7 +377,10 @@ def _ones(matrix):
 def _points_near(q: np.ndarray) -> list[np.ndarray]:
     """q, and points beside it at which entries that vanish at q by accident do not."""
     size = typical_size(q)
-    return [q, *[q + share * size * np.cos(phase + 1.9 * np.arange(q.size)) for share, phase in ((1e-3, 0.4), (1e-2, 1.1))]]
+    return [
+        q,
+        *[q + share * size * np.cos(phase + 1.9 * np.arange(q.size)) for share, phase in ((1e-3, 0.4), (1e-2, 1.1))],
+    ]
 
 
 def _derivative(function, h: float) -> np.ndarray:

@@ -13,7 +13,7 @@ for index 1. Iteration matrix (6.52), here with all derivatives but that of G^T 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 
 _KNOWN = "ggl (projection='GT'), index3, index2, index1, baumgarte"
+_POWER_ITERATIONS = 12
 _SQRT_ROUNDOFF = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -35,24 +36,83 @@ class SparseChoice:
 
     Parameters
     ----------
+    assembly, start
+        The system and its consistent start.
+    request : object
+        The arguments of the run: interval and tolerances.
     formulation : str or formulation
     method : method object
+    automatic : bool
+        Whether the highest order of the method is chosen here.
     """
 
-    def __init__(self, formulation, method):
+    def __init__(self, assembly: SparseAssembly, start: Start, request, formulation, method, automatic: bool):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
-        automatic = isinstance(formulation, str) and formulation == "auto"
-        self.formulation = sparse_form(named_formulation("ggl" if automatic else formulation))
-        self.method = method
-        if method.name != "dassl":
-            raise InvalidProblemError(
-                f"{type(method).__name__} cannot solve a system with sparse matrices; use method='dassl'"
-            )
+        self.formulation, self.method = checked_choice(formulation, method), method
+        if automatic and request.fixed_step is None:
+            frequency = highest_frequency(assembly, start)
+            if _oscillates(assembly, start, request, frequency):
+                self.method = replace(method, max_order=2)
+                self.notes.append(
+                    f"Order 2 at most, since the system can oscillate with up to {frequency:.3g} rad per unit of time, "
+                    "which higher orders would have to resolve."
+                )
 
     def goes_on(self, segment) -> bool:
         """Nothing is changed on the way."""
         return False
+
+
+def checked_choice(formulation, method) -> SparseForm:
+    """The sparse form of the formulation, GGL for "auto"; a method other than DASSL is refused."""
+    automatic = isinstance(formulation, str) and formulation == "auto"
+    form = sparse_form(named_formulation("ggl" if automatic else formulation))
+    if method.name != "dassl":
+        raise InvalidProblemError(
+            f"{type(method).__name__} cannot solve a system with sparse matrices; use method='dassl'"
+        )
+    return form
+
+
+def highest_frequency(assembly: SparseAssembly, start: Start) -> float:
+    r"""About the highest frequency of small motions beside the start, by power iteration.
+
+    With :math:`S = \partial (f - G^T \lambda) / \partial q` these obey :math:`M \ddot x = S x - G^T \nu, G x = 0`.
+    """
+    t, nx = start.t, assembly.nx
+    q, v = start.z[:nx], start.z[nx:]
+    mass, jacobian = assembly.mass(t, q), assembly.jacobian(t, q)
+
+    def force(q):
+        return assembly.force(t, q, v) - assembly.jacobian(t, q).T @ start.lam
+
+    x, growth = np.cos(0.4 + 1.9 * np.arange(nx)), 0.0
+    step = 1e-6 * (float(np.max(np.abs(q), initial=0.0)) or 1.0)
+    for _ in range(_POWER_ITERATIONS):
+        x = x * (step / float(np.max(np.abs(x))))
+        before = float(np.linalg.norm(x))
+        x, _ = assembly.augmented.solve(mass, jacobian, 0.5 * (force(q + x) - force(q - x)), np.zeros(assembly.n_c))
+        growth = float(np.linalg.norm(x)) / before
+        if not (np.isfinite(growth) and growth > 0.0):
+            return 0.0
+    return float(np.sqrt(growth))
+
+
+def _oscillates(assembly: SparseAssembly, start: Start, request, frequency: float) -> bool:
+    """Whether modes that the tolerance does not ask for would dictate the steps of BDF of orders 3 to 5.
+
+    These are unstable on a part of the imaginary axis, so that they have to resolve every undamped mode; order 2 does
+    not, and takes about rtol^(-1/3) steps for each time in which the system moves by its own size.
+    """
+    nx = assembly.nx
+    sizes = [float(np.max(np.abs(x), initial=0.0)) for x in (start.z[:nx], start.z[nx:], start.a)]
+    time = abs(request.span[1] - request.span[0])
+    if sizes[1] > 0.0:
+        time = min(time, sizes[0] / sizes[1])
+    if sizes[2] > 0.0:
+        time = min(time, float(np.sqrt(sizes[0] / sizes[2])))
+    return frequency * time > 5.0 * float(np.max(request.rtol)) ** (-1.0 / 3.0)
 
 
 def sparse_form(formulation) -> SparseForm:
@@ -106,10 +166,11 @@ class SparseForm:
         y0, yp0 = np.zeros(n), np.zeros(n)
         y0[:n_state], yp0[:n_state] = start.z, start.slope
         y0[n_state : n_state + assembly.n_c] = start.lam
-        reduction = Reduction(problem, y0, yp0, n_state)
-        if self.classes is not None and assembly.n_c:
-            reduction.options |= index_options(assembly, n, self.classes)
-        return reduction
+        # Multipliers of index 2 carry the round-off of the constraints divided by h.
+        options = {"newton_weights": [0.0] * n_state + [1.0] * (n - n_state)} if self.levels[2] == 0.0 else {}
+        if self.classes is not None:
+            options = index_options(assembly, n, self.classes)
+        return Reduction(problem, y0, yp0, n_state, options=options)
 
 
 class SparseEquations:

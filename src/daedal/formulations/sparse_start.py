@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, Unevaluable
 from daedal.formulations.sparse import SparseAssembly, check_supported
@@ -48,6 +49,7 @@ def sparse_start(
         moved = _position(assembly, t, q)
         if not correct and v0 is not None:
             _refuse_far(assembly, t, moved, v)
+        assembly.augmented.factor(assembly.mass(t, moved).data, assembly.jacobian(t, moved).data)
         speed = assembly.projected_velocity(t, moved, v)
         a, lam = assembly.augmented_solution(t, moved, speed)
     except SingularMatrix as error:
@@ -61,9 +63,7 @@ def sparse_start(
     for what, change, offset in (("q0", moved - q, 0), ("v0", speed - v, system.n_q)):
         if (what == "q0" or v0 is not None) and np.max(np.abs(change), initial=0.0) > 1e-12 * _size(q, v, offset):
             j = int(np.argmax(np.abs(change)))
-            notes.append(
-                f"{what} was moved to satisfy the constraints, {system.label(offset + j)} by {change[j]:.2e}."
-            )
+            notes.append(f"{what} was moved to satisfy the constraints, {system.label(offset + j)} by {change[j]:.2e}.")
     return assembly, Start(t, np.concatenate([moved, speed]), a, lam), notes
 
 
@@ -72,7 +72,7 @@ def _size(q, v, offset: int) -> float:
 
 
 def _looks_autonomous(system: MechanicalSystem, span, q, v) -> bool:
-    """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t."""
+    """Whether the constraints give the same at many times of the interval: then they are not differenced in t."""
     probe = constraint_probe(system, q, v)
     if probe is None or system.constraint_t is not None:
         return False
@@ -119,6 +119,19 @@ def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
     order = among[np.argsort(-np.abs(residual[among]), kind="stable")]
     label = assembly.system.constraint_label
     return listing((f"{label(int(i))} ({number(residual[i])})" for i in order[:MOST_NAMED]), order.size)
+
+
+def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
+    """Why a run failed: dependent constraints where it stopped, or what the method says."""
+    t, nx = float(failure.t), assembly.nx
+    q = failure.y[:nx]
+    try:
+        assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)
+    except SingularMatrix as error:
+        return f"Stopped at t = {t:.10g}: " + _singular(assembly.system, t, error.null)
+    except Unevaluable:
+        pass
+    return diagnose(reduction.problem, failure)
 
 
 def _singular(system: MechanicalSystem, t: float, null: np.ndarray) -> str:

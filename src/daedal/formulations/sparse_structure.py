@@ -48,18 +48,20 @@ class Structure:
 
         return csr_array((data, self.indices, self.indptr), shape=self.shape)
 
-    def entries(self, matrix, name: str) -> np.ndarray:
-        """The entries of `matrix` in the order of this structure; those that it does not store are zero."""
+    def aligned(self, matrix, name: str):
+        """`matrix` as a CSR matrix with exactly this structure; entries that it does not store are zero."""
         from scipy.sparse import csr_array
 
-        matrix = csr_array(checked(matrix, name, self.shape))
+        matrix = checked(matrix, name, self.shape)
+        if not hasattr(matrix, "tocsr") or matrix.format != "csr":
+            matrix = csr_array(matrix)
         if self._is_same(matrix):
-            return matrix.data
-        matrix = matrix.copy()
+            return matrix
+        matrix = csr_array(matrix, copy=True)
         matrix.sum_duplicates()
         matrix.sort_indices()
         if self._is_same(matrix):
-            return matrix.data
+            return matrix
         rows = np.repeat(np.arange(self.shape[0]), np.diff(matrix.indptr))
         keys = rows * self.shape[1] + matrix.indices
         place, kept = np.searchsorted(self._keys, keys), matrix.data != 0.0
@@ -70,9 +72,9 @@ class Structure:
                 f"{name} has an entry in row {row}, column {column}, where it had none near the start; "
                 "let it store that entry always, with the value zero where it vanishes"
             )
-        result = np.zeros(self.nnz)
-        result[place[kept]] = matrix.data[kept]
-        return result
+        data = np.zeros(self.nnz)
+        data[place[kept]] = matrix.data[kept]
+        return self.matrix(data)
 
     def _is_same(self, matrix) -> bool:
         return (
@@ -215,13 +217,13 @@ class AugmentedSystem:
     def _refined(self, factors: Factors, mass, jacobian, b: np.ndarray) -> np.ndarray | None:
         """Iterative refinement; None if the factors are too far from the matrix."""
         n_q = self.n_q
-        transpose = jacobian.T
+        transpose, sizes = jacobian.T, (abs(mass), abs(jacobian))
         x, residual, last = np.zeros_like(b), b, np.inf
         for _ in range(_REFINEMENTS):
             x = x + factors.solve(residual)
             residual = b - np.concatenate([mass @ x[:n_q] + transpose @ x[n_q:], jacobian @ x[:n_q]])
             size = np.abs(b) + np.concatenate(
-                [abs(mass) @ np.abs(x[:n_q]) + abs(transpose) @ np.abs(x[n_q:]), abs(jacobian) @ np.abs(x[:n_q])]
+                [sizes[0] @ np.abs(x[:n_q]) + sizes[1].T @ np.abs(x[n_q:]), sizes[1] @ np.abs(x[:n_q])]
             )
             with np.errstate(divide="ignore", invalid="ignore"):
                 error = float(np.max(np.where(size > 0.0, np.abs(residual) / size, 0.0), initial=0.0))

@@ -20,7 +20,7 @@ SINGULAR = 1
 # sides, of which LAPACK uses the lower half.
 N_AT, ML_AT, MU_AT, ROWS_AT, ONE_AT, MODE_AT, INFO_AT = 0, 8, 16, 24, 32, 40, 48
 
-SMALL = 12  # where the loops below and LAPACK take equally long for a factorisation and ten solves
+SMALL = 16  # where the loops below and LAPACK take equally long for a factorisation and a few solves
 
 LU = np.dtype(
     [

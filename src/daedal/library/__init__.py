@@ -21,6 +21,7 @@ from daedal.library.flames import flame
 from daedal.library.heat import heat2d
 from daedal.library.kinetics import robertson
 from daedal.library.linear import Source
+from daedal.library.linear_examples import ill_conditioned_constraints, linear_index2, nearly_index2
 from daedal.library.mechanisms import crank_slider, double_pendulum, rod_pendulum
 from daedal.library.model import Model, Reference
 from daedal.library.moving_constraint import stability_example3
@@ -57,10 +58,13 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         four_resistor_amplifier,
         heat2d,
         hessenberg_index2,
+        ill_conditioned_constraints,
         index3_chain,
         knife_edge,
         knife_edge_on_paraboloid,
         linear_index1,
+        linear_index2,
+        nearly_index2,
         particle_on_paraboloid,
         pendulum,
         planar_pendulum,

@@ -46,7 +46,7 @@ RATES_AT_1 = (
 )
 
 
-# --- the equations: q = (x_1, y_1, x_2, y_2, ...), y upwards, p = (mass of a bob, length of a link, gravity) -----------
+# --- the equations: q = (x_1, y_1, x_2, y_2, ...), y upwards, p = (mass of a bob, length of a link, gravity) ----------
 
 
 def links(q):
@@ -212,8 +212,8 @@ def chain_of_pendulums(
         title="Chain of pendulums",
         source=SOURCE,
         description=(
-            f"A chain of {n} point masses and rigid links, released in the shape of its slowest mode: {2 * n} coordinates "
-            "with sparse mass matrix and constraint Jacobian."
+            f"A chain of {n} point masses and rigid links, released in the shape of its slowest mode: {2 * n} "
+            "coordinates with sparse mass matrix and constraint Jacobian."
         ),
         equations=(
             r"\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\ "

@@ -63,6 +63,12 @@ class Assembly:
             self.record, self.bridge = self._build(float(t), np.asarray(q, dtype=float))
             self._mark = self.bridge.mark()
         self.record["autonomous"] = autonomous
+        self.record["damped"] = False
+
+    def damp(self, coefficients):
+        """Add Baumgarte's terms alpha_0 g + alpha_1 g' + ... to the acceleration level; the last is for velocities."""
+        self.record.array("damping")[:] = coefficients
+        self.record["damped"] = bool(np.any(np.asarray(coefficients) != 0.0))
 
     def __del__(self):
         """Leave the record to a later assembly of the same system: it is not cheap to make."""
@@ -110,16 +116,17 @@ class Assembly:
         )
         return record, bridge
 
+    given: Any
+    system: Any
     linear = False
     output_weight: Any = "M"
 
-    def choose_weight(self, t: float, z: np.ndarray):
+    def choose_weight(self, values: dict[str, np.ndarray] | None):
         """Project in the norm of the mass matrix, unless that is singular or moves the state much farther than need be.
 
         The move is F g with F = M^{-1} G^T (G M^{-1} G^T)^{-1}; the shortest one is G^+ g.
         """
         self.output_weight = "I"
-        values = self.evaluate(t, z)
         if values is None or self.n_c == 0:
             return
         jacobian = values["jacobian"]
@@ -369,12 +376,13 @@ def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | No
     if v is None:
         v = np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)
     parts = []
-    if system.constraint is not None:
-        last = last_argument(system.constraint, system.params)
-        parts.append(lambda t, q: np.asarray(system.constraint(t, q, *last), dtype=float))
-    if system.velocity_constraint is not None:
-        last_v = last_argument(system.velocity_constraint, system.params)
-        parts.append(lambda t, q: np.asarray(system.velocity_constraint(t, q, v, *last_v), dtype=float))
+    position, velocity = system.constraint, system.velocity_constraint
+    if position is not None:
+        last = last_argument(position, system.params)
+        parts.append(lambda t, q: np.asarray(position(t, q, *last), dtype=float))
+    if velocity is not None:
+        last_v = last_argument(velocity, system.params)
+        parts.append(lambda t, q: np.asarray(velocity(t, q, v, *last_v), dtype=float))
     return lambda t, q: np.concatenate([part(t, q) for part in parts])
 
 

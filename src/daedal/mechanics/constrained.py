@@ -30,7 +30,7 @@ MECHANICAL, LINEAR = 0, 1
 # What is to be evaluated.
 MASS, FORCE, POSITION, JACOBIAN, VELOCITY, BIAS, RATE, ALGEBRAIC = 1, 2, 4, 8, 16, 32, 64, 128
 DYNAMICS = MASS | FORCE | JACOBIAN
-ACCELERATION = DYNAMICS | VELOCITY | BIAS
+ACCELERATION = DYNAMICS | BIAS
 
 FUNCTIONS = (
     "mass_function",
@@ -78,6 +78,7 @@ CONSTRAINED = np.dtype(
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
+        ("damped", INTEGER),  # whether Baumgarte's terms are added to the bias
         ("time_increment", FLOAT),
         *[(name, CALLBACK) for name in FUNCTIONS],
         *[(name, ADDRESS) for name in ARRAYS],
@@ -513,6 +514,8 @@ def damped_bias(c, i):
     """
     damping, level = floats(c.damping, c.m + 1), floats(c.level, c.m * c.n_c)
     value = floats(c.bias, c.n_c)[i]
+    if not c.damped:
+        return value
     if i < c.n_g:
         for order in range(c.m):
             value += damping[order] * level[order * c.n_c + i]
@@ -565,7 +568,7 @@ def _accelerate(c, t):
     Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on
     (lam, w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
-    status = evaluate(c, t, ACCELERATION | POSITION)
+    status = evaluate(c, t, ACCELERATION | (POSITION | VELOCITY if c.damped else 0))
     if status == 0:
         status = factor_augmented(c)
     if status != 0:

@@ -32,6 +32,7 @@ from daedal.mechanics.constrained import (
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
 _MAX_ITERATIONS = 30
 _ROUNDOFF = 4.0 * np.finfo(float).eps
+_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
 
 PROJECTOR = np.dtype([("system", ADDRESS), ("weight_kind", INTEGER), ("weight", ADDRESS), ("levels", INTEGER)])
 """How to project: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
@@ -67,58 +68,103 @@ def _factor_projection(p, c, n_rows):
 @part
 def project(p, c, t):
     """Project the variables in ``c.state``: lower levels in turn, then the velocities. 0, SINGULAR or a status."""
-    what = JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0)
-    status = evaluate(c, t, what)
+    top = c.m - 1
+    status = evaluate(c, t, JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0))
     if status != 0:
         return status
-    for level in range(min(p.levels, c.m)):
-        status = _project_level(p, c, t, level)
+    if c.n_g == c.n_c or top == 0:  # one matrix serves all levels
+        if _factor_projection(p, c, c.n_c) != 0:
+            return SINGULAR
+    elif c.n_g > 0 and _factor_projection(p, c, c.n_g) != 0:
+        return SINGULAR
+    for level in range(min(p.levels, top)):
+        status = _project_below(p, c, t, level)
         if status != 0:
             return status
-    return 0
+    return _project_top(p, c, t) if p.levels > top else 0
 
 
 @part
-def _project_level(p, c, t, level):
-    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while it converges fast."""
+def _correct(c, level, rows):
+    """z_{level+1} moves by the solution for the residuals of its level; returns its size and that of the move."""
     nx = c.nx
-    rows = c.n_g if level < c.m - 1 else c.n_c
-    if rows == 0:
+    z, values = floats(c.state + 8 * level * nx, nx), floats(c.level + 8 * level * c.n_c, c.n_c)
+    solution = floats(c.solution, nx + c.n_c)
+    for i in range(nx):
+        solution[i] = 0.0
+    for i in range(rows):
+        solution[nx + i] = -values[i]
+    solve_lu(c.projection, solution)
+    size, change = 0.0, 0.0
+    for i in range(nx):
+        size = max(size, abs(z[i]))
+        change = max(change, abs(solution[i]))
+        z[i] += solution[i]
+    return size, change
+
+
+@part
+def _project_below(p, c, t, level):
+    """Newton's method for g^(level) = 0 in z_{level+1}; the matrix is kept while it converges fast."""
+    if c.n_g == 0:
         return 0
-    z, solution = floats(c.state + 8 * level * nx, nx), floats(c.solution, nx + c.n_c)
-    values = floats(c.level + 8 * level * c.n_c, rows)
-    what = VELOCITY | POSITION | JACOBIAN if level == c.m - 1 else POSITION
-    fresh, before = True, np.inf
+    before = np.inf
     for iteration in range(_MAX_ITERATIONS):
-        if iteration > 0 or level == c.m - 1:
-            status = evaluate(c, t, what if fresh or level == c.m - 1 else POSITION)
+        if iteration > 0 or level > 0:
+            status = evaluate(c, t, POSITION | (VELOCITY | JACOBIAN if level > 0 else 0))
             if status != 0:
                 return status
-        if fresh and _factor_projection(p, c, rows) != 0:
-            return SINGULAR
-        for i in range(nx):
-            solution[i] = 0.0
-        for i in range(rows):
-            solution[nx + i] = -values[i]
-        solve_lu(c.projection, solution)
-        size, change = 0.0, 0.0
-        for i in range(nx):
-            size = max(size, abs(z[i]))
-            change = max(change, abs(solution[i]))
-            z[i] += solution[i]
+        size, change = _correct(c, level, c.n_g)
         if not change < np.inf:
             return UNEVALUABLE
-        if change <= _ROUNDOFF * size or (change <= 1e-10 * size and change >= 0.3 * before):
+        if change <= _NEGLIGIBLE * size or (change <= 1e-10 * size and change >= 0.3 * before):
             return 0
-        if change <= 1e-9 * size and change <= 1e-3 * before and iteration > 0:
+        if iteration > 0 and change <= 1e-9 * size and change <= 1e-3 * before:
             return 0  # the next correction would be below round-off
-        fresh = level < c.m - 1 and change > 0.05 * before
-        if fresh:
+        if change > 0.05 * before:
             status = evaluate(c, t, JACOBIAN | (MASS if p.weight_kind == MASS_WEIGHT else 0))
             if status != 0:
                 return status
+            if _factor_projection(p, c, c.n_g) != 0:
+                return SINGULAR
         before = change
     return UNEVALUABLE
+
+
+@part
+def _project_top(p, c, t):
+    """g^(m-1) = 0 is linear in z_m: K is evaluated once, and an older matrix is made up for by repetition."""
+    nx, n_c, top = c.nx, c.n_c, c.m - 1
+    fresh = top == 0
+    status = evaluate(c, t, VELOCITY | POSITION | JACOBIAN)
+    if status != 0:
+        return status
+    if c.n_g != n_c and not fresh:
+        if _factor_projection(p, c, n_c) != 0:
+            return SINGULAR
+        fresh = True
+    jacobian, values = floats(c.jacobian, n_c * nx), floats(c.level + 8 * top * n_c, n_c)
+    solution = floats(c.solution, nx + n_c)
+    before = np.inf
+    for _ in range(_MAX_ITERATIONS):
+        size, change = _correct(c, top, n_c)
+        if not change < np.inf:
+            return UNEVALUABLE
+        if (
+            (fresh and before < np.inf)
+            or change <= _ROUNDOFF * size
+            or (change <= 1e-10 * size and change >= 0.3 * before)
+        ):
+            return 0
+        if not fresh and change > 0.05 * before:
+            if _factor_projection(p, c, n_c) != 0:
+                return SINGULAR
+            fresh = True
+        for i in range(n_c):
+            for j in range(nx):
+                values[i] += jacobian[i * nx + j] * solution[j]
+        before = change
+    return 0
 
 
 @pointer(HOOK)

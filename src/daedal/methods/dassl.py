@@ -229,7 +229,7 @@ class DASSL:
 class Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
-    def __init__(self, method: DASSL, task: Task):
+    def __init__(self, method: Any, task: Task):
         from daedal.methods import dassl_run
 
         self._kernels = dassl_run

@@ -9,6 +9,7 @@ II.4 to II.6 and IV.2 of volume II (the stiffness test); J. R. Dormand, P. J. Pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Tableau:
     order: int
     inner: Any
 
+    @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """The coefficients as arrays, and the weights at theta = 3/4, 1/2, 1/4."""
         s = len(self.b)
@@ -153,7 +155,7 @@ class _RungeKuttaRun(Run):
 
         self._runge_kutta = runge_kutta_run
         rate = task.rate
-        arrays = method.tableau.arrays()
+        arrays = method.tableau.arrays
         s = arrays["b"].size
         self.tableau = Record(
             runge_kutta_run.TABLEAU,
@@ -165,7 +167,11 @@ class _RungeKuttaRun(Run):
             stage=np.zeros(task.n),
             error_before=1e-4,
             stop_when_stiff=method.stop_when_stiff,
-            **arrays,
+            a=arrays["a"],
+            b=arrays["b"],
+            c=arrays["c"],
+            e=arrays["e"],
+            inner=arrays["inner"],
         )
         if fixed is not None:
             last = round((task.t_span[1] - task.t_span[0]) / fixed)

@@ -36,7 +36,7 @@ STIFF = 8  # the reason to stop when the problem has become stiff
 _NODES = 4  # intervals between the points that define the polynomial of a step
 _BETA, _SAFETY, _SMALLEST, _LARGEST = 0.04, 0.9, 0.2, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
 _STIFF_LIMIT, _STIFF_STEPS = 3.25, 15  # DOPRI5's test: |h lambda| beyond the stability interval, 15 times
-_HARMLESS = 0.01  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
+_HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
 TABLEAU = np.dtype(
     [
@@ -229,7 +229,7 @@ def _accept(system, m, w, r, h, size):
         if signal == HOOK_CHANGED:
             for i in range(n):
                 before[i] -= y[i]
-            changed = norm(system, t, before, floats(w.inverse_weights, n)) > _HARMLESS
+            changed = m.fixed or norm(system, t, before, floats(w.inverse_weights, n)) > _HARMLESS
     _polynomial(m, w, h)
     for i in range(n):
         k[0, i] = k[s - 1, i]

@@ -2,7 +2,8 @@
 
 from daedal.problems.hessenberg import HessenbergDAE
 from daedal.problems.implicit import ImplicitDAE
+from daedal.problems.linear import LinearDAE
 from daedal.problems.mechanical import MechanicalSystem
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
-__all__ = ["HessenbergDAE", "ImplicitDAE", "MechanicalSystem", "SemiExplicitDAE"]
+__all__ = ["HessenbergDAE", "ImplicitDAE", "LinearDAE", "MechanicalSystem", "SemiExplicitDAE"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_callable, check_names, check_size
+from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,47 +100,19 @@ class HessenbergDAE:
             "B": (self.B, (n_x, n_y)),
             "q": (self.q, (n_x,)),
         }
-        values = [_shaped(name, _at(value, t), shape) for name, (value, shape) in parts.items()]
+        values = [coefficient_at(name, value, t, shape) for name, (value, shape) in parts.items()]
         for name, derivatives, shape in (
             ("C", self.C_derivatives, (n_y, n_x)),
             ("r", self.r_derivatives, (n_y,)),
         ):
             function = getattr(self, name)
-            values.append(_shaped(name, _at(function, t), shape))
+            values.append(coefficient_at(name, function, t, shape))
             if derivatives is not None:
-                values.append(_shaped(f"{name}_derivatives", np.asarray(derivatives(t), dtype=float), (m, *shape)))
+                values.append(coefficient_at(f"{name}_derivatives", derivatives, t, (m, *shape)))
             else:
-                values.append(
-                    derivatives_by_differences(lambda s, f=function, n=name, k=shape: _shaped(n, _at(f, s), k), t, m)
-                )
+                values.append(derivatives_by_differences(partial(_coefficient, name, function, shape), t, m))
         return np.concatenate([np.ravel(value) for value in values])
 
 
-def _evaluated(name: str, function, shape: tuple[int, ...], t: float) -> np.ndarray:
-    return _shaped(name, _at(function, t), shape)
-
-
-def _at(value, t: float) -> np.ndarray:
-    return np.asarray(value(t) if callable(value) else value, dtype=float)
-
-
-def _shaped(name: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    if value.size != int(np.prod(shape)):
-        raise InvalidProblemError(f"{name} has shape {value.shape}; expected {shape}")
-    return value.reshape(shape)
-
-
-def derivatives_by_differences(function, t: float, m: int) -> np.ndarray:
-    """Derivatives 1..m by central differences of high order."""
-    h = 0.02 * max(1.0, abs(t) * 1e-3)
-    half = 4 + m // 2
-    nodes = h * np.arange(-half, half + 1)
-    samples = np.array([function(t + s) for s in nodes])
-    flat = samples.reshape(nodes.size, -1)
-    powers = np.vander(nodes / h, increasing=True)
-    taylor = np.linalg.solve(powers, flat)
-    factorial, result = 1.0, []
-    for k in range(1, m + 1):
-        factorial *= k
-        result.append((factorial * taylor[k] / h**k).reshape(samples.shape[1:]))
-    return np.array(result)
+def _coefficient(name: str, value, shape: tuple[int, ...], t: float) -> np.ndarray:
+    return coefficient_at(name, value, t, shape)

@@ -135,7 +135,7 @@ def _decades(axes: Axes, values: np.ndarray) -> None:
     if positive.size:
         low, high = math.floor(math.log10(positive.min()) - 0.1), math.ceil(math.log10(positive.max()) + 0.1)
         axes.set_xlim(10.0**low, 10.0**high)
-    axes.xaxis.set_major_locator(LogLocator(numticks=5))
+    axes.xaxis.set_major_locator(LogLocator(numticks=4))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 

@@ -127,7 +127,7 @@ def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.nd
     else:
         between = nodes[:-1, None] + np.diff(nodes)[:, None] * fractions
     times = np.append(between.ravel(), nodes[-1])
-    return times, sol(times)[list(rows)]
+    return times, daedal.Solution.__call__(sol, times)[list(rows)]
 
 
 def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
