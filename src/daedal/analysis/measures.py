@@ -370,7 +370,9 @@ def _scaled_rows(C: np.ndarray) -> np.ndarray:
 
 
 def _norm(matrix: np.ndarray) -> float:
-    return float(np.linalg.norm(matrix, 2)) if matrix.size else 0.0
+    if min(matrix.shape) <= 1:
+        return float(np.sqrt(np.vdot(matrix, matrix)))
+    return float(np.linalg.svd(matrix, compute_uv=False)[0])
 
 
 def _inverse_norm(matrix: np.ndarray) -> float:

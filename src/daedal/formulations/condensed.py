@@ -21,6 +21,7 @@ from daedal.formulations.residuals import (
     FORM,
     TOP_ACCELERATION,
     TOP_DYNAMICS,
+    accelerate_with_levels,
     constraint_row,
     dynamic_rows,
     evaluate_needed,
@@ -41,7 +42,6 @@ from daedal.mechanics.constrained import (
     JACOBIAN,
     MASS,
     VELOCITY,
-    accelerate,
     evaluate,
     solve_augmented,
 )
@@ -113,7 +113,7 @@ def _differences(s, f, c, t, y, yp, h, weights):
         delta = increment(y[j], yp[j], h, weights[j], _WEIGHT_SHARE)
         state[j] = kept + delta
         s.jacobian_residuals += 1
-        status = accelerate(c, t) if f.top == TOP_ACCELERATION else evaluate(c, t, what)
+        status = accelerate_with_levels(f, c, t) if f.top == TOP_ACCELERATION else evaluate(c, t, what)
         state[j] = kept
         if status != 0:
             return status

@@ -210,11 +210,20 @@ def load_unknowns(f, c, y, yp):
 def evaluate_needed(f, c, t):
     """Everything the residual takes from the system."""
     if f.top == TOP_ACCELERATION:
-        status = accelerate(c, t)
+        status = accelerate_with_levels(f, c, t)
         if status == 0 and c.n_r > 0:
             status = evaluate(c, t, RATE)
         return status
     return evaluate(c, t, f.needed)
+
+
+@part
+def accelerate_with_levels(f, c, t):
+    """The accelerations, and the levels of the constraints where they are imposed."""
+    status = accelerate(c, t)
+    if status == 0 and (f.n_top > 0 or f.low > 0):
+        status = evaluate(c, t, POSITION | VELOCITY)
+    return status
 
 
 @part

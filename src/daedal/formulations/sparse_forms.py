@@ -50,6 +50,11 @@ class SparseChoice:
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
         self.formulation, self.method = checked_choice(formulation, method), method
+        if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
+            raise InvalidProblemError(
+                "a system with sparse matrices takes fixed steps with max_order=1 (backward Euler) or from given "
+                "starting_values"
+            )
         if automatic and request.fixed_step is None:
             frequency = highest_frequency(assembly, start)
             if _oscillates(assembly, start, request, frequency):
