@@ -83,7 +83,7 @@ def _panel(ax, points: list[Point]) -> None:
         ax.plot(
             [max(p.error, 1e-16) for p in mine],
             [1e3 * p.seconds for p in mine],
-            marker="*" if name.startswith("ida-c") else MARKERS[solver.family],
+            marker=solver.marker or ("*" if name.startswith("ida-c") else MARKERS[solver.family]),
             markersize=9 if name.startswith("ida-c") else 7 if ours else 5.5,
             markerfacecolor=style["color"] if ours or compiled else "white",
             color=style["color"],

@@ -78,12 +78,14 @@ def _prepared(runs: dict[Any, Any], solvers: dict[Any, Any], name: str, case_nam
 
 def _try(runs: dict[Any, Any], solvers: dict[Any, Any], name: str, case_name: str, level: Level) -> Trial:
     """The run that counts, which compiles what is to be compiled, and a first timed one."""
-    counting = _solver(solvers, name, case_name, True)
-    outcome = counting.outcome(counting.prepare(level)())
-    calls = getattr(counting, "calls", 0)
-    if calls:
-        outcome = Outcome(outcome.y, calls, outcome.steps)
-    call = runs[name, case_name, level] = _solver(solvers, name, case_name, False).prepare(level)
+    solver = _solver(solvers, name, case_name, False)
+    call = runs[name, case_name, level] = solver.prepare(level)
+    if hasattr(solver, "calls"):
+        counting = _solver(solvers, name, case_name, True)
+        outcome = counting.outcome(counting.prepare(level)())
+        outcome = Outcome(outcome.y, counting.calls or outcome.evaluations, outcome.steps)
+    else:
+        outcome = solver.outcome(call())
     begin = time.perf_counter()
     call()
     return Trial(outcome, time.perf_counter() - begin)

@@ -10,10 +10,13 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
     "bouncing_ball": "bounce 8",
+    "crank_slider": "turns, the first in",
     "diagnosis": "index",
     "food_web_gmres": "linear iterations",
+    "formulations": "GGL, DASSL",
     "pendulum_forms": "largest error of the length",
     "robertson": "relative errors at the end",
+    "rolling_disc": "largest error of the rolling speed",
     "trajectory_control": "relative error",
     "transistor_amplifier": "relative errors at the end",
 }

@@ -33,7 +33,7 @@ from daedal.formulations import (
     StateSpace,
 )
 
-# --- problems with solutions from minimal coordinates -----------------------------------------------------------
+# --- problems with solutions from minimal coordinates ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def bowl():
 CASES = {"chain": chain, "driven": driven, "edge": edge, "bowl": bowl}
 HOLONOMIC = ("chain", "driven")
 
-# --- formulations, and which unknowns follow (q, v) -----------------------------------------------------------------
+# --- formulations, and which unknowns follow (q, v) -----------------------------------------------------------
 
 IMPLICIT = {
     "index3": (Index3(), "lam"),
@@ -317,7 +317,7 @@ def test_constant_steps_do_not_depend_on_tolerances():
         np.testing.assert_allclose(*runs, atol=1e-13)
 
 
-# --- the equations that backward Euler solves ---------------------------------------------------------------------
+# --- the equations that backward Euler solves -----------------------------------------------------------------
 
 
 class Step:
@@ -432,7 +432,7 @@ def test_projected_steps_are_the_underlying_step_and_a_weighted_projection():
             assert np.linalg.norm(rest) < 0.02 * np.linalg.norm(moved)
 
 
-# --- the figures of the specification ------------------------------------------------------------------------------
+# --- the figures of the specification -------------------------------------------------------------------------
 
 
 def equal_chain_force(t, q, v):

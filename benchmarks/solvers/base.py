@@ -16,6 +16,9 @@ from benchmarks.mechanisms import FORMS
 Array = np.ndarray
 
 
+FORM_MARKERS = {"ggl": "v", "ggl1": "^"}
+
+
 class SolveFailure(Exception):
     """The solver gave up; the text is what it told the user."""
 
@@ -58,6 +61,7 @@ class Solver(ABC):
     callbacks: ClassVar[str]
     family: ClassVar[str] = "BDF"
     form: ClassVar[str] = ""
+    marker: ClassVar[str] = ""
 
     def __init__(self, case: Case, counting: bool = False) -> None:
         self.case = case.in_form(self.form)
@@ -133,6 +137,7 @@ class ResidualSolver(Solver):
 def in_form(solver: type[Solver], form: str) -> type[Solver]:
     """The same solver for mechanisms in one of their forms."""
     fields = {"name": f"{solver.name}-{form}", "label": f"{solver.label}, {FORMS[form]}", "form": form}
+    fields["marker"] = FORM_MARKERS.get(form, "")
     return type(f"{solver.__name__}{form.capitalize()}", (solver,), fields)
 
 

@@ -69,7 +69,8 @@ class CasadiIdas(Solver):
         if not np.all(np.isfinite(y)):
             raise SolveFailure("returned values that are not finite")
         stats = integrator.stats()
-        return Outcome(y, stats.get("n_rhs"), stats.get("nsteps", stats.get("n_steps")))
+        steps = stats.get("nsteps", stats.get("n_steps"))
+        return Outcome(y, stats.get("n_rhs") or None, steps or None)  # code in C counts nothing
 
 
 class CasadiIdasJit(CasadiIdas):
@@ -126,7 +127,7 @@ class CasadiCollocationJit(CasadiCollocation):
 
 
 class CasadiErk(CasadiIdas):
-    """The explicit pair of order 5(4); accelerations and multipliers, which enter linearly, are solved for in symbols."""
+    """The explicit pair of order 5(4). Accelerations and multipliers enter linearly: they are eliminated in symbols."""
 
     name = "casadi-erk"
     label = "CasADi erk, reduced to an ODE"

@@ -58,6 +58,7 @@ class DaedalGGL(DaedalAuto):
 class DaedalInvariants(DaedalGGL):
     name = "daedal-invariants"
     label = "Daedal projected invariants with DASSL"
+    marker = "X"
     formulation = "projected_invariants"
 
 

@@ -18,14 +18,17 @@ ROOM_TITLES = {
     "initial": "Initial values",
     "methods": "Methods",
     "formulations": "Formulations",
+    "advise": "Advice on formulations",
+    "compare": "Comparison of formulations",
     "linear_solvers": "Linear solvers",
     "events": "Events",
     "solution": "The solution",
+    "mechanical_solution": "The solution of a mechanism",
     "errors": "Errors",
 }
 
 # In the other rooms a user makes objects but does not call their methods.
-ROOMS_WITH_MEMBERS = {"problems", "solution"}
+ROOMS_WITH_MEMBERS = {"problems", "solution", "mechanical_solution"}
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -48,6 +51,15 @@ def number(value: float) -> str:
 def fields(value: type) -> list[str]:
     """The fields of a dataclass, which its docstring describes."""
     return [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
+
+
+def unknowns(problem) -> str:
+    """How many there are, in words for a mechanism."""
+    if isinstance(problem, daedal.MechanicalSystem):
+        return f"{problem.n_q} coordinates, {problem.n_lambda} constraint{'' if problem.n_lambda == 1 else 's'}"
+    if isinstance(problem, daedal.HessenbergDAE):
+        return f"{problem.n}, and {problem.n_y} multiplier{'' if problem.n_y == 1 else 's'}"
+    return str(problem.n)
 
 
 def rooms() -> dict[str, list[str]]:
@@ -95,7 +107,7 @@ def write_library(path: Path) -> None:
         text += ".. math::\n\n" + indent(model.equations) + "\n\n"
         facts = {
             "Name": f"``{name}``; parameters: :func:`daedal.library.{name}`",
-            "Unknowns": str(model.problem.n),
+            "Unknowns": unknowns(model.problem),
             "Index": str(model.index),
             "Interval": f":math:`{number(model.t_span[0])} \\le t \\le {number(model.t_span[1])}`",
             "Source": "\\" + model.source,  # "K. E. Brenan" would begin an enumerated list

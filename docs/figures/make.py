@@ -1,4 +1,4 @@
-"""Redraw the figures of the page on plots: run its Python blocks in this folder and keep what the page shows."""
+"""Redraw the figures of the guide: run the Python blocks of pages with figures and keep what the pages show."""
 
 import os
 import re
@@ -7,12 +7,18 @@ from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"
 HERE = Path(__file__).resolve().parent
-PAGE = (HERE.parent / "guide" / "plotting.md").read_text(encoding="utf-8")
 
 
 def main() -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    shown = re.findall(r"\(\.\./figures/(\S+?)\)", PAGE)
+    for path in sorted((HERE.parent / "guide").glob("*.md")):
+        draw(path.read_text(encoding="utf-8"))
+
+
+def draw(page: str) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"\(\.\./figures/(\S+?)\)", page)
+    if not shown:
+        return
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         exec("\n".join(blocks), {})

@@ -15,7 +15,9 @@ from daedal.problems.checks import check_positive
 
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
+_MOST_WORK = 100_000  # steps times unknowns
 _SAMPLES = 40
+_WORK = 4000  # samples times unknowns
 _START_UP = 10  # steps with which a multistep method finds its order; they say nothing about the solution
 
 _CASES = {
@@ -112,7 +114,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     -----
     The step that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T with
     backward differentiation: the one form whose step is not limited by stability in any of the cases. The trial runs
-    with the tolerance 1e-4 and at most 2000 steps. A step of order k is scaled to the tolerance asked for by the power
+    with the tolerance 1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the tolerance asked for by the power
     1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep method finds its order, are left
     out.
 
@@ -135,6 +137,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     2.7183
     """
     from daedal.analysis.measures import decision, measure
+    from daedal.formulations.sparse import is_sparse
 
     if not isinstance(system, (MechanicalSystem, HessenbergDAE)):
         raise InvalidProblemError(
@@ -142,9 +145,14 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
             f"problems of the kind {type(system).__name__} are solved as they stand"
         )
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
+    if is_sparse(system, float(t_span[0]), initial):
+        raise InvalidProblemError(
+            "advise measures with dense matrices, and this system has sparse ones; "
+            "sparse systems are best solved with formulation='ggl' and method='dassl', the automatic choice"
+        )
     sol, ended = _trial(system, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)
-    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t)]
+    points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
     samples, h = [], []
@@ -172,8 +180,8 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
     """A coarse solution, or as much of it as came out, and why it ended early."""
     from daedal.solve import solve
 
-    coarse = max(rtol, _COARSE)
-    options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": _MOST_STEPS, "dense_output": True}
+    coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
+    options = {"rtol": coarse, "atol": atol * coarse / rtol, "max_steps": most, "dense_output": True}
     partial: Any = None
     for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
         try:
@@ -181,11 +189,11 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
         except IntegrationError as error:
             if partial is None or _length(error.solution) > _length(partial):
                 partial = error.solution
-            if partial.stats.steps >= _MOST_STEPS:
+            if partial.stats.steps >= most:
                 break
             if choice == {} and (partial.t.size < 2 or partial.history is None or partial.dense is None):
                 raise
-    reason = "the cap on its steps" if partial.stats.steps >= _MOST_STEPS else "a failure"
+    reason = "the cap on its steps" if partial.stats.steps >= most else "a failure"
     return partial, f", where {reason} ended it"
 
 
@@ -193,9 +201,9 @@ def _length(sol) -> float:
     return float(abs(sol.t[-1] - sol.t[0])) if sol.t.size else 0.0
 
 
-def _sample_points(t: np.ndarray) -> np.ndarray:
-    """Indices of points spread over the steps and over the time."""
-    half = _SAMPLES // 2
+def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
+    """Indices of points spread over the steps and over the time; fewer for large systems."""
+    half = int(np.clip(_WORK // n, 6, _SAMPLES)) // 2
     by_step = np.linspace(0, t.size - 1, min(t.size, half)).round().astype(int)
     by_time = np.searchsorted(np.abs(t - t[0]), np.linspace(0.0, abs(t[-1] - t[0]), half))
     return np.unique(np.clip(np.concatenate([by_step, by_time]), 0, t.size - 1))

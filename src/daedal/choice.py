@@ -6,6 +6,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
+from daedal.formulations.projection import VelocityConstraints
 
 EXPLICIT = ("dopri5", "rk4")
 ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
@@ -15,10 +16,12 @@ _STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at whi
 def named_method(method, options):
     """A method object from its name."""
     from daedal.methods.dassl import DASSL
+    from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
     from daedal.methods.runge_kutta import DOPRI5, RK4
 
-    known = {"dassl": DASSL, "dopri5": DOPRI5, "rk4": RK4}
-    if isinstance(method, tuple(known.values())):
+    kinds = (DASSL, PHEM56, HEM3, HEM4, HEM5, HEDOP5, DOPRI5, RK4)
+    known = {kind.__name__.lower(): kind for kind in kinds}
+    if isinstance(method, (*kinds, HalfExplicit)):
         if options:
             raise InvalidProblemError(
                 f"options {', '.join(options)} go with a method given by name; "
@@ -48,7 +51,7 @@ class Choice:
     that turn quickly would make the former behave like an explicit method. The former is watched for that.
     """
 
-    def __init__(self, assembly, formulation, method):
+    def __init__(self, assembly, formulation, method, request):
         from daedal.methods.dassl import DASSL
         from daedal.methods.runge_kutta import DOPRI5
 
@@ -62,11 +65,20 @@ class Choice:
         projection = CoordinateProjection(assembly.output_weight)
         if self.automatic:
             self.formulation, self.method = projection, DOPRI5(stop_when_stiff=True)
+        elif any_form and method.name == "half_explicit":
+            rtol, atol = 0.05 * float(request.rtol.min()), 0.05 * float(request.atol.min())
+            self.method = method
+            self.formulation = VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300))
         elif any_form:
             self.method = method
             self.formulation = projection if method.name in EXPLICIT else named_formulation("ggl")
         else:
             self.formulation = named_formulation(formulation)
+            if not any_method and method.name == "half_explicit":
+                raise InvalidProblemError(
+                    f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
+                    "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
+                )
             ordinary = self.formulation.name in ORDINARY
             self.method = method if not any_method else (DOPRI5() if ordinary else DASSL())
 

@@ -72,7 +72,7 @@ def solve_constrained(request: Request, formulation, method):
         assembly, start, notes, choice = _prepare_sparse(request, formulation, method)
     else:
         assembly, start, notes = _prepare(request)
-        choice = Choice(assembly, formulation, method)
+        choice = Choice(assembly, formulation, method, request)
     progress = Progress(request.progress, request.span)
     try:
         segments = _integrate(request, assembly, start, choice, progress)
@@ -300,7 +300,7 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
     )
     damping = assembly.record.array("damping").copy()
     assembly.damp(np.zeros_like(damping))
-    choice = Choice(assembly, "projection", named_method("dopri5", {}))
+    choice = Choice(assembly, "projection", named_method("dopri5", {}), accurate)
     segments = _integrate(accurate, assembly, start, choice, Progress(False, accurate.span))
     t, states = _outputs(accurate, segments)
     if t.size < times.size:

@@ -215,6 +215,11 @@ class HessenbergSolution(Solution):
         return a.T, lam.T
 
     @property
+    def z(self) -> np.ndarray:
+        """(x, x', ...), the same as `y`."""
+        return self.y
+
+    @property
     def lam(self) -> np.ndarray:
         """The multiplier."""
         return self._augmented[1]

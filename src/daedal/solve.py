@@ -119,7 +119,7 @@ def solve(
     span = _check_span(t_span)
     method = _check_constrained(method, method_options) if constrained else _check_method(method, method_options)
     if wishes:
-        kept = {name: value for name, value in wishes.items() if getattr(method, name) in ("auto", None)}
+        kept = {name: value for name, value in wishes.items() if _is_open(getattr(method, name))}
         method = replace(method, **kept)
     rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
@@ -249,6 +249,11 @@ def _check_span(t_span) -> tuple[float, float]:
     if not _SHORTEST_SPAN <= abs(t1 - t0) < inf:
         raise InvalidProblemError(f"t_span ({t0}, {t1}) has a length outside the range of floats; rescale the time")
     return t0, t1
+
+
+def _is_open(option) -> bool:
+    """Whether the user has left an option to the formulation."""
+    return option is None or (isinstance(option, str) and option == "auto")
 
 
 def _check_constrained(method, options: dict[str, Any]):

@@ -8,6 +8,7 @@ from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 
 _NEARLY_SINGULAR = 1e-3
+_OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
 _MAX_STEPS, _ERROR_TEST, _UNEVALUABLE = -1, -6, -10
 
 
@@ -30,7 +31,8 @@ def explain(request, assembly, segments) -> str:
 
 def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.name == "dassl":
-        return diagnose(segment.reduction.problem, failure)
+        text = diagnose(segment.reduction.problem, failure)
+        return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
     what = {
         _MAX_STEPS: f"the limit of {request.max_steps} steps was reached",

@@ -55,8 +55,9 @@ class Index3:
         """The form for an assembled system."""
         shape = Shape(n_top=assembly.n_c, alpha=(1.0,), lowered=lowered(self.multipliers))
         reduction = build(assembly, start, shape)
-        if assembly.m == 2 and not shape.lowered:
-            reduction.options |= index_options(assembly, reduction.problem.n, (1, 2, 3))
+        if assembly.m == 2:
+            classes = (1, 2, 2 if shape.lowered else 3)
+            reduction.options |= index_options(assembly, reduction.problem.n, classes)
         return reduction
 
 

@@ -29,8 +29,8 @@ class CoordinateProjection:
     levels: int | None = None
     name = "projection"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
+    def reduce(self, assembly, start: Start, drift: tuple[float, float] | None = None) -> Reduction:
+        """The form for an assembled system; with drift = (rtol, atol) smaller drifts are left alone."""
         from daedal.formulations.residuals import TOP_ACCELERATION
         from daedal.mechanics.manifold import projection_hook
 
@@ -38,5 +38,40 @@ class CoordinateProjection:
             raise InvalidProblemError(f"levels must be 1 to {assembly.m}, got {self.levels!r}")
         hook = None
         if assembly.n_c:
-            hook = (projection_hook, assembly.projector(self.weight, self.levels))
+            projector = assembly.projector(self.weight, self.levels)
+            if drift is not None:
+                projector["rtol"], projector["atol"] = drift
+            hook = (projection_hook, projector)
         return build(assembly, start, Shape(top=TOP_ACCELERATION), hook=hook)
+
+
+@dataclass(frozen=True)
+class VelocityConstraints:
+    r"""The index-2 form for half-explicit methods, which make :math:`G v + g_t = 0` hold at every stage themselves.
+
+    Positions drift slowly and are projected now and then.
+
+    Parameters
+    ----------
+    weight : {"M", "I"} or matrix
+        The norm of the projection.
+    projection : {"drift", "always", "never"}
+        When to project.
+    rtol, atol : float
+        With "drift": distances from the constraints up to atol + rtol max |q| are left alone.
+    """
+
+    weight: Any = "M"
+    projection: str = "drift"
+    rtol: float = 5e-8
+    atol: float = 5e-11
+    name = "velocity_constraints"
+
+    def reduce(self, assembly, start: Start) -> Reduction:
+        """The form for an assembled system."""
+        from daedal.formulations.residuals import TOP_ACCELERATION
+
+        if self.projection == "never" or assembly.n_c == 0:
+            return build(assembly, start, Shape(top=TOP_ACCELERATION))
+        drift = (self.rtol, self.atol) if self.projection == "drift" and assembly.n_g else None
+        return CoordinateProjection(self.weight).reduce(assembly, start, drift)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daedal.errors import InvalidProblemError
+from daedal.formulations.index_reduction import index_options
 from daedal.formulations.reduction import Reduction, Shape, Start, build
 from daedal.problems.checks import check_number, check_positive
 
@@ -86,4 +87,8 @@ def _regularise(form, variant: int, assembly, start: Start) -> Reduction:
     epsilon, mu = check_positive(form.epsilon, "epsilon"), check_number(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
-    return build(assembly, start, Shape(n_top=assembly.n_c, alpha=(1.0,), variant=variant, epsilon=epsilon, mu=mu))
+    shape = Shape(n_top=assembly.n_c, alpha=(1.0,), variant=variant, epsilon=epsilon, mu=mu)
+    reduction = build(assembly, start, shape)
+    # With a step far beyond epsilon and mu these forms behave as the index-3 form does.
+    reduction.options |= index_options(assembly, reduction.problem.n, (1, 2, 3))
+    return reduction

@@ -84,6 +84,10 @@ def set_direction(f, c, t):
     """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
     nx, n_c = c.nx, c.n_c
     direction = floats(f.direction, nx * n_c)
+    if f.variant == FUEHRER_LEIMKUHLER:
+        status = _inverse_mass_times_columns(f, c, floats(f.columns, nx * n_c))
+        if status != 0:
+            return status
     if f.projection == PROJECT_TRANSPOSE:
         jacobian = floats(c.jacobian, n_c * nx)
         for i in range(n_c):
@@ -265,6 +269,8 @@ def dynamic_rows(f, c, y, yp, target):
             target[i] = value
     else:
         acceleration, direction = floats(c.acceleration, nx), floats(f.direction, nx * n_c)
+        if f.variant == FUEHRER_LEIMKUHLER:  # velocities are corrected along M^{-1} G^T, positions along G^T
+            direction = floats(f.columns, nx * n_c)
         for i in range(nx):
             value = yp[first + i] - acceleration[i]
             for k in range(f.n_top):

@@ -28,7 +28,8 @@ from daedal.problems import ImplicitDAE
 
 _KNOWN = "ggl (projection='GT'), index3, index2, index1, baumgarte"
 _POWER_ITERATIONS = 12
-_SQRT_ROUNDOFF = float(np.sqrt(np.finfo(float).eps))
+_SHARE = float(np.sqrt(np.finfo(float).eps))
+_SHARE_OF_DIFFERENCES = 1e-5  # for rows that are differences themselves
 
 
 class SparseChoice:
@@ -96,9 +97,9 @@ def highest_frequency(assembly: SparseAssembly, start: Start) -> float:
     step = 1e-6 * (float(np.max(np.abs(q), initial=0.0)) or 1.0)
     for _ in range(_POWER_ITERATIONS):
         x = x * (step / float(np.max(np.abs(x))))
-        before = float(np.linalg.norm(x))
+        before = float(np.sum(np.abs(x)))
         x, _ = assembly.augmented.solve(mass, jacobian, 0.5 * (force(q + x) - force(q - x)), np.zeros(assembly.n_c))
-        growth = float(np.linalg.norm(x)) / before
+        growth = float(np.sum(np.abs(x))) / before
         if not (np.isfinite(growth) and growth > 0.0):
             return 0.0
     return float(np.sqrt(growth))
@@ -268,7 +269,9 @@ class SparseEquations:
         force, level = assembly.force(t, q, v), self._level(t, q, v, a, jacobian)
         dynamics = mass @ a - force + jacobian.T @ lam
         bias = assembly.bias(t, q, v) if second else None
-        move_q, move_v = _increments(q, yp[:nx], cj), _increments(v, a, cj)
+        differenced = second != 0.0 and assembly.system.acceleration_bias is None
+        share = _SHARE_OF_DIFFERENCES if differenced else _SHARE
+        move_q, move_v = _increments(q, yp[:nx], cj, share), _increments(v, a, cj, share)
         for colour in range(self._count):
             chosen = self._colours == colour
             at = np.where(chosen, q + move_q, q)
@@ -293,12 +296,12 @@ class SparseEquations:
         return self.blocks.assemble(values)
 
 
-def _increments(x: np.ndarray, slope: np.ndarray, cj: float) -> np.ndarray:
-    """sqrt(u) max(|x_j|, |x'_j / cj|, 1e-2 max |x|), made exactly representable."""
+def _increments(x: np.ndarray, slope: np.ndarray, cj: float, share: float) -> np.ndarray:
+    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), made exactly representable."""
     size = np.maximum(np.abs(x), np.abs(slope / cj))
     largest = float(np.max(size, initial=0.0))
     size = np.maximum(size, 1e-2 * largest) if largest > 0.0 else np.ones_like(x)
-    return (x + _SQRT_ROUNDOFF * size) - x
+    return (x + share * size) - x
 
 
 def _quotients(target: np.ndarray, structure, entries: np.ndarray, change: np.ndarray, move: np.ndarray):

@@ -9,6 +9,7 @@ from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, Unevaluable
 from daedal.formulations.sparse import SparseAssembly, check_supported
 from daedal.formulations.sparse_structure import SingularMatrix
+from daedal.initial.mechanical import MechanicalStart
 from daedal.mechanics.assembly import check_point, constraint_probe
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -65,6 +66,30 @@ def sparse_start(
             j = int(np.argmax(np.abs(change)))
             notes.append(f"{what} was moved to satisfy the constraints, {system.label(offset + j)} by {change[j]:.2e}.")
     return assembly, Start(t, np.concatenate([moved, speed]), a, lam), notes
+
+
+def consistent_sparse(system: MechanicalSystem, t0: float, q0, v0=None) -> MechanicalStart:
+    """The consistent state nearest to (q0, v0) in the norm of M, as :func:`daedal.consistent_initial` returns it."""
+    span = (float(t0), float(t0) + 1.0)
+    assembly, start, notes = sparse_start(system, span, q0, v0)
+    n, nothing = system.n_q, np.zeros(0)
+    q, v = start.z[:n], start.z[n:]
+    _, given_q, given_v = check_point(system, t0, q0, v0)
+    return MechanicalStart(
+        t=start.t,
+        q=q,
+        v=v,
+        a=start.a,
+        lam=start.lam,
+        r=nothing,
+        r_rate=nothing,
+        w=nothing,
+        rows=assembly.rows,
+        redundant=[],
+        moved_q=q - given_q,
+        moved_v=v - given_v,
+        notes=tuple(notes),
+    )
 
 
 def _size(q, v, offset: int) -> float:

@@ -11,6 +11,7 @@ from daedal.kernels.functions import real_array
 
 _ROUNDOFF = float(np.finfo(float).eps)
 _REFINEMENTS = 12
+_NEGLIGIBLE = 1e-10
 _CONTRACTION = 0.2  # kept factors are given up when refinement gains less than this factor
 _SMALLEST_PIVOT = 1e-13  # 1/|A^{-1}| of the equilibrated matrix below which it counts as singular
 
@@ -158,8 +159,8 @@ class Factors:
         """The vector that A shrinks most, and by how much."""
         x, size = np.cos(0.4 + 1.9 * np.arange(self._rows.size)), 1.0
         for _ in range(3):
-            x = lu.solve(x / np.linalg.norm(x))
-            size = float(np.linalg.norm(x))
+            x = lu.solve(x / np.max(np.abs(x)))
+            size = float(np.max(np.abs(x)))
             if not np.isfinite(size):
                 break
         return self._columns * x, size
@@ -215,24 +216,31 @@ class AugmentedSystem:
         return x[: self.n_q], x[self.n_q :]
 
     def _refined(self, factors: Factors, mass, jacobian, b: np.ndarray) -> np.ndarray | None:
-        """Iterative refinement; None if the factors are too far from the matrix."""
-        n_q = self.n_q
+        """Iterative refinement down to round-off; None if the factors are too far from the matrix."""
         transpose, sizes = jacobian.T, (abs(mass), abs(jacobian))
         x, residual, last = np.zeros_like(b), b, np.inf
         for _ in range(_REFINEMENTS):
             x = x + factors.solve(residual)
-            residual = b - np.concatenate([mass @ x[:n_q] + transpose @ x[n_q:], jacobian @ x[:n_q]])
-            size = np.abs(b) + np.concatenate(
-                [sizes[0] @ np.abs(x[:n_q]) + sizes[1].T @ np.abs(x[n_q:]), sizes[1] @ np.abs(x[:n_q])]
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                error = float(np.max(np.where(size > 0.0, np.abs(residual) / size, 0.0), initial=0.0))
+            top, bottom = x[: self.n_q], x[self.n_q :]
+            residual = b - np.concatenate([mass @ top + transpose @ bottom, jacobian @ top])
+            error = float(np.max(np.abs(residual) / self._terms(sizes, top, bottom, b), initial=0.0))
             if error <= 4.0 * _ROUNDOFF:
                 return x
             if not error <= _CONTRACTION * last:
                 return x if error <= 1e3 * _ROUNDOFF else None
             last = error
         return None
+
+    def _terms(self, sizes, top: np.ndarray, bottom: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """|A| |x| + |b|; what the terms of a row could be where all of them vanish (Arioli, Demmel and Duff 1989)."""
+        mass, jacobian = sizes
+
+        def terms(top, bottom):
+            return np.concatenate([mass @ top + jacobian.T @ bottom, jacobian @ top]) + np.abs(b)
+
+        exact = terms(np.abs(top), np.abs(bottom))
+        largest = terms(*[np.full(part.size, np.max(np.abs(part), initial=0.0)) for part in (top, bottom)])
+        return np.maximum(np.where(exact > _NEGLIGIBLE * largest, exact, largest), np.finfo(float).tiny)
 
 
 def coloured_entries(structure: Structure, colours: np.ndarray, count: int) -> list[np.ndarray]:

@@ -91,7 +91,7 @@ class FuehrerLeimkuhler:
 
     .. math::
 
-        \dot q = v - G^T \mu - (G v)_q^T \tau, \quad M \dot v = f - G^T \lambda - G^T \tau, \quad
+        \dot q = v + G^T \mu + (G v)_q^T \tau, \quad M \dot v = f - G^T \lambda + G^T \tau, \quad
         0 = g, \quad 0 = G v + g_t,
 
     with :math:`\lambda` from the acceleration level; :math:`\mu = \tau = 0` for the exact solution. Solving the

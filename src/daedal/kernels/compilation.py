@@ -2,14 +2,15 @@
 
 The entry points are ``@kernel`` functions: Numba in nopython mode, with the GIL released and the machine code cached.
 What they call are ``@part`` functions, which need no Python wrapper and no cache of their own. Numba decides whether
-a cached kernel is stale from the file that holds it alone; here the stamp covers the files with kernels of its room and
-of the rooms that it uses, because a kernel inlines functions of other files.
+a cached kernel is stale from the file that holds it alone; here the stamp covers that file and all that it imports,
+because a kernel inlines functions of other files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import sys
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,24 +20,20 @@ from numba.core import event as numba_event
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
-_ROOMS_USED = {
-    "events": ("kernels",),
-    "methods": ("kernels", "events"),
-    "mechanics": ("kernels",),
-    "formulations": ("kernels", "mechanics"),
-}
+_PACKAGE = Path(__file__).resolve().parent.parent
+_IMPORT = re.compile(r"^from daedal\.(kernels|mechanics|events|methods|formulations)\.(\w+) import", re.MULTILINE)
 
 
 @cache
-def _source_stamp(room: str) -> str:
-    package = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    for part_of in (*_ROOMS_USED.get(room, ()), room):
-        for path in sorted((package / part_of).glob("*.py")):
-            source = path.read_bytes()
-            if part_of == "kernels" or b"daedal.kernels.compilation" in source:
-                digest.update(path.name.encode())
-                digest.update(source)
+def _source_stamp(path: Path) -> str:
+    """A digest of a file with kernels and of all files with kernels that it imports, directly or not."""
+    digest, seen, waiting = hashlib.sha256(), {path}, [path]
+    while waiting:
+        source = waiting.pop().read_text(encoding="utf-8")
+        digest.update(source.encode())
+        imported = [_PACKAGE / room / f"{module}.py" for room, module in _IMPORT.findall(source)]
+        waiting += sorted(set(imported) - seen)
+        seen.update(imported)
     return digest.hexdigest()
 
 
@@ -93,7 +90,7 @@ def _enable_caching(compiled, function):
         return
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _source_stamp(Path(inspect.getfile(function)).parent.name)
+        cache_file._source_stamp = _source_stamp(Path(inspect.getfile(function)).resolve())
 
 
 @cache

@@ -153,7 +153,8 @@ def chain_of_pendulums(
     Examples
     --------
     >>> import daedal
-    >>> model = daedal.library.chain_of_pendulums(200)
+    >>> from daedal.library.chains import chain_of_pendulums
+    >>> model = chain_of_pendulums(200)
     >>> sol = daedal.solve(model.problem, (0.0, 0.1), model.initial, rtol=1e-5, atol=1e-5)
     >>> print(model.problem.n_q, sol.formulation, sol.drift["position"] < 1e-12)
     400 GGL True

@@ -162,7 +162,11 @@ class Assembly:
         residual_points(self.record.data, times, states, largest)
         self.bridge.raise_pending()
         position, velocity = np.max(largest, axis=0, initial=0.0).tolist()
-        levels = {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
+        levels = {"position": position, "velocity": velocity}
+        if self.m == 1:
+            levels = {"position": velocity}
+        elif self.n_g == 0:
+            levels = {"velocity": velocity}
         return {name + suffix: value for name, value in levels.items()}
 
     def complete(self) -> Assembly:
@@ -339,7 +343,8 @@ def _complex_functions(system, t, q, increments, time_increment) -> dict[str, An
     differences = np.empty_like(exact)
     for j, h in enumerate(increments):
         unit = h * np.eye(q.size)[j]
-        differences[:, j] = (system.constraint(t, q + unit, *last) - system.constraint(t, q - unit, *last)) / (2.0 * h)
+        ahead, behind = system.constraint(t, q + unit, *last), system.constraint(t, q - unit, *last)
+        differences[:, j] = (np.asarray(ahead) - np.asarray(behind)) / (2.0 * h)
     scale = np.max(np.abs(differences), initial=0.0) + np.max(np.abs(exact), initial=0.0)
     if not np.max(np.abs(exact - differences), initial=0.0) <= 1e-2 * scale:
         return {}

@@ -207,7 +207,7 @@ def accelerator(system, t, what):
 def _evaluate(c, t, what):
     c.evaluations += 1
     if c.kind == LINEAR:
-        return _evaluate_linear(c, t)
+        return _evaluate_linear(c, t, what)
     nx, n = c.nx, c.m * c.nx
     state = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v)
     if what & MASS and not c.constant_mass:
@@ -385,7 +385,7 @@ def _second_difference(c, t, state):
 @part
 def _evaluate_nonholonomic(c, t, state, what):
     nx, rows, first = c.nx, c.all_v, c.all_g
-    if what & (VELOCITY | POSITION):
+    if what & VELOCITY:
         status = fetch(c.velocity_constraint, t, state, 2 * nx, rows)
         if status != 0:
             return status
@@ -452,8 +452,10 @@ def _select(c, what):
         row = rows[i]
         if i < c.n_g and what & POSITION:
             level[i] = position[row]
-        level[n_c + i] = velocity[row]
-        bias[i] = all_bias[row]
+        if what & VELOCITY:
+            level[n_c + i] = velocity[row]
+        if what & BIAS:
+            bias[i] = all_bias[row]
         if what & JACOBIAN:
             for j in range(nx):
                 jacobian[i * nx + j] = all_jacobian[row * nx + j]
@@ -461,7 +463,7 @@ def _select(c, what):
 
 
 @part
-def _evaluate_linear(c, t):
+def _evaluate_linear(c, t, what):
     """A linear Hessenberg DAE; the block holds A_1..A_m, B, q, C, C', ..., C^(m), r, ..., r^(m), all by rows.
 
     g^(l) = sum_{j=1}^{l+1} (l over j-1) C^(l-j+1) z_j + r^(l), Ascher and Petzold (3.5b).
@@ -486,6 +488,8 @@ def _evaluate_linear(c, t):
         jacobian[k] = data[first_c + k]
     level, bias, binomial = floats(c.level, m * ny), floats(c.bias, ny), floats(c.binomials, (m + 1) * (m + 1))
     for order in range(m + 1):
+        if m == 2 and not what & (POSITION, VELOCITY, BIAS)[order]:
+            continue  # who does not ask for a level must find it unchanged
         for i in range(ny):
             value = data[first_r + order * ny + i]
             for j in range(min(order + 1, m)):
@@ -574,7 +578,7 @@ def _accelerate(c, t):
     if status != 0:
         return status
     if c.uses_multipliers or c.n_w > 0:
-        return _accelerate_coupled(c, t)
+        return accelerate_coupled(c, t)
     solve_augmented(c)
     return 0
 
@@ -602,7 +606,8 @@ def _coupled_residual(c, t, u, residual):
 
 
 @part
-def _accelerate_coupled(c, t):
+def accelerate_coupled(c, t):
+    """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
     inner = floats(c.inner, 4 * size)

@@ -117,9 +117,10 @@ def _project_below(p, c, t, level):
         size, change = _correct(c, level, c.n_g)
         if not change < np.inf:
             return UNEVALUABLE
-        if change <= _NEGLIGIBLE * size or (change <= 1e-10 * size and change >= 0.3 * before):
+        close = iteration == 0 and change <= _NEGLIGIBLE * size
+        if close or change <= _ROUNDOFF * size or (change <= 1e-10 * size and change >= 0.3 * before):
             return 0
-        if iteration > 0 and change <= 1e-9 * size and change <= 1e-3 * before:
+        if iteration > 0 and change * change <= _ROUNDOFF * size * before:
             return 0  # the next correction would be below round-off
         if change > 0.05 * before:
             status = evaluate(c, t, JACOBIAN | (MASS if p.weight_kind == MASS_WEIGHT else 0))
@@ -167,6 +168,24 @@ def _project_top(p, c, t):
     return 0
 
 
+@part
+def _drift_is_small(p, c):
+    """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit; G as evaluated last."""
+    nx, n_c = c.nx, c.n_c
+    q, level, jacobian = floats(c.state, nx), floats(c.level, n_c), floats(c.jacobian, n_c * nx)
+    size = 0.0
+    for i in range(nx):
+        size = max(size, abs(q[i]))
+    limit = p.atol + p.rtol * size
+    for i in range(c.n_g):
+        norm = 0.0
+        for j in range(nx):
+            norm += jacobian[i * nx + j] ** 2
+        if not abs(level[i]) <= limit * np.sqrt(norm):
+            return False
+    return True
+
+
 @pointer(HOOK)
 def projection_hook(record, t, h, y):
     """Project the state at the beginning of y after an accepted step."""
@@ -175,6 +194,12 @@ def projection_hook(record, t, h, y):
     n = c.m * c.nx
     z = floats(y, n)
     load_state(c, z, floats(y + 8 * n, c.n_r))
+    if p.atol > 0.0:
+        status = evaluate(c, t, POSITION)
+        if status != 0:
+            return status
+        if _drift_is_small(p, c):
+            return HOOK_DONE
     status = project(p, c, t)
     if status > 0:
         return UNEVALUABLE

@@ -1,0 +1,40 @@
+"""One mechanism, nine pairs of formulation and method: what each costs, how accurate it is, and how far it drifts."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from _figures import show_or_save
+
+import daedal
+
+model = daedal.library.crank_slider(compiled=True)
+span, tolerances = (0.0, 10.0), [1e-4, 1e-6, 1e-8]
+pairs = {
+    "projection, DOPRI5": ("projection", "dopri5"),
+    "Baumgarte, DOPRI5": (daedal.Baumgarte(gamma=5.0), "dopri5"),
+    "index 1, DOPRI5": ("index1", "dopri5"),
+    "state space, DOPRI5": ("state_space", "dopri5"),
+    "GGL, DASSL": ("ggl", "dassl"),
+    "projected invariants, DASSL": ("projected_invariants", "dassl"),
+    "minimal extension, DASSL": ("minimal_extension", "dassl"),
+    "index 2, DASSL": ("index2", "dassl"),
+    "index 3, DASSL": ("index3", "dassl"),
+}
+print(daedal.advise(model.problem, span, model.initial, rtol=1e-6))
+
+figure, (work, drift) = plt.subplots(1, 2, figsize=(10, 4.4), sharey=False)
+for i, (name, (formulation, method)) in enumerate(pairs.items()):
+    style = {"color": f"C{i}", "marker": "osD^vP*Xh"[i], "linestyle": "-" if method == "dopri5" else "--"}
+    steps, errors, drifts = [], [], []
+    for rtol in tolerances:
+        options = {"formulation": formulation, "method": method, "rtol": rtol, "atol": rtol}
+        sol = daedal.solve(model.problem, span, model.initial, **options)
+        steps.append(sol.stats.steps)
+        errors.append(np.max(np.abs(sol.y[:, -1] - model.reference.y)))
+        drifts.append(max(sol.drift["position before projection"], 1e-17))
+    print(f"{name:28} error {errors[-1]:.1e} in {steps[-1]:5d} steps, drift {drifts[-1]:.1e}")
+    work.loglog(steps, errors, label=name, **style)
+    drift.loglog(tolerances, drifts, **style)
+work.set(xlabel="steps", ylabel="error of (q, v) at t = 10", title="Crank and slider: work and precision")
+work.legend(fontsize=7)
+drift.set(xlabel="rtol", ylabel="largest |g| of what was integrated", title="Drift")
+show_or_save(figure, "formulations")

@@ -1,0 +1,256 @@
+r"""Half-explicit Runge-Kutta methods: the fastest way through a mechanism that is not stiff.
+
+The state (q, v) is advanced explicitly, and every stage solves one linear system for its accelerations and
+multipliers, which makes the velocity constraints hold exactly.
+
+References
+----------
+V. Brasey, E. Hairer: Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. Numer.
+Anal. 30 (1993) 538-552; V. Brasey, Computing 48 (1992) 191-201 (HEM5); A. Murua, Computing 59 (1997) 43-61 (PHEM56);
+M. Arnold, BIT 38 (1998) 415-438 (HEDOP5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.dassl import Run
+from daedal.methods.half_explicit_tableaux import HEDOP5 as HEDOP5_TABLEAU
+from daedal.methods.half_explicit_tableaux import HEM3 as HEM3_TABLEAU
+from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
+from daedal.methods.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
+from daedal.methods.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
+from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_family
+from daedal.methods.task import Outcome, Task
+
+NODES = 5  # intervals between the points that define the polynomial of a step
+PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
+_CONTROLLERS, _NORMS, _PROJECTIONS = ("pi", "classic"), ("rms", "max"), ("drift", "always", "never")
+
+
+@dataclass(frozen=True)
+class HalfExplicit:
+    """A half-explicit Runge-Kutta method, given by its tableau.
+
+    Parameters
+    ----------
+    tableau : HalfExplicitTableau
+        The coefficients.
+    controller : {"pi", "classic"}
+        Step size control with memory of the last error, or the classical rule of Brasey and Hairer with safety factor
+        0.9 and ratios between 0.2 and 5.
+    norm : {"rms", "max"}
+        Norm of the error estimate.
+    projection : {"drift", "always", "never"}
+        When positions (and with them velocities) are projected onto the constraints: when the drift reaches a
+        twentieth of the tolerance, after every step, or never.
+    stop_when_stiff : bool
+        End the run where the steps are limited by stability (the automatic choice goes on with a stiff method).
+    """
+
+    tableau: HalfExplicitTableau = PHEM56_TABLEAU
+    controller: str = "pi"
+    norm: str = "rms"
+    projection: str = "drift"
+    stop_when_stiff: bool = False
+
+    name = "half_explicit"
+    error_test = "auto"
+    nonnegative = False
+
+    def __post_init__(self):
+        if not isinstance(self.tableau, HalfExplicitTableau):
+            raise InvalidProblemError(f"tableau must be a HalfExplicitTableau, got {type(self.tableau).__name__}")
+        for name, value, known in (
+            ("controller", self.controller, _CONTROLLERS),
+            ("norm", self.norm, _NORMS),
+            ("projection", self.projection, _PROJECTIONS),
+        ):
+            if value not in known:
+                raise InvalidProblemError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+
+    @property
+    def max_order(self) -> int:
+        """The order of the method."""
+        return self.tableau.order
+
+    def workspace_options(self, problem) -> dict[str, Any]:
+        """What the workspace has to know."""
+        return {"linear_solver": "auto", "preconditioner": None, "norm": None, "row_power": None, "increment": "robust"}
+
+    def prepare_tests(self, task: Task, integrator) -> None:
+        """All components take part in the error test."""
+        integrator.array("included")[:] = 1.0
+
+    def integrate(self, task: Task) -> Outcome:
+        """Run with step size control."""
+        if self.tableau.embedded_order is None:
+            raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
+        return _HalfExplicitRun(self, task).to_the_end()
+
+    def integrate_fixed(self, task: Task, h: float) -> Outcome:
+        """Run with constant steps."""
+        return _HalfExplicitRun(self, task, task.sign * h).to_the_end()
+
+
+@dataclass(frozen=True)
+class HEM3(HalfExplicit):
+    """The half-explicit method of order 3 with three stages, Brasey and Hairer, Table 2."""
+
+    tableau: HalfExplicitTableau = HEM3_TABLEAU
+
+
+@dataclass(frozen=True)
+class HEM4(HalfExplicit):
+    """The half-explicit method of order 4 with five stages of Brasey and Hairer, Table 5.
+
+    Its embedded solution is the fifth stage, of order 2, which satisfies the constraint.
+    """
+
+    tableau: HalfExplicitTableau = HEM4_TABLEAU
+
+    @staticmethod
+    def family(c2, c3, **options) -> HalfExplicit:
+        """The method of order 4 with the nodes c2 and c3; HEM4 has c2 = 3/10 and c3 = (4 - sqrt 6)/10."""
+        return HalfExplicit(hem4_family(c2, c3), **options)
+
+
+@dataclass(frozen=True)
+class HEM5(HalfExplicit):
+    """Brasey's half-explicit method of order 5 with eight stages."""
+
+    tableau: HalfExplicitTableau = HEM5_TABLEAU
+
+
+@dataclass(frozen=True)
+class PHEM56(HalfExplicit):
+    """Murua's partitioned half-explicit method: order 5 with six stages, on the stages of Dormand and Prince.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("planar_pendulum")
+    >>> sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=daedal.PHEM56(), rtol=1e-8)
+    >>> sol.success
+    True
+    """
+
+
+@dataclass(frozen=True)
+class HEDOP5(HalfExplicit):
+    """Arnold's half-explicit method of order 5 on the stages of Dormand and Prince, the first of them explicit."""
+
+    tableau: HalfExplicitTableau = HEDOP5_TABLEAU
+
+
+@dataclass(frozen=True)
+class _Coefficients:
+    """A tableau as the kernel takes it; `inner` are the weights at theta = 4/5, 3/5, 2/5, 1/5."""
+
+    arrays: dict[str, np.ndarray]
+    error_order: int
+    error_kind: int
+    chained: bool
+    known_first: bool
+
+
+_known: dict[int, tuple[HalfExplicitTableau, _Coefficients]] = {}
+
+
+def _coefficients(tableau: HalfExplicitTableau) -> _Coefficients:
+    """The coefficients of a tableau, computed once."""
+    if id(tableau) not in _known:
+        _known[id(tableau)] = tableau, _convert(tableau)
+    return _known[id(tableau)][1]
+
+
+def _convert(tableau: HalfExplicitTableau) -> _Coefficients:
+    floats, s = tableau.floats(), tableau.s
+    a, ab, b = floats["a"], floats["ab"], floats["b"]
+    first = 1 if tableau.partitioned else 0
+    e2 = np.zeros(s)
+    error_kind, error_order = PLAIN_ERROR, tableau.embedded_order or tableau.order
+    if tableau.partitioned:
+        e = b - floats["bhat"]
+        error_kind = PROJECTED_ERROR
+    else:
+        e = b - a[s - 1]
+    if tableau.name == "HEM5":  # the two estimates of Brasey's code: err1^2 / (err1 + 0.01 err2), exponent 1/5
+        error_kind, error_order, e2 = TWO_ESTIMATES, 4, b.copy()
+        e2[6:8] -= [2.5, -1.5]
+    chained = all(np.array_equal(ab[i], a[i + 1]) for i in range(first, s - 1))
+    arrays = {"a": a, "ab": ab, "c": floats["c"], "cb": floats["cb"], "e": e, "e2": e2}
+    arrays["inner"] = np.array([_inner(tableau, floats, 1.0 - (q + 1) / NODES) for q in range(NODES - 1)])
+    return _Coefficients(arrays, error_order, error_kind, chained, tableau.partitioned)
+
+
+def _inner(tableau: HalfExplicitTableau, floats: dict[str, np.ndarray], theta: float) -> np.ndarray:
+    """Weights of the slopes of the stages, at the start and at the end of the step, in y(t_0 + theta h).
+
+    The dense output of the tableau, or cubic Hermite interpolation.
+    """
+    s = tableau.s
+    result, unit = np.zeros(s + 2), np.eye(s + 2)
+    if "dense" in floats:
+        dense = floats["dense"]
+        weights = dense @ theta ** np.arange(1, dense.shape[1] + 1)
+        result[:s] = weights[:s]
+        if weights.size > s:
+            result[s + 1] = weights[s]
+        return result
+    first, last = (unit[0], unit[s - 1]) if tableau.partitioned else (unit[s], unit[s + 1])
+    b = np.concatenate([floats["b"], [0.0, 0.0]])
+    return theta * b + theta * (theta - 1.0) * ((1.0 - 2.0 * theta) * b + (theta - 1.0) * first + theta * last)
+
+
+class _HalfExplicitRun(Run):
+    """A run of a half-explicit method."""
+
+    def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
+        super().__init__(method, task)
+        from daedal.kernels.records import Arena, Record
+        from daedal.methods import half_explicit_run
+
+        self._kernel = half_explicit_run.advance_half_explicit
+        coefficients, n = _coefficients(method.tableau), task.n
+        s, arrays = method.tableau.s, coefficients.arrays
+        interpolates = task.dense or task.t_eval is not None or task.switching is not None
+        self.method = Record(
+            half_explicit_run.HALF_EXPLICIT,
+            Arena({"k": (s + 2, n), "stage": n, "second": n}),
+            system=task.rate.keep.record.data.ctypes.data,
+            n=n,
+            stages=s,
+            order=coefficients.error_order + 1,
+            chained=coefficients.chained,
+            known_first=coefficients.known_first,
+            end_slope=not coefficients.known_first
+            and (task.dense or task.t_eval is not None or task.switching is not None),
+            error_kind=coefficients.error_kind,
+            classic=method.controller == "classic",
+            maximum_norm=method.norm == "max",
+            a=arrays["a"],
+            ab=arrays["ab"],
+            c=arrays["c"],
+            cb=arrays["cb"],
+            e=arrays["e"],
+            e2=arrays["e2"],
+            inner=arrays["inner"],
+            error_before=1e-4,
+            stop_when_stiff=method.stop_when_stiff,
+        )
+        if fixed is not None:
+            last = round((task.t_span[1] - task.t_span[0]) / fixed)
+            for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
+                self.method[name] = value
+            self.integrator["h"] = fixed
+
+    def _advance(self) -> int:
+        workspace = self._task.workspace
+        return self._kernel(
+            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
+        )

@@ -1,0 +1,455 @@
+r"""Coefficients of half-explicit Runge-Kutta methods, as data.
+
+A step of a method of the class of Brasey and Hairer for y' = f(y, z), 0 = g(y) reads
+
+.. math::
+
+    Y_i = y_0 + h \sum_{j<i} a_{ij} f(Y_j, Z_j), \quad 0 = g(Y_i), \qquad
+    y_1 = y_0 + h \sum_i b_i f(Y_i, Z_i), \quad 0 = g(y_1),
+
+where the constraint of the next stage determines :math:`Z_i`. In a *partitioned* method each stage beyond the first has
+a point of its own for that,
+
+.. math::
+
+    0 = g\Bigl(y_0 + h \sum_{j\le i} \bar a_{ij} f(Y_j, Z_j)\Bigr), \qquad i \ge 2,
+
+and :math:`Z_1 = z_0` is known from the step before.
+
+References
+----------
+V. Brasey, E. Hairer: Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. Numer.
+Anal. 30 (1993) 538-552. V. Brasey: A half-explicit Runge-Kutta method of order 5 for solving constrained mechanical
+systems, Computing 48 (1992) 191-201. A. Murua: Partitioned half-explicit Runge-Kutta methods for differential-algebraic
+systems of index 2, Computing 59 (1997) 43-61. M. Arnold: Half-explicit Runge-Kutta methods with explicit stages for
+differential-algebraic systems of index 2, BIT 38 (1998) 415-438.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.quadratic import Quadratic
+
+Number = Any
+"""int, Fraction, Quadratic, a SymPy number, or float."""
+
+
+def as_coefficient(value: Any) -> Number:
+    """A coefficient as it is kept: integers and texts such as ``"1/3"`` become fractions, other numbers stay.
+
+    >>> as_coefficient("3/40")
+    Fraction(3, 40)
+    """
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return Fraction(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    if getattr(value, "is_Rational", False):  # of SymPy
+        return Fraction(int(value.p), int(value.q))
+    return float(value) if getattr(value, "is_Float", False) else value
+
+
+def _row(values: Iterable[Any]) -> tuple[Number, ...]:
+    return tuple(as_coefficient(value) for value in values)
+
+
+@dataclass(frozen=True)
+class HalfExplicitTableau:
+    r"""Coefficients of a half-explicit Runge-Kutta method with s stages.
+
+    Attributes
+    ----------
+    name : str
+        What the method is called.
+    a : tuple of tuples
+        Row i holds :math:`a_{i1}, \dots, a_{i,i-1}`; the first row is empty.
+    b : tuple
+        The s weights of :math:`y_1`.
+    c : tuple
+        The nodes of the stages, :math:`c_i = \sum_j a_{ij}`; computed if not given.
+    ab : tuple of tuples, or None
+        Only for partitioned methods: row i holds :math:`\bar a_{i1}, \dots, \bar a_{ii}`, the weights of the point
+        whose constraint determines :math:`Z_i`. The first row is empty, because :math:`Z_1 = z_0` is known.
+    bhat : tuple, or None
+        Weights of an embedded solution that does not satisfy the constraint and has to be projected.
+    dense : tuple of tuples, or None
+        :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) f(Y_i, Z_i)`, where row i holds the coefficients of
+        :math:`\theta, \theta^2, \dots` in :math:`b_i`. A row s + 1, if there is one, belongs to :math:`f(y_1, z_1)`.
+    order : int
+        The order of the method in y.
+    embedded_stage : int, or None
+        The stage, counted from 1, that serves as embedded solution: it satisfies the constraint and has c = 1.
+    embedded_order : int, or None
+        The order of the embedded solution, be it a stage or made with `bhat`.
+
+    Examples
+    --------
+    >>> HEM4.c[2], HEM4.exact
+    ((4 - √6)/10, True)
+    >>> HEM4.floats()["b"]
+    array([0.        , 0.        , 0.37640306, 0.51248583, 0.11111111])
+    """
+
+    name: str
+    a: tuple[tuple[Number, ...], ...]
+    b: tuple[Number, ...]
+    c: tuple[Number, ...] = ()
+    ab: tuple[tuple[Number, ...], ...] | None = None
+    bhat: tuple[Number, ...] | None = None
+    dense: tuple[tuple[Number, ...], ...] | None = None
+    order: int = 0
+    embedded_stage: int | None = None
+    embedded_order: int | None = None
+
+    def __post_init__(self) -> None:
+        s = len(self.b)
+        if len(self.a) != s:
+            raise InvalidProblemError(f"{self.name}: there are {len(self.a)} rows a and {s} weights b")
+        rows = [self._lower(f"row {i + 1} of a", row, i) for i, row in enumerate(self.a)]
+        object.__setattr__(self, "a", tuple(rows))
+        object.__setattr__(self, "b", _row(self.b))
+        object.__setattr__(self, "c", _row(self.c) or tuple(sum(row, Fraction(0)) for row in rows))
+        if self.ab is not None:
+            bars = [self._lower(f"row {i + 1} of ab", row, i + 1) for i, row in enumerate(self.ab)]
+            object.__setattr__(self, "ab", tuple(bars))
+        if self.bhat is not None:
+            object.__setattr__(self, "bhat", _row(self.bhat))
+        if self.dense is not None:
+            object.__setattr__(self, "dense", tuple(_row(row) for row in self.dense))
+
+    def _lower(self, what: str, row: Sequence[Any], length: int) -> tuple[Number, ...]:
+        """The row without the zeros of a full matrix; an empty row stays empty."""
+        values = _row(row)
+        if any(values[length:]) or (values and len(values) < length):
+            raise InvalidProblemError(f"{self.name}: {what} must have {length} entries, and has {len(values)}")
+        return values[:length]
+
+    @property
+    def s(self) -> int:
+        """The number of stages."""
+        return len(self.b)
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the stages have points of their own for the constraint."""
+        return self.ab is not None
+
+    @property
+    def constraint_rows(self) -> tuple[tuple[Number, ...], ...]:
+        r"""Row i: the weights of the point whose constraint determines :math:`Z_i`, be it a stage or not."""
+        return self.ab if self.ab is not None else (*self.a[1:], self.b)
+
+    @property
+    def cb(self) -> tuple[Number, ...]:
+        """The nodes of the points where the constraint is imposed."""
+        return tuple(sum(row, Fraction(0)) for row in self.constraint_rows)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every coefficient is an exact number."""
+        return not any(isinstance(value, float) for value in self._coefficients())
+
+    def _coefficients(self) -> Iterator[Number]:
+        rows = [*self.a, *self.constraint_rows, self.b, self.c, self.bhat or (), *(self.dense or ())]
+        return (value for row in rows for value in row)
+
+    def weights(self, theta: Any) -> tuple[Number, ...]:
+        r"""The weights :math:`b_i(\theta)` of the dense output."""
+        if self.dense is None:
+            raise InvalidProblemError(f"{self.name} has no dense output of its own")
+        theta = as_coefficient(theta)
+        return tuple(sum((x * theta ** (k + 1) for k, x in enumerate(row)), Fraction(0)) for row in self.dense)
+
+    def floats(self) -> dict[str, np.ndarray]:
+        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb, and bhat, dense where they exist."""
+        arrays = {
+            "a": _square(self.a, self.s),
+            "ab": _square(self.constraint_rows, self.s),
+            "b": np.array(self.b, dtype=float),
+            "c": np.array(self.c, dtype=float),
+            "cb": np.array(self.cb, dtype=float),
+        }
+        if self.bhat is not None:
+            arrays["bhat"] = np.array(self.bhat, dtype=float)
+        if self.dense is not None:
+            arrays["dense"] = np.array(self.dense, dtype=float)
+        return arrays
+
+
+def _square(rows: Sequence[Sequence[Number]], s: int) -> np.ndarray:
+    matrix = np.zeros((s, s))
+    for i, row in enumerate(rows):
+        matrix[i, : len(row)] = [float(value) for value in row]
+    return matrix
+
+
+# Table 2 of Brasey and Hairer: the only method of order 3 with three stages.
+HEM3 = HalfExplicitTableau(
+    name="HEM3",
+    a=((), ("1/3",), (-1, 2)),
+    b=(0, "3/4", "1/4"),
+    order=3,
+    embedded_stage=3,
+    embedded_order=1,
+)
+
+
+def _surd(p: int, q: int, denominator: int = 1) -> Quadratic:
+    """(p + q sqrt 6)/denominator."""
+    return Quadratic(Fraction(p, denominator), Fraction(q, denominator), 6)
+
+
+# The weights of dense output are the quadrature on c_3, c_4, c_5, with f(y_1, z_1) to raise the order from 2 to 3.
+_HEM4_DENSE = (
+    (0, 0, 0),
+    (0, 0, 0),
+    (_surd(12, 18, 36), _surd(24, -39, 36), _surd(-20, 20, 36)),
+    (_surd(12, -18, 36), _surd(24, 39, 36), _surd(-20, -20, 36)),
+)
+
+# Table 5: the nodes c_3, c_4, c_5 are those of the Radau IIA method.
+HEM4 = HalfExplicitTableau(
+    name="HEM4",
+    a=(
+        (),
+        ("3/10",),
+        (_surd(1, 1, 30), _surd(11, -4, 30)),
+        (_surd(-79, -31, 150), _surd(-1, -4, 30), _surd(24, 11, 25)),
+        (_surd(14, 5, 6), _surd(-8, 7, 6), _surd(-9, -7, 4), _surd(9, -1, 4)),
+    ),
+    b=(0, 0, _surd(16, -1, 36), _surd(16, 1, 36), "1/9"),
+    dense=(*_HEM4_DENSE, ("-2/3", "5/3", "-8/9"), (1, -3, 2)),
+    order=4,
+    embedded_stage=5,
+    embedded_order=2,
+)
+
+HEM4_DENSE_OF_STAGES = (*_HEM4_DENSE, ("1/3", "-4/3", "10/9"))
+"""Dense output of HEM4 from its five stages alone: order 2, and order 3 after a projection onto the constraint."""
+
+
+_EXCLUDED = (
+    (lambda c2, c3: c2, "c2 = 0 makes a21 = 0, and the constraint of stage 2 does not determine Z_1"),
+    (lambda c2, c3: c3, "c3 = 0 makes a32 = 0, and the constraint of stage 3 does not determine Z_2"),
+    (lambda c2, c3: 4 * c3 - 1, "c3 = 1/4 makes c4 = c5 = 1"),
+    (lambda c2, c3: 3 * c3 - 1, "c3 = 1/3 makes c4 infinite"),
+    (lambda c2, c3: 2 * c3 - 1, "c3 = 1/2 makes a43 = 0, and the constraint of stage 4 does not determine Z_3"),
+    (lambda c2, c3: c3 - 1, "c3 = 1 makes c3 = c5"),
+    (lambda c2, c3: 6 * c3**2 - 6 * c3 + 1, "c3 = (3 ± √3)/6 makes b5 = 0, and g(y1) = 0 does not determine Z_5"),
+)
+
+
+def _vanishes(value: Number) -> bool:
+    if isinstance(value, float):
+        return abs(value) < 1e-12
+    return bool(value.equals(0)) if hasattr(value, "equals") else not value
+
+
+def hem4_family(c2: Any, c3: Any) -> HalfExplicitTableau:
+    r"""The methods of order 4 with five stages: two nodes are free.
+
+    With :math:`b_1 = b_2 = 0`, :math:`c_5 = 1` and the simplifying assumptions C(2), D(1) and :math:`b_i\omega_{i1} =
+    0`, all coefficients follow from c2 and c3, and all twenty conditions hold, also for f nonlinear in z. HEM4 is the
+    member with c2 = 3/10 and c3 = (4 - √6)/10.
+
+    Parameters
+    ----------
+    c2, c3 : number
+        Nodes of the second and third stage: floats, or exact numbers (fractions, texts such as ``"1/5"``, numbers or
+        symbols of SymPy), for which the coefficients are exact as well.
+
+    Raises
+    ------
+    InvalidProblemError
+        For c2 = 0 and for c3 = 0, 1/4, 1/3, 1/2, 1, (3 ± √3)/6, where no such method exists.
+
+    References
+    ----------
+    V. Brasey, E. Hairer, SIAM J. Numer. Anal. 30 (1993), section 4.2.
+
+    Examples
+    --------
+    >>> method = hem4_family("1/5", "3/5")
+    >>> method.c
+    (Fraction(0, 1), Fraction(1, 5), Fraction(3, 5), Fraction(1, 8), Fraction(1, 1))
+    """
+    c2, c3 = as_coefficient(c2), as_coefficient(c3)
+    for factor, reason in _EXCLUDED:
+        if _vanishes(factor(c2, c3)):
+            raise InvalidProblemError(f"There is no method of the family here: {reason}.")
+    # The solution of (4.4) in closed form: the determinant of that system is 1.
+    p, r = 6 * c3**2 - 4 * c3 + 1, 6 * c3**2 - 6 * c3 + 1
+    t = 12 * c3**3 - 20 * c3**2 + 8 * c3 - 1
+    ratio = (2 * c2 - c3) / c3
+    a32 = c3**2 / (2 * c2)
+    a42 = (2 * c3 - 1) * (12 * c3**2 - 6 * c3 + 1) / (8 * c2 * (3 * c3 - 1) ** 2)
+    a43 = -(2 * c3 - 1) * p / (4 * c3 * (3 * c3 - 1) ** 2)
+    a52 = -t / (2 * c2 * r)
+    a53 = (c3 - 1) * (36 * c3**4 - 54 * c3**3 + 36 * c3**2 - 10 * c3 + 1) / (c3 * r * p)
+    a54 = 2 * (c3 - 1) * (3 * c3 - 1) ** 2 * (4 * c3 - 1) / (r * p)
+    return HalfExplicitTableau(
+        name=f"HEM4({c2}, {c3})",
+        a=((), (c2,), (ratio * a32, a32), (ratio * a42, a42, a43), (ratio * a52, a52, a53, a54)),
+        b=(
+            0,
+            0,
+            -1 / (6 * (c3 - 1) * p),
+            2 * (3 * c3 - 1) ** 3 / (3 * (4 * c3 - 1) * p),
+            r / (6 * (c3 - 1) * (4 * c3 - 1)),
+        ),
+        c=(0, c2, c3, (2 * c3 - 1) / (2 * (3 * c3 - 1)), 1),
+        order=4,
+        embedded_stage=5,
+        embedded_order=2,
+    )
+
+
+# The digits are those of the published code.
+HEM5 = HalfExplicitTableau(
+    name="HEM5",
+    a=(
+        (),
+        (0.1,),
+        (0.0375, 0.1125),
+        (0.3222169236216038, -1.188883322987607, 1.228145134023366),
+        (-0.03501123898129943, 0.3725420601086163, -0.2721053535582034, 0.01993037578575077),
+        (-0.5576547055042005, 1.367307289645883, -1.732236360460725, 0.4587772007467548, 0.9638065755722880),
+        (
+            0.08654517193566155,
+            -0.08810082847945416,
+            0.1981275547329404,
+            -0.4645422679331083,
+            0.1615170091109488,
+            0.9064533606330119,
+        ),
+        (0.0, 0.0, 0.0, 3.624477248753816, -0.4617724189181256, -3.198024628164272, 1.035319798328740),
+    ),
+    b=(
+        0.0,
+        0.0,
+        0.0,
+        0.2467760667636791,
+        0.2106594087489728,
+        0.1769218149125021,
+        0.3064446444147922,
+        0.05919806516005373,
+    ),
+    c=(0.0, 0.1, 0.15, 0.3614787346573635, 0.08535584335486351, 0.5, 0.8, 1.0),
+    order=5,
+    embedded_stage=8,
+    embedded_order=3,
+)
+
+_DOPRI5_A = (
+    (),
+    ("1/5",),
+    ("3/40", "9/40"),
+    ("44/45", "-56/15", "32/9"),
+    ("19372/6561", "-25360/2187", "64448/6561", "-212/729"),
+    ("9017/3168", "-355/33", "46732/5247", "49/176", "-5103/18656"),
+    ("35/384", "0", "500/1113", "125/192", "-2187/6784", "11/84"),
+)
+_DOPRI5_B = (*_DOPRI5_A[6], "0")
+_DOPRI5_BHAT = ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")
+_DOPRI5_C = (0, "1/5", "3/10", "4/5", "8/9", 1, 1)
+
+
+def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> list[list[Fraction]]:
+    r"""Dense output as the quartic through :math:`y_0, y_0', y_\theta, y_1, y_1'`; the slopes are stages 1 and s.
+
+    With the cubic through the data at both ends, :math:`b_i(x) = p_i(x) + x^2 (1-x)^2 d_i`, and d from theta.
+    """
+    x = Fraction(theta)
+    rows = []
+    for i, (weight, value) in enumerate(zip(_row(b), _row(inner))):
+        first, last = Fraction(i == 0), Fraction(i == len(b) - 1)
+        cubic = [first, 3 * weight - 2 * first - last, first + last - 2 * weight]
+        d = (value - sum(k * x ** (n + 1) for n, k in enumerate(cubic))) / (x * (1 - x)) ** 2
+        rows.append([cubic[0], cubic[1] + d, cubic[2] - 2 * d, d])
+    return rows
+
+
+# Murua 1997: the stages are those of Dormand and Prince; stage 7 is f(y_1, z_1).
+PHEM56 = HalfExplicitTableau(
+    name="PHEM56",
+    a=_DOPRI5_A,
+    b=_DOPRI5_B,
+    c=_DOPRI5_C,
+    ab=(
+        (),
+        ("3/40", "9/40"),
+        ("21/256", "45/256", "15/128"),
+        ("19235/98784", "-225/392", "6235/6174", "2755/32928"),
+        ("-293/1152", "85/48", "-2275/1908", "35/32", "-2835/6784"),
+        _DOPRI5_A[6],
+        (
+            "10752038939/66307507200",
+            "-19259/50160",
+            "19581770468/24023520675",
+            "9941999/650073600",
+            "180060831/4820710400",
+            "-11331659/439538400",
+            "1/76",
+        ),
+    ),
+    bhat=_DOPRI5_BHAT,
+    dense=_quartic(
+        _DOPRI5_B,
+        "19/30",
+        (
+            "1812923/20736000",
+            "0",
+            "45847/100170",
+            "56677/414720",
+            "-289161/13568000",
+            "-67507/4536000",
+            "-3971/324000",
+        ),
+    ),
+    order=5,
+    embedded_order=4,
+)
+
+# Arnold 1998: the constraint at stage i + 1 determines Z_i for i = 2, ..., 6; one point more, at 19/20, gives z_1 = Z_7.
+HEDOP5 = HalfExplicitTableau(
+    name="HEDOP5",
+    a=_DOPRI5_A,
+    b=_DOPRI5_B,
+    c=_DOPRI5_C,
+    ab=(
+        (),
+        *_DOPRI5_A[2:],
+        (
+            "-18611506045861/19738176307200",
+            "59332529/14479296",
+            "-2509441598627/893904224850",
+            "2763523204159/3289696051200",
+            "-41262869588913/116235927142400",
+            "46310205821/287848404480",
+            "-3280/75413",
+        ),
+    ),
+    bhat=_DOPRI5_BHAT,
+    order=5,
+    embedded_order=4,
+)
+
+# The classical method, as a negative control: of order 4 for differential equations, but not for constrained ones.
+RK4_HALF_EXPLICIT = HalfExplicitTableau(
+    name="RK4",
+    a=((), ("1/2",), (0, "1/2"), (0, 0, 1)),
+    b=("1/6", "1/3", "1/3", "1/6"),
+    order=2,
+)
+
+TABLEAUX = {method.name.lower(): method for method in (HEM3, HEM4, HEM5, PHEM56, HEDOP5, RK4_HALF_EXPLICIT)}
+"""All methods with fixed coefficients by name."""
