@@ -21,7 +21,7 @@ pairs = {
 }
 print(daedal.advise(model.problem, span, model.initial, rtol=1e-6))
 
-figure, (work, drift) = plt.subplots(1, 2, figsize=(10, 4.4), sharey=False)
+figure, (work, drift) = plt.subplots(1, 2, figsize=(10, 4.4))
 for i, (name, (formulation, method)) in enumerate(pairs.items()):
     style = {"color": f"C{i}", "marker": "osD^vP*Xh"[i], "linestyle": "-" if method == "dopri5" else "--"}
     steps, errors, drifts = [], [], []
@@ -35,6 +35,6 @@ for i, (name, (formulation, method)) in enumerate(pairs.items()):
     work.loglog(steps, errors, label=name, **style)
     drift.loglog(tolerances, drifts, **style)
 work.set(xlabel="steps", ylabel="error of (q, v) at t = 10", title="Crank and slider: work and precision")
-work.legend(fontsize=7)
 drift.set(xlabel="rtol", ylabel="largest |g| of what was integrated", title="Drift")
+drift.legend(*work.get_legend_handles_labels(), fontsize=7, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 0.13))
 show_or_save(figure, "formulations")

@@ -38,6 +38,6 @@ ahead, across = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(
 contact = sol.reaction[:2]
 force.plot(sol.t, np.sum(contact * ahead, axis=0), label="along the heading")
 force.plot(sol.t, np.sum(contact * across, axis=0), "--", label="across it")
-force.set(xlabel="t [s]", ylabel="force of the ground [N]", title="Static friction it takes")
-force.legend()
+force.set(xlabel="t [s]", ylabel="force of the ground [N]", title="Static friction it takes", ylim=(-2.5, 6.5))
+force.legend(loc="upper center", ncols=2)
 show_or_save(figure, "rolling_disc")

@@ -248,7 +248,7 @@ def chain(length=1.0, time=1.0, factors=(1.0, 1.0), angle=0.0, order=(0, 1, 2, 3
 
 
 def trajectory(form, *, rtol=1e-6, length=1.0, time=1.0, **changes):
-    """q, v, lam of the chain at eleven times, in the original units, axes and numbering."""
+    """(q, v) and lam of the chain at eleven times in the original units, axes and numbering; number of steps."""
     system, A, initial, factors, rows = chain(length, time, **changes)
     atol = rtol * np.concatenate([np.full(4, length), np.full(4, length / time)])
     times = time * np.linspace(0.0, 1.0, 11)
@@ -258,7 +258,7 @@ def trajectory(form, *, rtol=1e-6, length=1.0, time=1.0, **changes):
     scale = np.max(np.abs(factors)) * 10.0
     assert sol.drift["position"] < 1e-12 * scale
     assert sol.drift["velocity"] < 1e-12 * scale / time
-    return np.vstack([np.linalg.solve(A, sol.q), np.linalg.solve(A, sol.v) * time]), lam
+    return np.vstack([np.linalg.solve(A, sol.q), np.linalg.solve(A, sol.v) * time]), lam, sol.stats.steps
 
 
 SCALES = st.sampled_from([1e-4, 1.0, 1e4])
@@ -273,10 +273,11 @@ SCALES = st.sampled_from([1e-4, 1.0, 1e4])
 )
 def test_units_do_not_matter(form, length, time, factors):
     """Scaled tolerances and scaled problem: the same up to the tolerance."""
-    base, base_lam = trajectory(form)
-    y, lam = trajectory(form, length=length, time=time, factors=factors)
-    np.testing.assert_allclose(y, base, atol=1e-9 if form == "auto" else 5e-5)
-    np.testing.assert_allclose(lam, base_lam, atol=1e-8 if form == "auto" else 5e-4)
+    base, base_lam, base_steps = trajectory(form)
+    y, lam, steps = trajectory(form, length=length, time=time, factors=factors)
+    np.testing.assert_allclose(y, base, atol=1e-9 if form == "auto" else 2e-4)
+    np.testing.assert_allclose(lam, base_lam, atol=1e-8 if form == "auto" else 2e-3)
+    assert steps < 1.5 * base_steps
 
 
 @pytest.mark.parametrize("form", ["auto", "ggl"])
@@ -290,10 +291,11 @@ def test_units_do_not_matter(form, length, time, factors):
 )
 def test_axes_and_numbering_do_not_matter(form, angle, order, rows, length, factors):
     """Rotated axes change the weights of the error test: the same up to the tolerance."""
-    base, base_lam = trajectory(form)
-    y, lam = trajectory(form, angle=angle, order=order, rows=rows, length=length, factors=factors)
+    base, base_lam, base_steps = trajectory(form)
+    y, lam, steps = trajectory(form, angle=angle, order=order, rows=rows, length=length, factors=factors)
     np.testing.assert_allclose(y, base, atol=2e-4)
     np.testing.assert_allclose(lam, base_lam, atol=2e-3)
+    assert steps < 1.5 * base_steps
 
 
 # --- one answer -----------------------------------------------------------------------------------------------
@@ -324,6 +326,19 @@ def test_there_and_back(form, pendulum):
     np.testing.assert_allclose(back.y[:, -1], np.concatenate(pendulum.initial), atol=2e-5)
     middle = back(2.5)
     np.testing.assert_allclose(np.concatenate([middle.q, middle.v]), pendulum.extra["exact"](2.5), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [Baumgarte(), Baumgarte(alpha=6.0, beta=6.0), Index2(gamma=5.0)],
+    ids=["baumgarte-1", "baumgarte-6", "index2"],
+)
+def test_there_and_back_with_stabilising_parameters(form, pendulum):
+    """Damping of the drift must follow the direction of integration: g' + gamma g = 0 grows backwards in time."""
+    end = pendulum.extra["exact"](5.0)
+    back = daedal.solve(pendulum.problem, (5.0, 0.0), (end[:2], end[2:]), formulation=form, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(back.y[:, -1], np.concatenate(pendulum.initial), atol=1e-4)
+    assert max(before(back)) < 1e-4
 
 
 @pytest.mark.parametrize("form", ["auto", "ggl", "state_space", "projected_invariants", "minimal_extension"])

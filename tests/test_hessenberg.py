@@ -135,9 +135,9 @@ def test_backward_euler_has_order_one(m):
     problem, z, _ = smooth_problem(m)
     for formulation in (Index2(), GGL(), ProjectedInvariants(), EssentialODE()):
         errors = [
-            np.max(np.abs(backward_euler(problem, z(0.0), formulation, h).y[:, -1] - z(1.0))) for h in (0.01, 0.005)
+            np.max(np.abs(backward_euler(problem, z(0.0), formulation, h).y[:, -1] - z(1.0))) for h in (0.02, 0.01)
         ]
-        assert errors[0] < 0.1
+        assert errors[0] < 0.2
         assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.15), formulation
 
 
@@ -200,10 +200,10 @@ def test_an_error_of_the_position_stays_or_decays_in_the_index_2_form(gamma):
     for error in (0.0, delta):
         # a velocity that satisfies the combination C v + C' p + r' + gamma (C p + r) = 0 with the wrong position
         start = initial + [error, 0.0, -gamma * error, 0.0]
-        runs.append(drift(backward_euler(problem, start, Index2(gamma), 0.001)))
+        runs.append(drift(backward_euler(problem, start, Index2(gamma), 0.005)))
     growth = (runs[1] - runs[0]) / delta
     expected = np.exp(-gamma * np.linspace(0.0, 1.0, growth.size))
-    np.testing.assert_allclose(growth, expected, rtol=2e-3)
+    np.testing.assert_allclose(growth, expected, rtol=5e-3)
 
 
 # --- the essential underlying ODE ---------------------------------------------------------------------------------

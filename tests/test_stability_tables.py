@@ -338,15 +338,16 @@ def test_the_same_on_the_first_order_examples(example, nu, error):
 # --- nonlinear systems by backward Euler --------------------------------------------------------------------------
 
 
-def double_pendulum_in_cartesian_coordinates():
-    """Two unit masses on unit rods, angles 0.7 and 1.2 from the downward vertical, at rest."""
+def double_pendulum_in_cartesian_coordinates(rates=(0.0, 0.0)):
+    """Two unit masses on unit rods, angles 0.7 and 1.2 from the downward vertical, with the given rates."""
 
     def constraint(t, q):
         return np.array([q[0] ** 2 + q[1] ** 2 - 1.0, (q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1.0])
 
     system = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81, 0.0, -9.81], constraint, n_q=4, n_constraints=2)
-    x1, y1 = math.sin(0.7), -math.cos(0.7)
-    return system, ([x1, y1, x1 + math.sin(1.2), y1 - math.cos(1.2)], np.zeros(4))
+    first, second = np.array([math.sin(0.7), -math.cos(0.7)]), np.array([math.sin(1.2), -math.cos(1.2)])
+    v1, v2 = (rate * np.array([-rod[1], rod[0]]) for rate, rod in zip(rates, (first, second), strict=True))
+    return system, (np.concatenate([first, first + second]), np.concatenate([v1, v1 + v2]))
 
 
 # (q, v) at t = 0.5, from the equations of the angles by Taylor series in 30-digit arithmetic
@@ -378,6 +379,33 @@ def test_backward_euler_on_the_double_pendulum(form, position, velocity):
     assert np.max(errors[0][:4]) == pytest.approx(position, rel=5e-4)
     assert np.max(errors[0][4:]) == pytest.approx(velocity, rel=5e-4)
     assert np.max(errors[1]) == pytest.approx(0.5 * np.max(errors[0]), rel=0.12)
+
+
+# q at t = 2 for rates 3 and 8 at the start, in the same way
+TUMBLING_PENDULUM_AT_2 = (0.898260130122753968, 0.439464149427291862, 0.757297744070021974, 1.4294791016973677)
+
+
+@pytest.mark.parametrize("coordinates", ["lu", "qr", "svd"])
+@pytest.mark.parametrize("method", ["dopri5", "dassl"])
+def test_state_space_restarts_on_the_double_pendulum(coordinates, method):
+    """Both rods turn over; a chart serves for about a quarter of a turn."""
+    system, initial = double_pendulum_in_cartesian_coordinates((3.0, 8.0))
+    options = {"method": method, "rtol": 1e-8, "atol": 1e-8}
+    sol = daedal.solve(system, (0.0, 2.0), initial, formulation=StateSpace(coordinates), **options)
+    np.testing.assert_allclose(sol.q[:, -1], TUMBLING_PENDULUM_AT_2, atol=1e-5)
+    coarse = daedal.solve(
+        system, (0.0, 2.0), initial, formulation=StateSpace(coordinates), t_eval=np.linspace(0.0, 2.0, 5), **options
+    )
+    np.testing.assert_allclose(coarse.q, sol(coarse.t).q, atol=1e-5)
+
+
+def test_a_chart_that_is_never_left_breaks_down():
+    system, initial = double_pendulum_in_cartesian_coordinates((3.0, 8.0))
+    with pytest.raises(daedal.IntegrationError) as failure:
+        daedal.solve(
+            system, (0.0, 2.0), initial, formulation=StateSpace("qr", restart=1e300), method=RK4(), fixed_step=0.01
+        )
+    assert failure.value.solution.t[-1] < 1.0
 
 
 @pytest.mark.parametrize("form", [Index2(), GGL(), GGL("B"), ProjectedInvariants(2), ProjectedInvariants(1)])

@@ -44,6 +44,7 @@ SOLVERS: dict[str, type[Solver]] = {
         casadi.CasadiCollocationJit,
         # on mechanisms
         daedal_mechanics.DaedalAuto,
+        daedal_mechanics.DaedalProjection,
         daedal_mechanics.DaedalGGL,
         daedal_mechanics.DaedalInvariants,
         *(in_form(sundials.Sundials, form) for form in ("index1", "ggl", "ggl1")),
@@ -54,6 +55,7 @@ SOLVERS: dict[str, type[Solver]] = {
         scipy_ode.ScipyDop853,
         scipy_ode.ScipyLsoda,
         daedal_mechanics.DaedalAutoCompiled,
+        daedal_mechanics.DaedalProjectionCompiled,
         daedal_mechanics.DaedalGGLCompiled,
         daedal_mechanics.DaedalInvariantsCompiled,
         *(in_form(ida_c.IdaC, form) for form in ("index1", "ggl", "ggl1")),

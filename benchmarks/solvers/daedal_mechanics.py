@@ -1,4 +1,4 @@
-"""Daedal on mechanisms, which it takes as they are: its own choice, and two formulations with DASSL."""
+"""Daedal on mechanisms, which it takes as they are: its own choice, and three formulations."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ class DaedalAuto(Solver):
         return Outcome(np.array(raw.y[:, -1]), int(raw.stats.residual_evaluations), int(raw.stats.steps))
 
 
+class DaedalProjection(DaedalAuto):
+    name = "daedal-dopri5"
+    label = "Daedal DOPRI5 with projection"
+    marker = "d"
+    formulation = "projection"
+    method = "dopri5"
+
+
 class DaedalGGL(DaedalAuto):
     name = "daedal-ggl"
     label = "Daedal GGL with DASSL"
@@ -64,6 +72,11 @@ class DaedalInvariants(DaedalGGL):
 
 class DaedalAutoCompiled(DaedalAuto):
     name = "daedal-auto-compiled"
+    callbacks = "compiled"
+
+
+class DaedalProjectionCompiled(DaedalProjection):
+    name = "daedal-dopri5-compiled"
     callbacks = "compiled"
 
 

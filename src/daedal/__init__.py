@@ -45,6 +45,7 @@ from daedal.linear_solvers import (
 )
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.dassl import DASSL
+from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.solution import Solution, Statistics
@@ -57,6 +58,11 @@ __all__ = [
     "DOPRI5",
     "GGL",
     "GMRES",
+    "HEDOP5",
+    "HEM3",
+    "HEM4",
+    "HEM5",
+    "PHEM56",
     "RK4",
     "BandedPreconditioner",
     "Baumgarte",
@@ -67,6 +73,7 @@ __all__ = [
     "Event",
     "EventRecord",
     "FuehrerLeimkuhler",
+    "HalfExplicit",
     "Hanke",
     "HessenbergDAE",
     "ILUPreconditioner",

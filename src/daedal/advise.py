@@ -114,9 +114,9 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     -----
     The step that accuracy alone would allow is taken from the trial, which uses projected invariants along C^T with
     backward differentiation: the one form whose step is not limited by stability in any of the cases. The trial runs
-    with the tolerance 1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the tolerance asked for by the power
-    1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep method finds its order, are left
-    out.
+    with the tolerance 1e-4 and at most 2000 steps, fewer for large systems. A step of order k is scaled to the
+    tolerance asked for by the power 1/(k+1) of the ratio of the tolerances. The first steps, with which a multistep
+    method finds its order, are left out.
 
     References
     ----------

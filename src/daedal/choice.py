@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from daedal.errors import InvalidProblemError
@@ -10,6 +12,8 @@ from daedal.formulations.projection import VelocityConstraints
 
 EXPLICIT = ("dopri5", "rk4")
 ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
+_LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
+_PATIENCE = 500  # suspicious steps after a false alarm
 _STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
 
 
@@ -53,6 +57,7 @@ class Choice:
 
     def __init__(self, assembly, formulation, method, request):
         from daedal.methods.dassl import DASSL
+        from daedal.methods.half_explicit import PHEM56
         from daedal.methods.runge_kutta import DOPRI5
 
         self._assembly = assembly
@@ -64,8 +69,9 @@ class Choice:
         self.automatic = any_form and any_method
         projection = CoordinateProjection(assembly.output_weight)
         if self.automatic:
-            self.formulation, self.method = projection, DOPRI5(stop_when_stiff=True)
-        elif any_form and method.name == "half_explicit":
+            half_explicit = assembly.n_c > 0 and not assembly.linear
+            method = PHEM56(stop_when_stiff=True) if half_explicit else DOPRI5(stop_when_stiff=True)
+        if any_form and method.name == "half_explicit":
             rtol, atol = 0.05 * float(request.rtol.min()), 0.05 * float(request.atol.min())
             self.method = method
             self.formulation = VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300))
@@ -90,7 +96,7 @@ class Choice:
         from daedal.methods.runge_kutta_run import STIFF
 
         if segment.outcome.reason == STIFF:
-            self._go_stiff(segment)
+            self._look_into_stiffness(segment)
             return True
         if segment.outcome.reason != HOOK_STOPPED:
             return False
@@ -112,19 +118,23 @@ class Choice:
         self.watches_amplification = formulation.name == "ggl"
         self.formulation, self.method = formulation, method
 
-    def _go_stiff(self, segment):
-        """Choose the stiff form by what is measured where the explicit method met its limit."""
+    def _look_into_stiffness(self, segment):
+        """Go on with a stiff method if stability limits the explicit one, in the form that the measures ask for."""
         from daedal.analysis.measures import decision, measure
         from daedal.methods.dassl import DASSL
 
         integrator = segment.outcome.integrator
-        t = float(integrator["t"])
+        t, h = float(integrator["t"]), abs(float(integrator["h_last"]))
         state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())[0]
         measures = measure(self._assembly, t, state)
         form = named_formulation("ggl")
         if measures is not None:
-            verdict = decision([measures], _STIFF_GAIN * abs(float(integrator["h_last"])))
-            if verdict.case == 4:
+            limits = (measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / _VIBRATION)
+            if not h * np.nanmax(limits) >= _LIMITED:
+                self.changed = True
+                self.method = replace(self.method, stop_when_stiff=_PATIENCE)
+                return
+            if decision([measures], _STIFF_GAIN * h).case == 4:
                 form = named_formulation("projected_invariants")
         self._change(form, DASSL())
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -115,6 +113,8 @@ class Comparison:
         return header, lines
 
     def _repr_html_(self) -> str:
+        import html
+
         cell = "text-align: right; padding: 1px 12px 1px 0"
         header, lines = self._cells()
 
@@ -131,6 +131,8 @@ class Comparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
+        import json
+
         data = {
             "title": self.title,
             "reference": self.reference,

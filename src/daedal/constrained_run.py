@@ -16,7 +16,7 @@ from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.sparse import SparseAssembly, is_sparse
 from daedal.formulations.sparse_start import explain_sparse
 from daedal.mechanical_solution import RawOutput
-from daedal.mechanics.assembly import Assembly, check_point, constraint_probe
+from daedal.mechanics.assembly import Assembly, check_point, constraint_probe, same_at
 from daedal.mechanics.hessenberg import prepare_hessenberg
 from daedal.mechanics.start import Start
 from daedal.problems import HessenbergDAE
@@ -187,12 +187,10 @@ def looks_autonomous(system, span, q: np.ndarray, v: np.ndarray) -> bool:
         return False
     known = system.__dict__.setdefault("_autonomous", {})
     if span not in known:
-        probe = constraint_probe(system, q, v)
-        first = probe(span[0], q)
         times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
         if len(known) > 100:
             known.clear()
-        known[span] = all(np.array_equal(probe(float(t), q), first) for t in times)
+        known[span] = same_at(constraint_probe(system, q, v), times, q)
     return known[span]
 
 

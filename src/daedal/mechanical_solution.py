@@ -155,7 +155,8 @@ class MechanicalSolution(Solution):
     def __call__(self, t, derivative: bool = False) -> State:  # type: ignore[override]
         """The state at `t`, from the dense output, projected onto the constraints.
 
-        A solution that was pickled has left the functions of the system behind: it gives the interpolant as it is.
+        A solution that was pickled has left the functions of the system behind: it gives the interpolant of q and v as
+        it is, and interpolates a, lam and w by cubics between points that were computed when it was stored.
         """
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
@@ -169,17 +170,11 @@ class MechanicalSolution(Solution):
             y = np.ascontiguousarray(states.T)
             a, lam, _, w, _ = self._accelerate(flat, y)
         else:
-            slopes = np.atleast_2d(super().__call__(flat, derivative=True))
-            a, lam, w = slopes[self._n_q : 2 * self._n_q], self._between(flat, self.lam), self._between(flat, self.w)
+            a, lam, w = self._stored.evaluate(flat)
         parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w)
         if times.ndim == 0:
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
-
-    def _between(self, times: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Linear interpolation between output points, for a stored solution that has left its functions behind."""
-        order = np.argsort(self.t)
-        return np.array([np.interp(times, self.t[order], row[order]) for row in values]).reshape(-1, times.size)
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
@@ -196,7 +191,42 @@ class MechanicalSolution(Solution):
         """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
         self._augmented  # noqa: B018
         self._n_q  # noqa: B018
+        if self.dense is not None and "_assembly" in self.__dict__:
+            self._stored = Stored.of(self)
         return {name: value for name, value in self.__dict__.items() if name not in ("_system", "_assembly")}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """a, lam and w of a stored solution: values at the ends and the thirds of all steps, for cubics."""
+
+    ends: np.ndarray
+    values: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, solution: MechanicalSolution) -> Stored:
+        """Computed while the functions of the system are at hand."""
+        dense = solution.dense
+        assert dense is not None
+        low, high = dense.interval
+        ends = np.unique(np.clip(np.concatenate([[dense.t0], dense.ends]), low, high))
+        nodes = (ends[:-1, None] + np.diff(ends)[:, None] * np.arange(3) / 3.0).ravel()
+        state = solution(np.concatenate([nodes, ends[-1:]]))
+        return cls(ends, (state.a, state.lam, state.w))
+
+    def evaluate(self, times: np.ndarray) -> list[np.ndarray]:
+        """Values at `times`, one column each."""
+        step = np.clip(np.searchsorted(self.ends, times, side="right") - 1, 0, self.ends.size - 2)
+        x = 3.0 * (times - self.ends[step]) / (self.ends[step + 1] - self.ends[step])
+        weights = (
+            -(x - 1.0) * (x - 2.0) * (x - 3.0) / 6.0,
+            x * (x - 2.0) * (x - 3.0) / 2.0,
+            -x * (x - 1.0) * (x - 3.0) / 2.0,
+            x * (x - 1.0) * (x - 2.0) / 6.0,
+        )
+        return [
+            np.asarray(sum(weight * rows[:, 3 * step + j] for j, weight in enumerate(weights))) for rows in self.values
+        ]
 
 
 class HessenbergSolution(Solution):
@@ -227,7 +257,8 @@ class HessenbergSolution(Solution):
     @property
     def yp(self) -> np.ndarray:
         """z'."""
-        return np.vstack([self.y[self._assembly.nx :], self._augmented[0]])
+        a = self._augmented[0]
+        return np.vstack([self.y[a.shape[0] :], a])
 
     @yp.setter
     def yp(self, value):

@@ -109,7 +109,7 @@ def measure(assembly, t: float, state) -> Measures | None:
     >>> q, v = model.initial
     >>> at_start = measure(Assembly(model.problem, 0.0, q), 0.0, [*q, *v])
     >>> print(f"{at_start.V_B:.1f} {at_start.sigF:.1f} {at_start.rot:.2f}")
-    499.9 499.9 0.20
+    499.9 500.0 0.20
     """
     state = np.asarray(state, dtype=float)
     if assembly.linear:

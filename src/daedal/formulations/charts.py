@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
@@ -36,8 +37,12 @@ CHART = np.dtype(
         ("matrix", LU),
         ("work", ADDRESS),
         ("z", ADDRESS),  # the last point, where Newton's method starts
+        ("y", ADDRESS),  # its coordinates and time
+        ("t", FLOAT),
         ("limit", FLOAT),
-        ("condition", FLOAT),
+        ("condition", FLOAT),  # of [R~; K] where the chart was chosen
+        ("low_sign", INTEGER),  # sign of det [R~; K] there, for the positions
+        ("sign", INTEGER),
         ("pivot", ADDRESS),
     ]
 )
@@ -57,6 +62,18 @@ def _complete(chart, c, level):
         for i in range(nx - count):
             data[j * nx + count + i] = jacobian[i * nx + j]
     return factor_lu(chart.matrix)
+
+
+@part
+def _same_branch(chart, top, sign):
+    """Whether det [R~; K] has the sign that it has where the chart was chosen: another one is beyond a fold."""
+    if top:
+        if chart.sign == 0:
+            chart.sign = sign
+        return chart.sign == sign
+    if chart.low_sign == 0:
+        chart.low_sign = sign
+    return chart.low_sign == sign
 
 
 @part
@@ -84,6 +101,7 @@ def recover(chart, c, t, y):
                 return status
             if _complete(chart, c, level) != 0:
                 return UNEVALUABLE
+            sign = determinant_sign(chart.matrix)
             for i in range(count):
                 work[i] = -y[begin + i]
                 for j in range(nx):
@@ -105,10 +123,21 @@ def recover(chart, c, t, y):
             if iteration == 29:
                 return UNEVALUABLE
             before = change
+        if not _same_branch(chart, top, sign):
+            return UNEVALUABLE
         begin += count
-    for i in range(m * nx):
-        kept[i] = state[i]
     return 0
+
+
+@part
+def keep_point(chart, c, t, y):
+    """From now on Newton's method starts from the point in ``c.state``."""
+    state, kept, coordinates = floats(c.state, c.m * c.nx), floats(chart.z, c.m * c.nx), floats(chart.y, chart.n)
+    for i in range(c.m * c.nx):
+        kept[i] = state[i]
+    for i in range(chart.n):
+        coordinates[i] = y[i]
+    chart.t = t
 
 
 @part
@@ -161,11 +190,10 @@ def chart_residual(t, block):
 
 @part
 def _conditioning(chart, c):
-    """|| A ||_F || A^{-1} ||_F / n for A = [R~; K], the rows of K divided by their norms."""
+    """|| A^{-1} ||_F for A = [R~; K] with rows of norm 1: large when rows are nearly dependent."""
     nx = c.nx
     data, work = floats(chart.matrix.data, nx * nx), floats(chart.work, nx)
     rows, jacobian = floats(chart.top_rows, nx * nx), floats(c.jacobian, c.n_c * nx)
-    total = 0.0
     for i in range(nx):
         norm = 0.0
         for j in range(nx):
@@ -175,7 +203,6 @@ def _conditioning(chart, c):
         for j in range(nx):
             value = rows[i * nx + j] if i < chart.n_top else jacobian[(i - chart.n_top) * nx + j]
             data[j * nx + i] = value / norm
-            total += (value / norm) ** 2
     if factor_lu(chart.matrix) != 0:
         return np.inf
     inverse = 0.0
@@ -185,7 +212,7 @@ def _conditioning(chart, c):
         solve_lu(chart.matrix, work)
         for i in range(nx):
             inverse += work[i] * work[i]
-    return np.sqrt(total * inverse) / nx
+    return np.sqrt(inverse)
 
 
 @pointer(HOOK)
@@ -196,10 +223,13 @@ def chart_hook(record, t, h, y):
     status = recover(chart, c, t, floats(y, chart.n))
     if status != 0:
         return status
+    keep_point(chart, c, t, floats(y, chart.n))
     condition = _conditioning(chart, c)
     if chart.condition == 0.0:
         chart.condition = condition
-    return HOOK_STOP if condition > chart.limit * max(chart.condition, 1.0) else HOOK_DONE
+    # The inverse of the cosine of the angle by which the manifold has turned away from the chart.
+    turned = np.sqrt(max(condition**2 - chart.condition**2, 0.0) + 1.0)
+    return HOOK_STOP if turned > chart.limit else HOOK_DONE
 
 
 @pointer(HOOK)
@@ -232,14 +262,38 @@ def pivot_hook(record, t, h, y):
 
 @kernel
 def recover_points(charts, systems, times, y, states, statuses):
-    """(z, r) at the rows of `y`."""
+    """(z, r) at the rows of `y`; a point that is far from the last one is approached in small steps."""
     chart, c = charts[0], systems[0]
     n = c.m * c.nx + c.n_r
+    between = np.empty(chart.n)
     for k in range(times.size):
         statuses[k] = recover(chart, c, times[k], y[k])
+        pieces = 4
+        while statuses[k] != 0 and pieces <= 256:
+            t0, first = chart.t, floats(chart.y, chart.n).copy()
+            z0 = floats(chart.z, c.m * c.nx).copy()
+            for piece in range(1, pieces + 1):
+                s = piece / pieces
+                for i in range(chart.n):
+                    between[i] = (1.0 - s) * first[i] + s * y[k, i]
+                t = (1.0 - s) * t0 + s * times[k]
+                statuses[k] = recover(chart, c, t, between)
+                if statuses[k] != 0:
+                    break
+                keep_point(chart, c, t, between)
+            if statuses[k] != 0:
+                kept, coordinates = floats(chart.z, c.m * c.nx), floats(chart.y, chart.n)
+                for i in range(z0.size):
+                    kept[i] = z0[i]
+                for i in range(chart.n):
+                    coordinates[i] = first[i]
+                chart.t = t0
+            pieces *= 4
+        if statuses[k] == 0:
+            keep_point(chart, c, times[k], y[k])
         state = floats(c.state, n)
         for i in range(n):
-            states[k, i] = state[i]
+            states[k, i] = state[i] if statuses[k] == 0 else np.nan
 
 
 announce(recover_points, "the charts of the state-space form")

@@ -15,7 +15,7 @@ from daedal.formulations.state_space import StateSpace, complement
 from daedal.kernels.functions import NativeFunction, store_vector
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
-from daedal.problems.coefficients import derivatives_by_differences
+from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
 
 _LARGEST_RB = 1e-8
 
@@ -143,7 +143,7 @@ class _ComputedBasis:
 
     def __init__(self, problem: HessenbergDAE, t0: float, limit: float):
         self._problem = problem
-        self._b = _b_of(problem)
+        self._b = lambda t: coefficient_at("B", problem.B, t, (problem.n_x, problem.n_y))
         c = _Coefficients(problem, t0)
         self._q = complement(c.C[0], "qr", np.eye(problem.n_x))
         self.limit = limit * max(self.condition(t0), 1.0)
@@ -160,13 +160,9 @@ class _ComputedBasis:
 
     def condition(self, t: float) -> float:
         """Of (Q; C), the rows of C divided by their norms."""
-        rows = _Coefficients(self._problem, t).C[0]
+        rows = coefficient_at("C", self._problem.C, t, (self._problem.n_y, self._problem.n_x))
         scaled = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         return float(np.linalg.cond(np.vstack([self._q, scaled])))
-
-
-def _b_of(problem: HessenbergDAE) -> Callable[[float], np.ndarray]:
-    return lambda t: _Coefficients(problem, t).B
 
 
 def _affine_map(problem: HessenbergDAE, c: _Coefficients, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

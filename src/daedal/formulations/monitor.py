@@ -102,12 +102,18 @@ def _sign_of_determinant(w, rows, basis, nx, n_c):
             for j in range(nx):
                 value += rows[i * nx + j] * basis[k * nx + j]
             data[k * n_c + i] = value
-    if factor_lu(w.gram) != 0:
-        return -1
-    sign, pivots = 1, integers(w.gram.pivots, n_c)
-    lapack = n_c > SMALL  # then pivots are 4-byte numbers that begin with 1
-    for i in range(n_c):
-        if data[i * n_c + i] < 0.0:
+    return -1 if factor_lu(w.gram) != 0 else determinant_sign(w.gram)
+
+
+@part
+def determinant_sign(lu):
+    """The sign of the determinant of a factored matrix."""
+    n = lu.n
+    data, pivots = floats(lu.data, n * n), integers(lu.pivots, n)
+    sign = 1
+    lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
+    for i in range(n):
+        if data[i * n + i] < 0.0:
             sign = -sign
         pivot = pivots[i]
         if lapack:

@@ -10,7 +10,7 @@ from daedal.errors import InconsistentInitialError, Unevaluable
 from daedal.formulations.sparse import SparseAssembly, check_supported
 from daedal.formulations.sparse_structure import SingularMatrix
 from daedal.initial.mechanical import MechanicalStart
-from daedal.mechanics.assembly import check_point, constraint_probe
+from daedal.mechanics.assembly import check_point, constraint_probe, same_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 
@@ -101,9 +101,7 @@ def _looks_autonomous(system: MechanicalSystem, span, q, v) -> bool:
     probe = constraint_probe(system, q, v)
     if probe is None or system.constraint_t is not None:
         return False
-    first = probe(span[0], q)
-    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
-    return all(np.array_equal(probe(float(t), q), first) for t in times)
+    return same_at(probe, span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5, q)
 
 
 def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:

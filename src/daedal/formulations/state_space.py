@@ -49,7 +49,7 @@ class StateSpace:
         n = (m - 1) * low.shape[0] + top.shape[0] + n_r
         if n == 0:
             raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        arena = Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx})
+        arena = Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx, "y": n})
         arena.arrays["low_rows"][: low.size] = low.ravel()
         arena.arrays["top_rows"][: top.size] = top.ravel()
         arena.arrays["z"][:] = start.z
@@ -61,7 +61,8 @@ class StateSpace:
             n_low=low.shape[0],
             n_top=top.shape[0],
             matrix=dense_lu(nx),
-            limit=check_positive(self.restart, "restart") if isinstance(self.coordinates, str) else np.inf,
+            limit=_checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf,
+            t=start.t,
             pivot=np.zeros(2 * nx, dtype=np.int64),
         )
         hook = (chart_hook, record) if assembly.n_c else None
@@ -75,7 +76,8 @@ class StateSpace:
             return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], values.rate])
 
         reduction = Reduction(ImplicitDAE(residual, n), *pack(start), n, rate=rate, pack=pack)
-        reduction.recover = _Recovery(record, assembly, start.z)
+        arena.arrays["y"][:] = reduction.y0
+        reduction.recover = _Recovery(record, assembly, start, reduction.y0)
         reduction.restart = lambda new: self.reduce(assembly, new)
         return reduction
 
@@ -119,13 +121,21 @@ def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
     return basis
 
 
+def _checked_limit(restart) -> float:
+    limit = check_positive(restart, "restart")
+    if limit <= 1.0:
+        raise InvalidProblemError(f"restart must be greater than 1, got {limit:g}: every chart begins with 1")
+    return limit
+
+
 @dataclass
 class _Recovery:
-    """From chart coordinates back to (z, r)."""
+    """From chart coordinates back to (z, r), from the last point known or, if that is nearer, the chart's start."""
 
     record: Any
     assembly: Any
-    z: np.ndarray
+    start: Start
+    y0: np.ndarray
 
     def __call__(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
         from daedal.formulations.charts import recover_points
@@ -133,7 +143,9 @@ class _Recovery:
         assembly = self.assembly
         states = np.empty((times.size, assembly.n_state))
         statuses = np.zeros(times.size, dtype=np.int64)
-        self.record.array("z")[:] = self.z
+        if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self.record["t"])):
+            self.record.array("z")[:], self.record.array("y")[:] = self.start.z, self.y0
+            self.record["t"] = self.start.t
         recover_points(self.record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
         assembly.bridge.raise_pending()
         return states
@@ -173,7 +185,7 @@ class MinimalExtension:
             Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
             system=assembly.record.data.ctypes.data,
             matrix=dense_lu(max(n_c, 1)),
-            limit=check_positive(self.restart, "restart"),
+            limit=_checked_limit(self.restart),
         )
         record.array("pivot")[:] = pivot
         hook = (pivot_hook, record) if n_c else None

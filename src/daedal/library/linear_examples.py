@@ -31,7 +31,7 @@ def nearly_index2(eps: float = 1e-6) -> Model:
     >>> import daedal
     >>> model = daedal.library.nearly_index2()
     >>> model.reference.y.round(8)
-    array([0.9999995, 0.002    ])
+    array([0.9999995, 0.001998 ])
     """
     check_positive(eps=eps)
     b = -2.0 * eps**2 / (1.0 + eps**2)

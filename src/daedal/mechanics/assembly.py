@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import is_compiled, store_matrix, store_vector
 from daedal.mechanics.contact import without_contact
 from daedal.mechanics.increments import best_increment, typical_size
@@ -90,7 +90,8 @@ class Assembly:
         arena.arrays["rows"][:] = self.rows
         arena.arrays["increments"][:] = np.concatenate([increments, increments])
         if not callable(system.mass):
-            arena.arrays["mass"][:] = system.mass.ravel()
+            mass = system.mass.toarray() if hasattr(system.mass, "toarray") else system.mass
+            arena.arrays["mass"][:] = mass.ravel()
         record = Record(
             CONSTRAINED,
             arena,
@@ -161,7 +162,7 @@ class Assembly:
         largest = np.zeros((times.size, 2))
         residual_points(self.record.data, times, states, largest)
         self.bridge.raise_pending()
-        position, velocity = np.max(largest, axis=0, initial=0.0).tolist()
+        position, velocity = np.fmax.reduce(largest, axis=0, initial=0.0).tolist()
         levels = {"position": position, "velocity": velocity}
         if self.m == 1:
             levels = {"position": velocity}
@@ -335,16 +336,17 @@ def _complex_functions(system, t, q, increments, time_increment) -> dict[str, An
         system.constraint, system.n_q, system.n_constraints, increments, time_increment
     )
     last = last_argument(system.constraint, system.params)
+    constraint = vector_function(system, "constraint", system.n_constraints)
     try:
+        constraint(t, q)
         exact = jacobian(t, q, *last)
         partial_t(t, q, *last)
-    except (NumbaError, ZeroDivisionError, ValueError, TypeError):
+        differences = np.empty_like(exact)
+        for j, h in enumerate(increments):
+            unit = h * np.eye(q.size)[j]
+            differences[:, j] = (constraint(t, q + unit) - constraint(t, q - unit)) / (2.0 * h)
+    except (NumbaError, ArithmeticError, LookupError, ValueError, TypeError, Unevaluable):
         return {}
-    differences = np.empty_like(exact)
-    for j, h in enumerate(increments):
-        unit = h * np.eye(q.size)[j]
-        ahead, behind = system.constraint(t, q + unit, *last), system.constraint(t, q - unit, *last)
-        differences[:, j] = (np.asarray(ahead) - np.asarray(behind)) / (2.0 * h)
     scale = np.max(np.abs(differences), initial=0.0) + np.max(np.abs(exact), initial=0.0)
     if not np.max(np.abs(exact - differences), initial=0.0) <= 1e-2 * scale:
         return {}
@@ -374,21 +376,44 @@ def _find_increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
-    """All constraints as one vector function of (t, q), at the velocities v or some of the size of q."""
+    """All constraints as one vector function of (t, q), at the velocities v or some of the size of q.
+
+    It raises what the user's functions raise.
+    """
     system = without_contact(system)
     if system.n_lambda == 0:
         return None
     if v is None:
         v = np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)
     parts = []
-    position, velocity = system.constraint, system.velocity_constraint
-    if position is not None:
-        last = last_argument(position, system.params)
-        parts.append(lambda t, q: np.asarray(position(t, q, *last), dtype=float))
-    if velocity is not None:
-        last_v = last_argument(velocity, system.params)
-        parts.append(lambda t, q: np.asarray(velocity(t, q, v, *last_v), dtype=float))
+    if system.constraint is not None:
+        parts.append(vector_function(system, "constraint", system.n_constraints))
+    if system.velocity_constraint is not None:
+        velocity = vector_function(system, "velocity_constraint", system.n_velocity_constraints)
+        parts.append(lambda t, q: velocity(t, q, v))
     return lambda t, q: np.concatenate([part(t, q) for part in parts])
+
+
+def vector_function(system: MechanicalSystem, name: str, size: int):
+    """A function of the system that copies its arguments and checks its result."""
+    function, store = getattr(system, name), store_vector(name, size)
+    last = last_argument(function, system.params)
+
+    def evaluate(t, *arrays):
+        result = np.empty(size)
+        store(function(float(t), *[array.copy() for array in arrays], *last), result)
+        return result
+
+    return evaluate
+
+
+def same_at(probe, times, q: np.ndarray) -> bool:
+    """Whether the constraints have the same values at all these times; not if they cannot be evaluated at one."""
+    try:
+        first = probe(times[0], q)
+        return all(np.array_equal(probe(float(t), q), first) for t in times[1:])
+    except Exception:  # the run may end before that time, and says it properly if it gets there
+        return False
 
 
 def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:

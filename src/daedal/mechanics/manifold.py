@@ -14,7 +14,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.mechanics.constrained import (
     CONSTRAINED,
@@ -34,7 +34,16 @@ _MAX_ITERATIONS = 30
 _ROUNDOFF = 4.0 * np.finfo(float).eps
 _NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
 
-PROJECTOR = np.dtype([("system", ADDRESS), ("weight_kind", INTEGER), ("weight", ADDRESS), ("levels", INTEGER)])
+PROJECTOR = np.dtype(
+    [
+        ("system", ADDRESS),
+        ("weight_kind", INTEGER),
+        ("weight", ADDRESS),
+        ("levels", INTEGER),
+        ("rtol", FLOAT),  # a drift within this part of the size of q, plus atol, is left alone
+        ("atol", FLOAT),
+    ]
+)
 """How to project: the CONSTRAINED system, W, and the levels (1: positions only, m: all)."""
 
 

@@ -48,15 +48,16 @@ class HalfExplicit:
     projection : {"drift", "always", "never"}
         When positions (and with them velocities) are projected onto the constraints: when the drift reaches a
         twentieth of the tolerance, after every step, or never.
-    stop_when_stiff : bool
-        End the run where the steps are limited by stability (the automatic choice goes on with a stiff method).
+    stop_when_stiff : bool or int
+        End the run where the steps seem to be limited by stability (the automatic choice looks into it and goes on with
+        a stiff method); a number is that of suspicious steps to let pass.
     """
 
     tableau: HalfExplicitTableau = PHEM56_TABLEAU
     controller: str = "pi"
     norm: str = "rms"
     projection: str = "drift"
-    stop_when_stiff: bool = False
+    stop_when_stiff: bool | int = False
 
     name = "half_explicit"
     error_test = "auto"
@@ -241,7 +242,8 @@ class _HalfExplicitRun(Run):
             e2=arrays["e2"],
             inner=arrays["inner"],
             error_before=1e-4,
-            stop_when_stiff=method.stop_when_stiff,
+            stop_when_stiff=bool(method.stop_when_stiff),
+            stiff_count=1 - int(method.stop_when_stiff),
         )
         if fixed is not None:
             last = round((task.t_span[1] - task.t_span[0]) / fixed)

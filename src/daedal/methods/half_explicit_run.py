@@ -59,7 +59,7 @@ from daedal.methods.runge_kutta_run import STIFF
 
 _BETA, _SAFETY, _SMALLEST, _LARGEST = 0.04, 0.9, 0.2, 10.0
 _LARGEST_CLASSIC = 5.0
-_STIFF_LIMIT, _STIFF_STEPS = 3.25, 15
+_STIFF_LIMIT, _STIFF_STEPS = 1.5, 15  # a low limit: suspicions are looked into
 _HARMLESS = 0.1
 
 HALF_EXPLICIT = np.dtype(
@@ -342,8 +342,21 @@ def _step(system, m, c, w, r):
             w.h = 0.25 * h
             m.rejected = 1
             continue
+        changed = False
         if size <= 1.0:
-            break
+            status, changed = _hook(system, m, w, r, h)
+            if status == RAISED:
+                return CALLBACK_RAISED
+            if status == 0:
+                break
+            if m.fixed:
+                return RESIDUAL_UNEVALUABLE
+            w.newton_failures += 1
+            w.attempt_newton_failures += 1
+            failures += 1
+            w.h = 0.25 * h
+            m.rejected = 1
+            continue
         w.error_test_failures += 1
         w.attempt_error_failures += 1
         failures += 1
@@ -351,32 +364,44 @@ def _step(system, m, c, w, r):
         w.h = h * max(_SMALLEST, _SAFETY * size ** (-1.0 / m.order))
     w.attempt_newton_failures = 0
     w.attempt_error_failures = 0
-    return _accept(system, m, c, w, r, h, size)
+    return _accept(system, m, c, w, r, h, size, changed)
 
 
 @part
-def _accept(system, m, c, w, r, h, size):
-    n, s = w.n, m.stages
-    k = float_rows(m.k, s + 2, n)
-    y, yp, before = floats(w.y, n), floats(w.yp, n), floats(w.scratch, n)
+def _end_of_step(m, w, r, h):
     t = w.t + h
     if m.fixed:
         t = m.t0 + (w.steps + 1) * h
     elif isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-14 * (abs(t) + abs(h)):
         t = r.t_stop
+    return t
+
+
+@part
+def _hook(system, m, w, r, h):
+    """Watch for stiffness, and give the step to the owner of the problem; its status, and whether it changed y much."""
+    n = w.n
     if m.stop_when_stiff and m.known_first:
-        _watch_stiffness(m, c, w, h)
-    changed = False
-    if system.hook != 0:
-        for i in range(n):
-            before[i] = y[i]
-        signal = after_step(system, t, h, y)
-        if signal < 0:
-            return _reason(signal)
-        if signal == HOOK_CHANGED:
-            for i in range(n):
-                before[i] -= y[i]
-            changed = m.fixed or _size(m, before, floats(w.inverse_weights, n)) > _HARMLESS
+        _watch_stiffness(m, w, h)
+    if system.hook == 0:
+        return 0, False
+    y, before, t = floats(w.y, n), floats(w.scratch, n), _end_of_step(m, w, r, h)
+    for i in range(n):
+        before[i] = y[i]
+    signal = after_step(system, t, h, y)
+    if signal != HOOK_CHANGED:
+        return signal, False
+    for i in range(n):
+        before[i] -= y[i]
+    return 0, m.fixed or _size(m, before, floats(w.inverse_weights, n)) > _HARMLESS
+
+
+@part
+def _accept(system, m, c, w, r, h, size, changed):
+    n, s = w.n, m.stages
+    k = float_rows(m.k, s + 2, n)
+    y, yp = floats(w.y, n), floats(w.yp, n)
+    t = _end_of_step(m, w, r, h)
     if m.end_slope:
         for i in range(n):
             k[s, i] = k[s + 1, i]
@@ -438,24 +463,16 @@ def _polynomial(m, w, h):
 
 
 @part
-def _watch_stiffness(m, c, w, h):
-    """|h lambda| from the last two stages, both at t_1, as DOPRI5 does; what the multipliers contribute is removed."""
-    n, s, nx, n_c = w.n, m.stages, c.nx, c.n_c
+def _watch_stiffness(m, w, h):
+    """|h lambda| from the last two stages, both at t_1, as DOPRI5 does; a suspicion, which is looked into elsewhere."""
+    n, s = w.n, m.stages
     k, y, stage = float_rows(m.k, s + 2, n), floats(w.y, n), floats(m.second, n)
-    a, start = float_rows(m.a, s, s), differences(w)[0]
-    _combine(a[s - 2], s - 2, k, start, h, 0, n, stage)
-    solution, mass = floats(c.solution, nx + n_c), floats(c.mass, nx * nx)
-    for i in range(nx):
-        solution[i] = 0.0
-        for j in range(nx):
-            solution[i] += mass[i * nx + j] * (k[s - 1, nx + j] - k[s - 2, nx + j])
-    for l in range(n_c):
-        solution[nx + l] = 0.0
-    solve_lu(c.kkt, solution)
+    a = float_rows(m.a, s, s)
+    _combine(a[s - 2], s - 2, k, differences(w)[0], h, 0, n, stage)
     top, bottom = 0.0, 0.0
-    for i in range(nx):
-        top += (k[s - 1, i] - k[s - 2, i]) ** 2 + solution[i] ** 2
-        bottom += (y[i] - stage[i]) ** 2 + (y[nx + i] - stage[nx + i]) ** 2
+    for i in range(n):
+        top += (k[s - 1, i] - k[s - 2, i]) ** 2
+        bottom += (y[i] - stage[i]) ** 2
     if bottom <= 0.0:
         return
     if abs(h) * np.sqrt(top / bottom) > _STIFF_LIMIT:
@@ -463,7 +480,7 @@ def _watch_stiffness(m, c, w, h):
         m.stiff_count += 1
     else:
         m.nonstiff_count += 1
-        if m.nonstiff_count >= 6:
+        if m.nonstiff_count >= 6 and m.stiff_count > 0:
             m.stiff_count = 0
 
 

@@ -16,6 +16,11 @@ a point of its own for that,
 
 and :math:`Z_1 = z_0` is known from the step before.
 
+>>> HEM4.c[2], HEM4.exact
+((4 - √6)/10, True)
+>>> HEM4.floats()["b"]
+array([0.        , 0.        , 0.37640306, 0.51248583, 0.11111111])
+
 References
 ----------
 V. Brasey, E. Hairer: Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. Numer.
@@ -27,170 +32,13 @@ differential-algebraic systems of index 2, BIT 38 (1998) 415-438.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from daedal.errors import InvalidProblemError
 from daedal.methods.quadratic import Quadratic
-
-Number = Any
-"""int, Fraction, Quadratic, a SymPy number, or float."""
-
-
-def as_coefficient(value: Any) -> Number:
-    """A coefficient as it is kept: integers and texts such as ``"1/3"`` become fractions, other numbers stay.
-
-    >>> as_coefficient("3/40")
-    Fraction(3, 40)
-    """
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return Fraction(value)
-    if isinstance(value, np.floating):
-        return float(value)
-    if isinstance(value, np.integer):
-        return Fraction(int(value))
-    if getattr(value, "is_Rational", False):  # of SymPy
-        return Fraction(int(value.p), int(value.q))
-    return float(value) if getattr(value, "is_Float", False) else value
-
-
-def _row(values: Iterable[Any]) -> tuple[Number, ...]:
-    return tuple(as_coefficient(value) for value in values)
-
-
-@dataclass(frozen=True)
-class HalfExplicitTableau:
-    r"""Coefficients of a half-explicit Runge-Kutta method with s stages.
-
-    Attributes
-    ----------
-    name : str
-        What the method is called.
-    a : tuple of tuples
-        Row i holds :math:`a_{i1}, \dots, a_{i,i-1}`; the first row is empty.
-    b : tuple
-        The s weights of :math:`y_1`.
-    c : tuple
-        The nodes of the stages, :math:`c_i = \sum_j a_{ij}`; computed if not given.
-    ab : tuple of tuples, or None
-        Only for partitioned methods: row i holds :math:`\bar a_{i1}, \dots, \bar a_{ii}`, the weights of the point
-        whose constraint determines :math:`Z_i`. The first row is empty, because :math:`Z_1 = z_0` is known.
-    bhat : tuple, or None
-        Weights of an embedded solution that does not satisfy the constraint and has to be projected.
-    dense : tuple of tuples, or None
-        :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) f(Y_i, Z_i)`, where row i holds the coefficients of
-        :math:`\theta, \theta^2, \dots` in :math:`b_i`. A row s + 1, if there is one, belongs to :math:`f(y_1, z_1)`.
-    order : int
-        The order of the method in y.
-    embedded_stage : int, or None
-        The stage, counted from 1, that serves as embedded solution: it satisfies the constraint and has c = 1.
-    embedded_order : int, or None
-        The order of the embedded solution, be it a stage or made with `bhat`.
-
-    Examples
-    --------
-    >>> HEM4.c[2], HEM4.exact
-    ((4 - √6)/10, True)
-    >>> HEM4.floats()["b"]
-    array([0.        , 0.        , 0.37640306, 0.51248583, 0.11111111])
-    """
-
-    name: str
-    a: tuple[tuple[Number, ...], ...]
-    b: tuple[Number, ...]
-    c: tuple[Number, ...] = ()
-    ab: tuple[tuple[Number, ...], ...] | None = None
-    bhat: tuple[Number, ...] | None = None
-    dense: tuple[tuple[Number, ...], ...] | None = None
-    order: int = 0
-    embedded_stage: int | None = None
-    embedded_order: int | None = None
-
-    def __post_init__(self) -> None:
-        s = len(self.b)
-        if len(self.a) != s:
-            raise InvalidProblemError(f"{self.name}: there are {len(self.a)} rows a and {s} weights b")
-        rows = [self._lower(f"row {i + 1} of a", row, i) for i, row in enumerate(self.a)]
-        object.__setattr__(self, "a", tuple(rows))
-        object.__setattr__(self, "b", _row(self.b))
-        object.__setattr__(self, "c", _row(self.c) or tuple(sum(row, Fraction(0)) for row in rows))
-        if self.ab is not None:
-            bars = [self._lower(f"row {i + 1} of ab", row, i + 1) for i, row in enumerate(self.ab)]
-            object.__setattr__(self, "ab", tuple(bars))
-        if self.bhat is not None:
-            object.__setattr__(self, "bhat", _row(self.bhat))
-        if self.dense is not None:
-            object.__setattr__(self, "dense", tuple(_row(row) for row in self.dense))
-
-    def _lower(self, what: str, row: Sequence[Any], length: int) -> tuple[Number, ...]:
-        """The row without the zeros of a full matrix; an empty row stays empty."""
-        values = _row(row)
-        if any(values[length:]) or (values and len(values) < length):
-            raise InvalidProblemError(f"{self.name}: {what} must have {length} entries, and has {len(values)}")
-        return values[:length]
-
-    @property
-    def s(self) -> int:
-        """The number of stages."""
-        return len(self.b)
-
-    @property
-    def partitioned(self) -> bool:
-        """Whether the stages have points of their own for the constraint."""
-        return self.ab is not None
-
-    @property
-    def constraint_rows(self) -> tuple[tuple[Number, ...], ...]:
-        r"""Row i: the weights of the point whose constraint determines :math:`Z_i`, be it a stage or not."""
-        return self.ab if self.ab is not None else (*self.a[1:], self.b)
-
-    @property
-    def cb(self) -> tuple[Number, ...]:
-        """The nodes of the points where the constraint is imposed."""
-        return tuple(sum(row, Fraction(0)) for row in self.constraint_rows)
-
-    @property
-    def exact(self) -> bool:
-        """Whether every coefficient is an exact number."""
-        return not any(isinstance(value, float) for value in self._coefficients())
-
-    def _coefficients(self) -> Iterator[Number]:
-        rows = [*self.a, *self.constraint_rows, self.b, self.c, self.bhat or (), *(self.dense or ())]
-        return (value for row in rows for value in row)
-
-    def weights(self, theta: Any) -> tuple[Number, ...]:
-        r"""The weights :math:`b_i(\theta)` of the dense output."""
-        if self.dense is None:
-            raise InvalidProblemError(f"{self.name} has no dense output of its own")
-        theta = as_coefficient(theta)
-        return tuple(sum((x * theta ** (k + 1) for k, x in enumerate(row)), Fraction(0)) for row in self.dense)
-
-    def floats(self) -> dict[str, np.ndarray]:
-        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb, and bhat, dense where they exist."""
-        arrays = {
-            "a": _square(self.a, self.s),
-            "ab": _square(self.constraint_rows, self.s),
-            "b": np.array(self.b, dtype=float),
-            "c": np.array(self.c, dtype=float),
-            "cb": np.array(self.cb, dtype=float),
-        }
-        if self.bhat is not None:
-            arrays["bhat"] = np.array(self.bhat, dtype=float)
-        if self.dense is not None:
-            arrays["dense"] = np.array(self.dense, dtype=float)
-        return arrays
-
-
-def _square(rows: Sequence[Sequence[Number]], s: int) -> np.ndarray:
-    matrix = np.zeros((s, s))
-    for i, row in enumerate(rows):
-        matrix[i, : len(row)] = [float(value) for value in row]
-    return matrix
-
+from daedal.methods.tableau import HalfExplicitTableau, Number, as_coefficient, coefficients
 
 # Table 2 of Brasey and Hairer: the only method of order 3 with three stages.
 HEM3 = HalfExplicitTableau(
@@ -363,19 +211,19 @@ _DOPRI5_BHAT = ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "18
 _DOPRI5_C = (0, "1/5", "3/10", "4/5", "8/9", 1, 1)
 
 
-def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> list[list[Fraction]]:
+def _quartic(b: Sequence[Any], theta: Any, inner: Sequence[Any]) -> tuple[tuple[Fraction, ...], ...]:
     r"""Dense output as the quartic through :math:`y_0, y_0', y_\theta, y_1, y_1'`; the slopes are stages 1 and s.
 
     With the cubic through the data at both ends, :math:`b_i(x) = p_i(x) + x^2 (1-x)^2 d_i`, and d from theta.
     """
     x = Fraction(theta)
     rows = []
-    for i, (weight, value) in enumerate(zip(_row(b), _row(inner))):
+    for i, (weight, value) in enumerate(zip(coefficients(b), coefficients(inner))):
         first, last = Fraction(i == 0), Fraction(i == len(b) - 1)
         cubic = [first, 3 * weight - 2 * first - last, first + last - 2 * weight]
         d = (value - sum(k * x ** (n + 1) for n, k in enumerate(cubic))) / (x * (1 - x)) ** 2
-        rows.append([cubic[0], cubic[1] + d, cubic[2] - 2 * d, d])
-    return rows
+        rows.append((cubic[0], cubic[1] + d, cubic[2] - 2 * d, d))
+    return tuple(rows)
 
 
 # Murua 1997: the stages are those of Dormand and Prince; stage 7 is f(y_1, z_1).
@@ -419,7 +267,7 @@ PHEM56 = HalfExplicitTableau(
     embedded_order=4,
 )
 
-# Arnold 1998: the constraint at stage i + 1 determines Z_i for i = 2, ..., 6; one point more, at 19/20, gives z_1 = Z_7.
+# Arnold 1998: the constraint at stage i + 1 determines Z_i, i = 2, ..., 6; one point more, at 19/20, gives z_1 = Z_7.
 HEDOP5 = HalfExplicitTableau(
     name="HEDOP5",
     a=_DOPRI5_A,

@@ -3,6 +3,8 @@ r"""Exact numbers :math:`p + q\sqrt{d}` with rational p and q: coefficients such
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -33,11 +35,15 @@ class Quadratic:
             return other if other.d == self.d else None
         return Quadratic(other, 0, self.d) if isinstance(other, int | Fraction) else None
 
-    def __add__(self, other: Any) -> Any:
+    def _beyond(self, operation: Callable[[Any, Any], Any], other: Any) -> Any:
+        """The operation outside of the field: with floats, or with a number of another field, which SymPy combines."""
         if isinstance(other, float):
-            return float(self) + other
+            return operation(float(self), other)
+        return operation(self._sympy_(), other._sympy_()) if isinstance(other, Quadratic) else NotImplemented
+
+    def __add__(self, other: Any) -> Any:
         x = self._embed(other)
-        return NotImplemented if x is None else Quadratic(self.p + x.p, self.q + x.q, self.d)
+        return self._beyond(operator.add, other) if x is None else Quadratic(self.p + x.p, self.q + x.q, self.d)
 
     __radd__ = __add__
 
@@ -51,11 +57,9 @@ class Quadratic:
         return (-self) + other
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, float):
-            return float(self) * other
         x = self._embed(other)
         if x is None:
-            return NotImplemented
+            return self._beyond(operator.mul, other)
         return Quadratic(self.p * x.p + self.d * self.q * x.q, self.p * x.q + self.q * x.p, self.d)
 
     __rmul__ = __mul__
@@ -65,10 +69,8 @@ class Quadratic:
         return Quadratic(self.p / norm, -self.q / norm, self.d)
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, float):
-            return float(self) / other
         x = self._embed(other)
-        return NotImplemented if x is None else self * x._inverse()
+        return self._beyond(operator.truediv, other) if x is None else self * x._inverse()
 
     def __rtruediv__(self, other: Any) -> Any:
         return other / float(self) if isinstance(other, float) else self._inverse() * other
@@ -115,3 +117,20 @@ class Quadratic:
             return ("-" if q < 0 else "") + root + (f"/{scale}" if scale != 1 else "")
         text = f"{p} {'-' if q < 0 else '+'} {root}"
         return text if scale == 1 else f"({text})/{scale}"
+
+
+def quadratic_from_sympy(value: Any) -> Any:
+    """A number of SymPy as a float, a fraction or a number of a quadratic field, if it is one of these."""
+    if value.is_Float:
+        return float(value)
+    if not value.is_number:
+        return value
+    parts = value.expand().as_coefficients_dict()
+    rational = parts.pop(1, 0)
+    if not parts:
+        return Fraction(int(rational.p), int(rational.q))
+    (root, factor), *others = parts.items()
+    if others or not (root**2).is_Integer or not root.is_real:
+        return value
+    p, q = (Fraction(int(x.p), int(x.q)) if x else Fraction(0) for x in (rational, factor))
+    return Quadratic(p, q, int(root**2))

@@ -106,7 +106,7 @@ class DOPRI5:
     For formulations that are ordinary differential equations: index 1, Baumgarte, coordinate projection, state space.
     """
 
-    stop_when_stiff: bool = False
+    stop_when_stiff: bool | int = False
     name = "dopri5"
     tableau = _DOPRI5
     max_order = 5
@@ -166,7 +166,8 @@ class _RungeKuttaRun(Run):
             k=np.zeros((s, task.n)),
             stage=np.zeros(task.n),
             error_before=1e-4,
-            stop_when_stiff=method.stop_when_stiff,
+            stop_when_stiff=bool(method.stop_when_stiff),
+            stiff_count=1 - int(method.stop_when_stiff),
             a=arrays["a"],
             b=arrays["b"],
             c=arrays["c"],

@@ -196,8 +196,21 @@ def _step(system, m, w, r):
             w.h = 0.25 * h
             m.rejected = 1
             continue
+        changed = False
         if size <= 1.0:
-            break
+            status, changed = _hook(system, m, w, r, h)
+            if status == RAISED:
+                return CALLBACK_RAISED
+            if status == 0:
+                break
+            if m.fixed:
+                return RESIDUAL_UNEVALUABLE
+            w.newton_failures += 1
+            w.attempt_newton_failures += 1
+            failures += 1
+            w.h = 0.25 * h
+            m.rejected = 1
+            continue
         w.error_test_failures += 1
         w.attempt_error_failures += 1
         failures += 1
@@ -205,31 +218,43 @@ def _step(system, m, w, r):
         w.h = h * max(_SMALLEST, _SAFETY * size ** (-1.0 / m.order))
     w.attempt_newton_failures = 0
     w.attempt_error_failures = 0
-    return _accept(system, m, w, r, h, size)
+    return _accept(system, m, w, r, h, size, changed)
 
 
 @part
-def _accept(system, m, w, r, h, size):
-    n, s = w.n, m.stages
-    k = float_rows(m.k, s, n)
-    y, yp, before = floats(w.y, n), floats(w.yp, n), floats(w.scratch, n)
+def _end_of_step(m, w, r, h):
     t = w.t + h
     if m.fixed:
         t = m.t0 + (w.steps + 1) * h
-    elif isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-15 * 10.0 * (abs(t) + abs(h)):
+    elif isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-14 * (abs(t) + abs(h)):
         t = r.t_stop
+    return t
+
+
+@part
+def _hook(system, m, w, r, h):
+    """Watch for stiffness, and give the step to the owner of the problem; its status, and whether it changed y much."""
+    n = w.n
     _watch_stiffness(system, m, w, h)
-    changed = False
-    if system.hook != 0:
-        for i in range(n):
-            before[i] = y[i]
-        signal = after_step(system, t, h, y)
-        if signal < 0:
-            return _reason(signal)
-        if signal == HOOK_CHANGED:
-            for i in range(n):
-                before[i] -= y[i]
-            changed = m.fixed or norm(system, t, before, floats(w.inverse_weights, n)) > _HARMLESS
+    if system.hook == 0:
+        return 0, False
+    y, before, t = floats(w.y, n), floats(w.scratch, n), _end_of_step(m, w, r, h)
+    for i in range(n):
+        before[i] = y[i]
+    signal = after_step(system, t, h, y)
+    if signal != HOOK_CHANGED:
+        return signal, False
+    for i in range(n):
+        before[i] -= y[i]
+    return 0, m.fixed or norm(system, t, before, floats(w.inverse_weights, n)) > _HARMLESS
+
+
+@part
+def _accept(system, m, w, r, h, size, changed):
+    n, s = w.n, m.stages
+    k = float_rows(m.k, s, n)
+    yp = floats(w.yp, n)
+    t = _end_of_step(m, w, r, h)
     _polynomial(m, w, h)
     for i in range(n):
         k[0, i] = k[s - 1, i]
@@ -296,7 +321,7 @@ def _watch_stiffness(system, m, w, h):
         m.stiff_count += 1
     else:
         m.nonstiff_count += 1
-        if m.nonstiff_count >= 6:
+        if m.nonstiff_count >= 6 and m.stiff_count > 0:
             m.stiff_count = 0
 
 

@@ -10,12 +10,12 @@ V. Brasey, E. Hairer: Half-explicit Runge-Kutta methods for differential-algebra
 Anal. 30 (1993) 538-552, section 3. A. Murua, Computing 59 (1997) 43-61, for partitioned methods.
 """
 
-from daedal.methods.half_explicit_tableaux import TABLEAUX, HalfExplicitTableau, hem4_family
+from daedal.methods.half_explicit_tableaux import TABLEAUX, hem4_family
+from daedal.methods.tableau import HalfExplicitTableau
 from daedal.order_conditions.conditions import Condition, conditions, table
+from daedal.order_conditions.report import Check, Report
 from daedal.order_conditions.trees import Tree
 from daedal.order_conditions.verification import (
-    Check,
-    Report,
     omega,
     order,
     verify,

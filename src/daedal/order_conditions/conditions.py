@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from typing import Literal
 
@@ -24,6 +24,7 @@ PRINTED = {
     4: """[t,t]z [t,t,t]z [t,[t]y]z [t,t,t,t]z [t,t,[t]y]z [[t]y,[t]y]z [t,[t,t]y]z [t,[[t]y]y]z
           [t,[t,[t,t]z]y]z [t,[[t,t]z,[t,t]z]y]z""".split(),
 }
+_GENERATORS: dict[int, Callable[[int, bool], tuple[Tree, ...]]] = {1: y_trees, 3: weight_trees, 4: z_trees}
 PRINTED_ORDER = {1: 4, 3: 3, 4: 3}
 
 
@@ -68,16 +69,18 @@ class Condition:
         """Whether it is not needed if f is linear in z."""
         return self.tree.nonlinear
 
-    def formula(self, style: Style = "text") -> str:
-        """The condition in plain text or in LaTeX, to be summed over all indices that occur twice."""
+    def left_side(self, style: Style = "text") -> str:
+        """The left side in plain text or in LaTeX, to be summed over all indices but s."""
         write = _Writer(style, self.partitioned)
         letters = _letters()
+        i = next(letters)
         if self.table == 4:
-            left = write.symbol("omega", "s", j := next(letters)) + write.at_point(self.tree, j, letters)
-        else:
-            weight = "bhat" if self.table == 3 else "b"
-            left = write.symbol(weight, i := next(letters)) + write.at_stage(self.tree, i, letters)
-        return f"{left} = {write.fraction(self.right_side)}"
+            return write.symbol("omega", "s", j := next(letters)) + write.at_point(self.tree, j, letters)
+        return write.symbol("bhat" if self.table == 3 else "b", i) + write.at_stage(self.tree, i, letters)
+
+    def formula(self, style: Style = "text") -> str:
+        """The condition in plain text or in LaTeX, to be summed over all indices but s."""
+        return f"{self.left_side(style)} = {_Writer(style, self.partitioned).fraction(self.right_side)}"
 
 
 def _letters() -> Iterator[str]:
@@ -136,18 +139,14 @@ class _Writer:
         return text + "".join(f" ({factor})" if len(factors) > 1 else f" {factor}" for factor in factors)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _table(number: int, order: int, partitioned: bool) -> tuple[Condition, ...]:
     if number not in PRINTED:
         raise InvalidProblemError(f"there are tables 1, 3 and 4 of conditions, not {number!r}")
     place = {text: i for i, text in enumerate(PRINTED[number])}
     found: list[Tree] = []
     for r in range(1, order + 1):
-        if number == 1:
-            trees = y_trees(r, partitioned)
-        else:
-            trees = weight_trees(r) if number == 3 else z_trees(r, partitioned)
-        found += sorted(trees, key=lambda tree: place.get(str(tree), len(place)))
+        found += sorted(_GENERATORS[number](r, partitioned), key=lambda tree: place.get(str(tree), len(place)))
     return tuple(Condition(number, i + 1, tree, partitioned) for i, tree in enumerate(found))
 
 
@@ -166,7 +165,7 @@ def conditions(
     linear_in_z : bool
         Leave out the conditions that f linear in z does not need; the others keep their numbers.
     partitioned : bool
-        The conditions of partitioned methods, which are more; those of Table 3 are then among those of Table 1.
+        The conditions of partitioned methods, which are more.
 
     Returns
     -------
@@ -184,8 +183,6 @@ def conditions(
     >>> [condition.number for condition in conditions(4) if condition.nonlinear]
     [6, 12, 13, 17, 18, 20]
     """
-    if partitioned and table == 3:
-        return ()
     return tuple(x for x in _table(table, order, partitioned) if not (linear_in_z and x.nonlinear))
 
 
@@ -213,16 +210,15 @@ def table(
     Returns
     -------
     str
-        One row for each condition; those that f linear in z does not need have a star. Sums run over all indices that
-        occur twice.
+        One row for each condition; those that f linear in z does not need have a star. Sums run over all indices but s.
 
     Examples
     --------
     >>> print(table(3))
-    nr  tree            order  condition
-    1   [[t,t]z]y       2      b̂_i ω_ij c_{j+1}^2 = 1
-    2   [[t,t,t]z]y     3      b̂_i ω_ij c_{j+1}^3 = 1
-    3   [[t,[t]y]z]y    3      b̂_i ω_ij c_{j+1} a_{j+1,k} c_k = 1/2
+    nr  tree          order  condition
+    1   [[t,t]z]y     2      b̂_i ω_ij c_{j+1}^2 = 1
+    2   [[t,t,t]z]y   3      b̂_i ω_ij c_{j+1}^3 = 1
+    3   [[t,[t]y]z]y  3      b̂_i ω_ij c_{j+1} a_{j+1,k} c_k = 1/2
     """
     if number not in PRINTED:
         raise InvalidProblemError(f"there are tables 1, 3 and 4 of conditions, not {number!r}")

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.half_explicit_tableaux import HalfExplicitTableau
+from daedal.methods.tableau import HalfExplicitTableau
 from daedal.order_conditions.exact import Arithmetic
 from daedal.order_conditions.trees import Tree
 
@@ -38,6 +38,7 @@ class Evaluation:
         self.b = [enter(x) for x in tableau.b]
         self.omega = self._inverse(tableau)
         self._sums: dict[tuple[str, Tree], list[Any]] = {}
+        self._values: dict[Tree, list[Any]] = {}
 
     def _square(self, rows: Sequence[Sequence[Any]]) -> Matrix:
         return [[*row, *[self.zero] * (self.s - len(row))] for row in rows]
@@ -58,34 +59,28 @@ class Evaluation:
     def _times(self, name: str, tree: Tree) -> list[Any]:
         """One of the matrices a, ab, omega times the values of a tree."""
         if (name, tree) not in self._sums:
-            values = self.at_points(tree) if tree.fat else self.at_stages(tree)
-            self._sums[name, tree] = [self.dot(row, values) for row in getattr(self, name)]
+            self._sums[name, tree] = [self.dot(row, self.values(tree)) for row in getattr(self, name)]
         return self._sums[name, tree]
 
     def dot(self, row: Sequence[Any], values: Sequence[Any]) -> Any:
         """The sum of products."""
         return sum((x * y for x, y in zip(row, values) if x), self.zero)
 
-    def at_stages(self, tree: Tree) -> list[Any]:
-        """The values of a tree with meagre root."""
-        values = [self.one] * self.s
-        for child in tree.children:
-            factor = self._times("omega" if child.fat else "a", child)
-            values = [x * y for x, y in zip(values, factor)]
-        return values
-
-    def at_points(self, tree: Tree) -> list[Any]:
-        """The values of a tree with fat root."""
-        values = [self.one] * self.s
-        for child in tree.children:
-            values = [x * y for x, y in zip(values, self._times("ab", child))]
-        return values
+    def values(self, tree: Tree) -> list[Any]:
+        """The values of a tree at the stages, if its root is meagre, or at the points of the constraint."""
+        if tree not in self._values:
+            values = [self.one] * self.s
+            for child in tree.children:
+                matrix = "ab" if tree.fat else ("omega" if child.fat else "a")
+                values = [x * y for x, y in zip(values, self._times(matrix, child))]
+            self._values[tree] = values
+        return self._values[tree]
 
     def at_end(self, tree: Tree, enter: Any) -> Any:
-        """The value at (y_1, z_1), where z_1 solves the hidden constraint: then z_1 has the expansion of the solution."""
+        """The value at (y_1, z_1): z_1 solves the hidden constraint, and has the expansion of the solution."""
         value = self.one
         for child in tree.children:
-            value = value * (enter(child.right_side) if child.fat else self.dot(self.b, self.at_stages(child)))
+            value = value * (enter(child.right_side) if child.fat else self.dot(self.b, self.values(child)))
         return value
 
 

@@ -41,5 +41,10 @@ def choose_arithmetic(values: Iterable[Any], exact: bool) -> Arithmetic:
         return Arithmetic(_same, _same, exact=True)
     import sympy
 
-    domain, _ = sympy.construct_domain([sympy.sympify(value) for value in values], extension=True, field=True)
-    return Arithmetic(lambda value: domain.from_sympy(sympy.sympify(value)), domain.to_sympy, exact=True)
+    domain, elements = sympy.construct_domain([sympy.sympify(x) for x in values], extension=True, field=True)
+    known = dict(zip(values, elements))
+
+    def enter(value: Any) -> Any:
+        return known[value] if value in known else domain.from_sympy(sympy.sympify(value))
+
+    return Arithmetic(enter, domain.to_sympy, exact=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from daedal.errors import InvalidProblemError
 
@@ -118,31 +118,28 @@ def _forests(pool: Sequence[Tree], total: int) -> Iterator[tuple[Tree, ...]]:
                 yield (tree, *others)
 
 
-@lru_cache(maxsize=None)
+@cache
 def y_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
-    r"""Trees with a meagre root.
+    r"""Trees with a meagre root that carries more than a single fat vertex.
 
-    A single fat vertex upon a meagre one is left out, because :math:`\sum_j a_{ij}\omega_{jk}` is the unit matrix,
-    shifted; in partitioned methods it is not, and they are in the list.
+    A meagre vertex with a fat one alone reduces: :math:`\sum_j a_{ij}\omega_{jk}` is the unit matrix, shifted. In
+    partitioned methods only :math:`\sum_j \bar a_{ij}\omega_{jk}` is, and such vertices stay upon meagre ones.
     """
     if order == 1:
         return (LEAF,)
     pool = [tree for k in range(1, order) for tree in (*y_trees(k, partitioned), *z_trees(k, partitioned))]
-    found = (Tree(forest) for forest in _forests(pool, order - 1))
-    return tuple(tree for tree in found if partitioned or not _reducible(tree))
+    if partitioned:
+        pool += [tree for k in range(2, order) for tree in weight_trees(k, partitioned)]
+    return tuple(Tree(forest) for forest in _forests(pool, order - 1) if len(forest) > 1 or not forest[0].fat)
 
 
-@lru_cache(maxsize=None)
+@cache
 def z_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
-    r"""Trees with a fat root and at least two meagre vertices upon it: one alone would reduce by :math:`\omega A' = I`."""
+    r"""Trees with a fat root and at least two meagre vertices upon it: one alone reduces by :math:`\omega A' = I`."""
     pool = [tree for k in range(1, order + 1) for tree in y_trees(k, partitioned)]
     return tuple(Tree(forest, fat=True) for forest in _forests(pool, order + 1) if len(forest) > 1)
 
 
-def weight_trees(order: int) -> tuple[Tree, ...]:
+def weight_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
     """Trees with a single fat vertex upon the root: conditions for weights other than those of the method."""
-    return tuple(Tree((tree,)) for tree in z_trees(order - 1)) if order > 1 else ()
-
-
-def _reducible(tree: Tree) -> bool:
-    return len(tree.children) == 1 and tree.children[0].fat
+    return tuple(Tree((tree,)) for tree in z_trees(order - 1, partitioned)) if order > 1 else ()

@@ -2,97 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import count
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.half_explicit_tableaux import TABLEAUX, HalfExplicitTableau, as_coefficient
+from daedal.methods.half_explicit_tableaux import TABLEAUX
+from daedal.methods.tableau import HalfExplicitTableau, as_coefficient
 from daedal.order_conditions.conditions import Condition, conditions
 from daedal.order_conditions.evaluation import Evaluation
 from daedal.order_conditions.exact import Arithmetic, choose_arithmetic
+from daedal.order_conditions.report import TOLERANCE, Check, Report
 
-TOLERANCE = 1e-10
-"""A residual computed in floats counts as zero below this."""
-HIGHEST_ORDER = 8
-
-
-@dataclass(frozen=True)
-class Check:
-    """One condition and what came out: left and right side, residual, and whether it holds."""
-
-    condition: Condition
-    left: Any
-    right: Any
-    residual: Any
-    holds: bool
-
-
-@dataclass(frozen=True)
-class Report:
-    """The conditions that were checked; printed, it says which hold.
-
-    Attributes
-    ----------
-    title : str
-        What was verified.
-    checks : tuple of Check
-        One for each condition.
-    exact : bool
-        Whether the residuals are exact numbers.
-    row_sums : bool
-        Whether the nodes c are the row sums of a, as problems that depend on time need it.
-    """
-
-    title: str
-    checks: tuple[Check, ...]
-    exact: bool
-    row_sums: bool
-
-    @property
-    def holds(self) -> bool:
-        """Whether every condition holds."""
-        return not self.failures
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        """The conditions that do not hold."""
-        return tuple(check for check in self.checks if not check.holds)
-
-    @property
-    def order(self) -> int:
-        """The highest order up to which every condition holds, as far as they were checked."""
-        highest = max((check.condition.order for check in self.checks), default=0)
-        return min((check.condition.order - 1 for check in self.failures), default=highest)
-
-    @property
-    def largest(self) -> float:
-        """The largest residual."""
-        return max((abs(float(check.residual)) for check in self.checks), default=0.0)
-
-    def counts(self) -> dict[int, tuple[int, int]]:
-        """For each order, how many conditions hold and how many there are."""
-        result: dict[int, tuple[int, int]] = {}
-        for check in self.checks:
-            held, total = result.get(check.condition.order, (0, 0))
-            result[check.condition.order] = held + check.holds, total + 1
-        return result
-
-    def __str__(self) -> str:
-        kind = "exactly" if self.exact else f"to {TOLERANCE:g}"
-        lines = [f"{self.title}: {len(self.checks) - len(self.failures)} of {len(self.checks)} conditions hold {kind}"]
-        lines += [f"  order {order}: {held} of {total}" for order, (held, total) in self.counts().items()]
-        if not self.row_sums:
-            lines.append("  the nodes c are not the row sums of a")
-        for check in self.failures[:20]:
-            condition = check.condition
-            table = "" if condition.table == 1 else f" of Table {condition.table}"
-            lines.append(f"  nr {condition.number}{table} fails by {check.residual}: {condition.formula()}")
-        if len(self.failures) > 20:
-            lines.append(f"  and {len(self.failures) - 20} others")
-        return "\n".join(lines)
+HIGHEST_ORDER = 7
 
 
 def as_tableau(method: Any) -> HalfExplicitTableau:
@@ -171,8 +93,21 @@ def verify(
     (4, {1: (1, 1), 2: (1, 1), 3: (4, 4), 4: (14, 14), 5: (21, 56)})
     """
     method = as_tableau(tableau)
+    if weights is None:
+        return _verify(method, method.b, as_coefficient(theta), (1,), order or method.order, linear_in_z, exact)
     theta = as_coefficient(theta)
-    row = method.b if weights is None else _weights(method, weights, theta)
+    return _verify(method, _weights(method, weights, theta), theta, (1, 3), order, linear_in_z, exact)
+
+
+def _verify(
+    method: HalfExplicitTableau,
+    row: Sequence[Any],
+    theta: Any,
+    tables: Sequence[int],
+    order: int | None,
+    linear_in_z: bool,
+    exact: bool,
+) -> Report:
     if len(row) not in (method.s, method.s + 1):
         raise InvalidProblemError(f"{method.name} has {method.s} stages, and there are {len(row)} weights")
     arithmetic = choose_arithmetic([*_coefficients(method), *row, theta], exact)
@@ -180,16 +115,14 @@ def verify(
     entered = [arithmetic.enter(x) for x in row]
 
     def left(condition: Condition) -> Any:
-        values = evaluation.at_stages(condition.tree)
+        values = evaluation.values(condition.tree)
         if len(entered) > method.s:
             values = [*values, evaluation.at_end(condition.tree, arithmetic.enter)]
         return evaluation.dot(entered, values)
 
-    tables = (1,) if weights is None else (1, 3)
-    stated = method.order if weights is None else 0
-    title = method.name if weights is None else f"{method.name}, weights at theta = {theta}"
-    found = _check(method, tables, order or stated, linear_in_z, left, theta, arithmetic)
-    return Report(title, found, arithmetic.exact, _row_sums(method))
+    title = f"{method.name}, weights at theta = {theta}" if 3 in tables else method.name
+    found = _check(method, tables, order, linear_in_z, left, theta, arithmetic)
+    return Report(title, found, arithmetic.exact, _row_sums(method, arithmetic))
 
 
 def verify_stage(
@@ -243,17 +176,17 @@ def verify_z(
     """
     method = as_tableau(tableau)
     stage = method.s if stage is None else stage
-    _require_stage(method, stage)
+    _require_stage(method, stage, first=2 if method.partitioned else 1)
     theta = method.c[stage - 1]
     arithmetic = choose_arithmetic([*_coefficients(method), theta], exact)
     evaluation = Evaluation(method, arithmetic)
     row = evaluation.omega[stage - 1]
 
     def left(condition: Condition) -> Any:
-        return evaluation.dot(row, evaluation.at_points(condition.tree))
+        return evaluation.dot(row, evaluation.values(condition.tree))
 
     found = _check(method, (4,), order, linear_in_z, left, theta, arithmetic)
-    return Report(f"{method.name}, Z_{stage}", found, arithmetic.exact, _row_sums(method))
+    return Report(f"{method.name}, Z_{stage}", found, arithmetic.exact, _row_sums(method, arithmetic))
 
 
 def order(tableau: Any, linear_in_z: bool = False, exact: bool = True) -> int:
@@ -265,7 +198,7 @@ def order(tableau: Any, linear_in_z: bool = False, exact: bool = True) -> int:
     (4, 2, 3)
     """
     method = as_tableau(tableau)
-    return max(p for p in _until_failure(lambda p: verify(method, p, linear_in_z, exact).order))
+    return _verify(method, method.b, Fraction(1), (1,), None, linear_in_z, exact).order
 
 
 def z_order(tableau: Any, stage: int | None = None, linear_in_z: bool = False, exact: bool = True) -> int:
@@ -279,15 +212,8 @@ def z_order(tableau: Any, stage: int | None = None, linear_in_z: bool = False, e
     method = as_tableau(tableau)
     stage = method.s if stage is None else stage
     in_z = verify_z(method, stage, None, linear_in_z, exact).order
-    in_y = max(_until_failure(lambda p: verify_stage(method, stage, p, linear_in_z, exact).order))
+    in_y = verify_stage(method, stage, in_z, linear_in_z, exact).order if in_z else 0
     return min(in_z, in_y) + 1
-
-
-def _until_failure(attained: Callable[[int], int]) -> Iterator[int]:
-    for p in range(1, HIGHEST_ORDER + 1):
-        yield attained(p)
-        if attained(p) < p:
-            return
 
 
 def _check(
@@ -302,18 +228,21 @@ def _check(
     """Order by order, up to a given one or to the first that fails."""
     enter, leave = arithmetic.enter, arithmetic.leave
     found: list[Check] = []
-    for p in [order] if order else count(1):
-        found = []
-        options = {"linear_in_z": linear_in_z, "partitioned": method.partitioned}
-        for condition in (x for table in tables for x in conditions(p, table, **options)):
+    for p in range(1, (order or HIGHEST_ORDER) + 1):
+        for condition in _of_order(method, tables, p, linear_in_z):
             value = left(condition)
-            right = enter(condition.right_side) * enter(theta) ** condition.order
+            right = enter(condition.right_side) * enter(theta) ** p
             residual = value - right
             holds = not residual if arithmetic.exact else abs(residual) < TOLERANCE
             found.append(Check(condition, leave(value), leave(right), leave(residual), holds))
-        if p >= HIGHEST_ORDER or not all(check.holds for check in found):
+        if not order and not all(check.holds for check in found):
             break
     return tuple(found)
+
+
+def _of_order(method: HalfExplicitTableau, tables: Sequence[int], p: int, linear_in_z: bool) -> list[Condition]:
+    listed = (conditions(p, table, linear_in_z=linear_in_z, partitioned=method.partitioned) for table in tables)
+    return [condition for part in listed for condition in part if condition.order == p]
 
 
 def _weights(method: HalfExplicitTableau, weights: Any, theta: Any) -> tuple[Any, ...]:
@@ -326,17 +255,16 @@ def _weights(method: HalfExplicitTableau, weights: Any, theta: Any) -> tuple[Any
     return method.bhat
 
 
-def _require_stage(method: HalfExplicitTableau, stage: int) -> None:
-    if not 1 <= stage <= method.s:
-        raise InvalidProblemError(f"{method.name} has the stages 1 to {method.s}, not {stage}")
+def _require_stage(method: HalfExplicitTableau, stage: int, first: int = 1) -> None:
+    if not first <= stage <= method.s:
+        raise InvalidProblemError(f"{method.name} determines the stages {first} to {method.s}, not {stage}")
 
 
 def _coefficients(method: HalfExplicitTableau) -> list[Any]:
     return [x for row in (*method.a, *method.constraint_rows, method.b, method.c) for x in row]
 
 
-def _row_sums(method: HalfExplicitTableau) -> bool:
-    arithmetic = choose_arithmetic(_coefficients(method), exact=True)
+def _row_sums(method: HalfExplicitTableau, arithmetic: Arithmetic) -> bool:
     enter = arithmetic.enter
     defects = [sum((enter(x) for x in row), enter(Fraction(0))) - enter(c) for row, c in zip(method.a, method.c)]
     return all(not x if arithmetic.exact else abs(x) < TOLERANCE for x in defects)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_size
+from daedal.problems.checks import check_callable, check_names, check_real, check_size
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
 
 
@@ -39,7 +39,7 @@ class HessenbergDAE:
 
     Notes
     -----
-    All formulations of constrained systems apply. The solution has :math:`z = (x, x', \dots, x^{(m-1)})` in `sol.z`
+    All formulations of constrained systems apply. The solution has :math:`z = (x, x', \dots, x^{(m-1)})` in `sol.y`
     and the multiplier in `sol.lam`.
 
     Examples
@@ -78,6 +78,9 @@ class HessenbergDAE:
         given["names"] = check_names(names, n_x)
         for field, value in given.items():
             object.__setattr__(self, field, value)
+        for name, shape in self._shapes.items():
+            if not callable(given[name]):
+                _check_constant(name, given[name], shape)
 
     @property
     def n(self) -> int:
@@ -93,20 +96,17 @@ class HessenbergDAE:
         """The name of constraint i."""
         return f"constraint {i}"
 
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        m, n_x, n_y = self.order, self.n_x, self.n_y
+        return {"A": (m, n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "q": (n_x,), "r": (n_y,)}
+
     def coefficients(self, t: float) -> np.ndarray:
         """A_1..A_m, B, q, C, ..., C^(m), r, ..., r^(m) at t, by rows, in one vector."""
-        m, n_x, n_y = self.order, self.n_x, self.n_y
-        parts = {
-            "A": (self.A, (m, n_x, n_x)),
-            "B": (self.B, (n_x, n_y)),
-            "q": (self.q, (n_x,)),
-        }
-        values = [coefficient_at(name, value, t, shape) for name, (value, shape) in parts.items()]
-        for name, derivatives, shape in (
-            ("C", self.C_derivatives, (n_y, n_x)),
-            ("r", self.r_derivatives, (n_y,)),
-        ):
-            function = getattr(self, name)
+        m, shapes = self.order, self._shapes
+        values = [coefficient_at(name, getattr(self, name), t, shapes[name]) for name in ("A", "B", "q")]
+        for name, derivatives in (("C", self.C_derivatives), ("r", self.r_derivatives)):
+            function, shape = getattr(self, name), shapes[name]
             values.append(coefficient_at(name, function, t, shape))
             if derivatives is not None:
                 values.append(coefficient_at(f"{name}_derivatives", derivatives, t, (m, *shape)))
@@ -117,3 +117,14 @@ class HessenbergDAE:
 
 def _coefficient(name: str, value, shape: tuple[int, ...], t: float) -> np.ndarray:
     return coefficient_at(name, value, t, shape)
+
+
+def _check_constant(name: str, value, shape: tuple[int, ...]):
+    """A constant coefficient holds finite real numbers, as many as its shape asks for."""
+    if value is None:
+        raise InvalidProblemError(f"{name} must be an array of shape {shape} or a function of t, got None")
+    array = check_real(value, name, f"be an array of shape {shape} or a function of t")
+    if [k for k in array.shape if k != 1] != [k for k in shape if k != 1]:
+        raise InvalidProblemError(f"{name} has shape {array.shape}; expected {shape}")
+    if not np.all(np.isfinite(array)):
+        raise InvalidProblemError(f"{name} holds values that are not finite")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -176,7 +177,7 @@ class MechanicalSystem:
             name: check_size(given[name], name, 0)
             for name in ("n_constraints", "n_velocity_constraints", "n_r", "n_w", "n_s")
         }
-        given |= sizes | {"n_q": n_q, "names": check_names(names, n_q)}
+        given |= sizes | {"n_q": n_q, "names": _checked_names(names, n_q)}
         if not callable(mass):
             given["mass"] = _constant_mass(mass, n_q)
         for name in _FUNCTIONS:
@@ -203,14 +204,17 @@ class MechanicalSystem:
         ):
             if given[function] is not None and given[parent] is None:
                 raise InvalidProblemError(f"{function} is given, but {parent} is not")
+        if contact_guess is not None and contact is None:
+            raise InvalidProblemError("contact_guess is given, but contact is not")
+        if not isinstance(force_uses_multipliers, (bool, np.bool_)):
+            raise InvalidProblemError(f"force_uses_multipliers must be True or False, got {force_uses_multipliers!r}")
+        for name in (*_FUNCTIONS, "contact_guess"):
+            if callable(given[name]):
+                _check_arguments(name, given)
         n_lambda = sizes["n_constraints"] + sizes["n_velocity_constraints"]
-        if n_lambda > n_q:
-            raise InvalidProblemError(
-                f"{n_lambda} constraints on {n_q} coordinates leave no freedom: some must be redundant or contradictory"
-            )
         given["constraint_names"] = None
         if constraint_names is not None:
-            given["constraint_names"] = check_names(constraint_names, n_lambda)
+            given["constraint_names"] = _checked_constraint_names(constraint_names, n_lambda)
         try:
             given["force_sparsity"] = check_sparsity(force_sparsity, n_q)
         except InvalidProblemError as error:
@@ -282,7 +286,10 @@ def _constant_mass(mass, n_q: int):
     """A constant mass matrix from a matrix, a diagonal or a number; sparse if it is given so or large and diagonal."""
     if hasattr(mass, "tocsr"):
         return _sparse_mass(mass, n_q)
-    values = check_real(mass, "mass", "be a function mass(t, q), a matrix, a diagonal or a number")
+    expected = "be a function mass(t, q), a matrix, a diagonal or a number"
+    if mass is None:
+        raise InvalidProblemError(f"mass must {expected}, got None")
+    values = check_real(mass, "mass", expected)
     if values.ndim == 0:
         values = np.full(n_q, float(values))
     if values.shape == (n_q,) and n_q > _LARGEST_DENSE_DIAGONAL:
@@ -315,3 +322,55 @@ def _check_together(given: dict[str, Any], function: str, size: str):
         missing = size if given[function] is not None else function
         present = function if given[function] is not None else f"{size} = {given[size]}"
         raise InvalidProblemError(f"{present} is given, but {missing} is not")
+
+
+def _arguments(name: str, given: dict[str, Any]) -> list[str]:
+    """What a function of the system is called with."""
+    contact = ["s"] if given["n_s"] else []
+    if name in ("mass", "velocity_jacobian", "contact_guess"):
+        arguments = ["t", "q"]
+    elif name in ("constraint", "constraint_jacobian", "constraint_t", "contact"):
+        arguments = ["t", "q", *contact]
+    elif name in ("velocity_constraint", "velocity_bias"):
+        arguments = ["t", "q", "v"]
+    elif name == "acceleration_bias":
+        arguments = ["t", "q", "v", *contact]
+    else:
+        sizes = (("r", "n_r"), ("w", "n_w"), ("s", "n_s"), ("lam", "force_uses_multipliers"))
+        arguments = ["t", "q", "v", *(letter for letter, size in sizes if given[size])]
+    return arguments if given["params"] is None else [*arguments, "p"]
+
+
+def _check_arguments(name: str, given: dict[str, Any]):
+    """A function must take the arguments with which it will be called."""
+    arguments = _arguments(name, given)
+    try:
+        signature = inspect.signature(getattr(given[name], "py_func", given[name]))
+    except (TypeError, ValueError):  # a function of an extension module need not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        passed = "params is not given" if given["params"] is None else "params is given, as p"
+        raise InvalidProblemError(
+            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(arguments)}); {passed}"
+        ) from None
+
+
+def _checked_names(names, n_q: int) -> tuple[str, ...] | None:
+    """Names of coordinates; with the names of velocities, x', they must be different from each other."""
+    checked = check_names(names, n_q)
+    if checked is None:
+        return None
+    for name in checked:
+        if f"{name}'" in checked:
+            raise InvalidProblemError(f'names has "{name}" and "{name}\'", which is the name of its velocity')
+    return checked
+
+
+def _checked_constraint_names(names, n_lambda: int) -> tuple[str, ...] | None:
+    try:
+        return check_names(names, n_lambda)
+    except InvalidProblemError as error:
+        message = str(error).replace("variables", "constraints")
+        raise InvalidProblemError(f"constraint_{message}") from None
