@@ -373,6 +373,10 @@ def test_points_to_look_at(q):
         ({"formulation": "zzzzz"}, "unknown formulation 'zzzzz'; known: auto, index3"),
         ({"formulation": 5}, r"formulation must be a name or a formulation such as GGL\(\), got 5"),
         ({"formulation": int}, "formulation must be a name"),
+        ({"formulation": ("ggl",)}, "formulation must be a name"),
+        ({"formulation": "CoordinateProjection"}, "did you mean 'projection'"),
+        ({"method": "phem56", "formulation": "ggl"}, "PHEM56 imposes the constraints itself.*leave formulation out"),
+        ({"method": "rk4", "formulation": "index3", "fixed_step": 0.1}, "RK4 is explicit and needs a formulation"),
         ({"method": "dasl"}, "unknown method 'dasl'; .*dassl"),
         ({"method": None}, "method must be a name or a method object"),
         ({"method": "dassl", "max_order": 9}, "max_order must be 1 to 5"),
@@ -433,6 +437,30 @@ def test_parameters_of_formulations(form, message):
 def test_an_exception_in_the_projection_of_a_formulation_arrives():
     with pytest.raises(ZeroDivisionError):
         solve(formulation=daedal.GGL(projection=lambda t, q: 1 / 0))
+
+
+def test_advice_and_comparisons_check_their_arguments():
+    with inconsistent(r"'rod' \(0.25\)"):
+        daedal.advise(pendulum(), (0.0, 1.0), ([1.0, 0.5], [0.0, 0.0]))
+    with refused("advise is for a MechanicalSystem or a HessenbergDAE"):
+        daedal.advise(5, (0.0, 1.0), START)
+    with refused("unknown formulation 'gll'; did you mean 'ggl'"):
+        daedal.compare(pendulum(), (0.0, 1.0), START, formulations=["gll"])
+
+
+@pytest.mark.parametrize("force", [1e300, np.inf])
+def test_forces_that_overflow(force):
+    with pytest.raises(daedal.DaedalError, match=r"t = 0.*"):
+        solve(pendulum(force=lambda t, q, v: [0.0, -force]))
+
+
+def test_a_blow_up_is_told_with_what_was_computed():
+    def force(t, q, v):
+        return np.array([0.0, -GRAVITY]) + 10.0 * v * (v @ v)
+
+    with pytest.raises(IntegrationError, match=r"Stopped at t = 0\.157") as caught:
+        solve(pendulum(force=force), initial=([1.0, 0.0], [0.0, 1.0]))
+    assert caught.value.solution.t.size > 10
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -117,7 +117,10 @@ def solve(
     if not constrained and formulation not in ("auto", "none", None):
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
-    method = _check_constrained(method, method_options) if constrained else _check_method(method, method_options)
+    if constrained:
+        method = _check_constrained(method, method_options)
+    else:
+        method = _check_method(method, method_options, isinstance(problem, SemiExplicitDAE))
     if wishes:
         kept = {name: value for name, value in wishes.items() if _is_open(getattr(method, name))}
         method = replace(method, **kept)
@@ -189,6 +192,7 @@ def solve(
         dense=implicit.n <= _LARGEST_WITH_DENSE_OUTPUT if dense_output is None else bool(dense_output),
         progress=Progress(progress, span),
         excluded=masked,
+        semi_explicit=problem if isinstance(problem, SemiExplicitDAE) else None,
     )
     if method.nonnegative is not False:
         _check_signs(problem, task, method.nonnegative_mask(task))
@@ -251,6 +255,13 @@ def _check_span(t_span) -> tuple[float, float]:
     return t0, t1
 
 
+def _is_half_explicit(method) -> bool:
+    from daedal.methods.half_explicit import HalfExplicit
+    from daedal.methods.half_explicit_tableaux import TABLEAUX
+
+    return isinstance(method, HalfExplicit) or (isinstance(method, str) and method.lower() in set(TABLEAUX) - {"rk4"})
+
+
 def _is_open(option) -> bool:
     """Whether the user has left an option to the formulation."""
     return option is None or (isinstance(option, str) and option == "auto")
@@ -265,9 +276,18 @@ def _check_constrained(method, options: dict[str, Any]):
     return named_method("dassl" if isinstance(method, str) and method == "auto" else method, options)
 
 
-def _check_method(method, options: dict[str, Any]):
+def _check_method(method, options: dict[str, Any], semi_explicit: bool = False):
     from daedal.methods.dassl import DASSL
 
+    if _is_half_explicit(method):
+        if not semi_explicit:
+            raise InvalidProblemError(
+                "half-explicit methods need constraints that can be told from the differential equations: state the "
+                "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
+            )
+        from daedal.choice import named_method
+
+        return named_method(method, options)
     if isinstance(method, str):
         if method.lower() not in _METHODS:
             raise InvalidProblemError(f"unknown method '{method}'; known: {', '.join(_METHODS)}")

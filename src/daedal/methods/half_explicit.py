@@ -91,11 +91,13 @@ class HalfExplicit:
         """Run with step size control."""
         if self.tableau.embedded_order is None:
             raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
-        return _HalfExplicitRun(self, task).to_the_end()
+        kind = _HalfExplicitRun if task.semi_explicit is None else _GeneralRun
+        return kind(self, task).to_the_end()
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
         """Run with constant steps."""
-        return _HalfExplicitRun(self, task, task.sign * h).to_the_end()
+        kind = _HalfExplicitRun if task.semi_explicit is None else _GeneralRun
+        return kind(self, task, task.sign * h).to_the_end()
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,6 @@ class _HalfExplicitRun(Run):
         self._kernel = half_explicit_run.advance_half_explicit
         coefficients, n = _coefficients(method.tableau), task.n
         s, arrays = method.tableau.s, coefficients.arrays
-        interpolates = task.dense or task.t_eval is not None or task.switching is not None
         self.method = Record(
             half_explicit_run.HALF_EXPLICIT,
             Arena({"k": (s + 2, n), "stage": n, "second": n}),
@@ -229,8 +230,7 @@ class _HalfExplicitRun(Run):
             order=coefficients.error_order + 1,
             chained=coefficients.chained,
             known_first=coefficients.known_first,
-            end_slope=not coefficients.known_first
-            and (task.dense or task.t_eval is not None or task.switching is not None),
+            end_slope=not coefficients.known_first and _interpolates(task),
             error_kind=coefficients.error_kind,
             classic=method.controller == "classic",
             maximum_norm=method.norm == "max",
@@ -256,3 +256,83 @@ class _HalfExplicitRun(Run):
         return self._kernel(
             workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
         )
+
+
+def _interpolates(task: Task) -> bool:
+    """Whether values inside of steps will be asked for."""
+    return task.dense or task.t_eval is not None or task.switching is not None
+
+
+class _GeneralRun(Run):
+    """A run on a semi-explicit problem of index 2."""
+
+    def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
+        super().__init__(method, task)
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.functions import store_vector
+        from daedal.kernels.records import Arena, Record
+        from daedal.methods import half_explicit_general
+
+        self._kernel = half_explicit_general.advance_general
+        problem, bridge = task.semi_explicit, task.workspace.bridge
+        n_y, n_z = problem.n_y, problem.n_z
+        coefficients, s = _coefficients(method.tableau), method.tableau.s
+        arrays = coefficients.arrays
+        arena = Arena(
+            {
+                "k": (s + 2, n_y),
+                **dict.fromkeys(("stage", "bar", "slope"), n_y),
+                **dict.fromkeys(("z", "z_start", "residual", "shifted", "contains_z"), n_z),
+            },
+            integers=("contains_z",),
+        )
+        arena.arrays["contains_z"][:] = _rows_with_z(problem, task.t_span[0], task.y0)
+        self.method = Record(
+            half_explicit_general.GENERAL,
+            arena,
+            n_y=n_y,
+            n_z=n_z,
+            stages=s,
+            order=coefficients.error_order + 1,
+            known_first=coefficients.known_first,
+            error_kind=coefficients.error_kind,
+            maximum_norm=method.norm == "max",
+            a=arrays["a"],
+            ab=arrays["ab"],
+            c=arrays["c"],
+            cb=arrays["cb"],
+            e=arrays["e"],
+            e2=arrays["e2"],
+            inner=arrays["inner"],
+            f=bridge.function(problem.f, (n_y, n_z), (n_y,), store_vector("f", n_y), problem.params),
+            g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
+            matrix=dense_lu(n_z),
+        )
+        if fixed is not None:
+            last = round((task.t_span[1] - task.t_span[0]) / fixed)
+            for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
+                self.method[name] = value
+            self.integrator["h"] = fixed
+
+    def _advance(self) -> int:
+        workspace = self._task.workspace
+        return self._kernel(
+            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
+        )
+
+
+def _rows_with_z(problem, t0: float, x0: np.ndarray) -> np.ndarray:
+    """Which rows of g depend on z."""
+    y, z = x0[: problem.n_y], x0[problem.n_y :]
+    base = problem.constraint(t0, y, z)
+    depends = np.zeros(problem.n_z, dtype=np.int64)
+    for j in range(problem.n_z):
+        moved = z.copy()
+        moved[j] += 1e-4 * max(1.0, abs(z[j]))
+        depends |= problem.constraint(t0, y, moved) != base
+    if depends.all():
+        raise InvalidProblemError(
+            "every equation of g contains z: the problem has index 1, and half-explicit methods are made for index 2; "
+            "use method='dassl'"
+        )
+    return depends

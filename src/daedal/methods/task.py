@@ -31,6 +31,7 @@ class Task:
     progress: Any
     excluded: np.ndarray | None = None  # components that the error test leaves out
     rate: Any = None  # y' as a function of (t, y), for explicit methods
+    semi_explicit: Any = None  # the problem, if it is semi-explicit
 
     @property
     def n(self) -> int:
