@@ -126,24 +126,24 @@ def test_pendulum_order_3(steps):
 
 
 @pytest.mark.parametrize(
-    ("method", "orders"),
+    ("method", "order"),
     [
-        (HEM3(projection="never"), (3.0, 3.0, 3.0, 3.0)),
-        (HEM4(projection="never"), (3.93, 3.93, 3.92, 4.16)),  # towards 4 from both sides, as in the table
-        (HEM4.family("1/5", "3/5", projection="never"), (4.0, 4.0, 4.0, 4.0)),
-        (HEM4.family(0.4, 0.2, projection="never"), (4.0, 4.0, 4.0, 4.0)),
-        (HEM5(projection="never"), (5.0, 5.0, 5.0, 5.0)),
-        (PHEM56(projection="never"), (5.0, 5.0, 5.0, 5.0)),
-        (HEDOP5(projection="never"), (5.0, 5.0, 5.0, 5.0)),
-        # the condition of order 4 on c_i^2 w_ij c_{j+1}^2 fails for the classical method
-        (HalfExplicit(RK4_HALF_EXPLICIT, projection="never"), (3.0, 3.0, 3.0, 3.0)),
+        (HEM3(projection="never"), 3),
+        (HEM4(projection="never"), 4),
+        (HEM4.family("1/5", "3/5", projection="never"), 4),
+        (HEM4.family(0.4, 0.2, projection="never"), 4),
+        (HEM5(projection="never"), 5),
+        (PHEM56(projection="never"), 5),
+        (HEDOP5(projection="never"), 5),
+        (HalfExplicit(RK4_HALF_EXPLICIT, projection="never"), 3),  # nr. 11 of Table 1 fails: order 4 for ODEs only
     ],
     ids=lambda value: value.tableau.name if isinstance(value, HalfExplicit) else "",
 )
-def test_orders_on_the_pendulum(method, orders):
-    coarse, fine = (800, 1600) if method.max_order < 5 else (400, 800)
+def test_orders_on_the_pendulum(method, order):
+    coarse, fine = (1600, 3200) if order < 5 else (400, 800)
     observed = np.log2(pendulum_errors(method, coarse) / pendulum_errors(method, fine))
-    np.testing.assert_allclose(observed[:4], orders, atol=0.12)
+    np.testing.assert_allclose(observed[:3], order, atol=0.12)
+    assert observed[3] > order - 0.1  # the drift is no worse than the error
 
 
 # tol: accepted, rejected, error of q at t = 10
@@ -183,44 +183,38 @@ def test_local_errors_of_hem4():
         assert np.abs(y[2:] - v).max() == pytest.approx(v_error, rel=0.01)
 
 
-def estimate(method, h, exponent):
-    """The error estimate of a step from t = 1, read from the size of the second step.
-
-    The classical controller takes h_2 = 0.9 h (tol / estimate)^(1/exponent), if that is within its limits.
-    """
-    q, v, _ = swing(1.0)
-    for tol in 10.0 ** -np.arange(0.0, 14.0, 0.5):
-        sol = daedal.solve(pendulum(), (1.0, 1.0 + 20.0 * h), (q, v), method=method, first_step=h, rtol=1e-14, atol=tol)
-        first, second = sol.history.h[:2]
-        assert first == h
-        if second < 4.0 * h:
-            return (0.9 * h / second) ** exponent * tol
-    raise AssertionError
+def estimate(method, h):
+    """The error estimate of a step from t = 1 in the largest component: the tolerance at which it is just accepted."""
+    low, high = 1e-15, 1.0
+    while high > 1.001 * low:
+        tol = math.sqrt(low * high)
+        sol = one_step(method, h, fixed_step=None, first_step=h, rtol=1e-15, atol=tol, dense_output=False)
+        low, high = (tol, high) if sol.stats.rejected else (low, tol)
+    return high
 
 
 def test_the_estimate_is_the_error_of_the_fifth_stage():
     """|y_1 - Y_5| = 4.83e-4, 6.00e-5, 7.49e-6 in v, the larger part: slope 3."""
-    errors = [estimate(HEM4(**SOURCE_CONTROL), h, 3) for h in (0.1, 0.05, 0.025)]
-    np.testing.assert_allclose(errors, [4.83e-4, 6.00e-5, 7.49e-6], rtol=0.005)
+    errors = [estimate(HEM4(**SOURCE_CONTROL), h) for h in (0.1, 0.05, 0.025)]
+    np.testing.assert_allclose(errors, [4.83e-4, 6.00e-5, 7.49e-6], rtol=0.003)
     np.testing.assert_allclose([np.log2(a / b) for a, b in pairwise(errors)], 3.0, atol=0.02)
 
 
-# exponent: that of the controller, slope: that of the estimate
 @pytest.mark.parametrize(
-    ("method", "exponent", "slope"),
+    ("method", "slope"),
     [
-        (HEM3(**SOURCE_CONTROL), 2, 2.0),
-        (HEM4(**SOURCE_CONTROL), 3, 3.0),
-        (HEM4.family("1/5", "3/5", **SOURCE_CONTROL), 3, 3.0),
-        (HEM5(**SOURCE_CONTROL), 5, 5.0),  # two estimates combined as in Brasey's code
-        (PHEM56(**SOURCE_CONTROL), 5, 5.0),
-        (HEDOP5(**SOURCE_CONTROL), 5, 5.0),
+        (HEM3(**SOURCE_CONTROL), 2.0),
+        (HEM4(**SOURCE_CONTROL), 3.0),
+        (HEM4.family("1/5", "3/5", **SOURCE_CONTROL), 3.0),
+        (HEM5(**SOURCE_CONTROL), 4.7),  # e1^2/(e1 + e2/100) with e1 = O(h^4), e2 = O(h^3): towards 5
+        (PHEM56(**SOURCE_CONTROL), 5.0),
+        (HEDOP5(**SOURCE_CONTROL), 5.0),
     ],
     ids=lambda value: value.tableau.name if isinstance(value, HalfExplicit) else "",
 )
-def test_slopes_of_the_estimates(method, exponent, slope):
-    coarse, fine = (estimate(method, h, exponent) for h in (0.05, 0.025))
-    assert np.log2(coarse / fine) == pytest.approx(slope, abs=0.25)
+def test_slopes_of_the_estimates(method, slope):
+    coarse, fine = (estimate(method, h) for h in (0.05, 0.025))
+    assert np.log2(coarse / fine) == pytest.approx(slope, abs=0.2)
 
 
 # --- dense output ---------------------------------------------------------------------------------------------------
@@ -260,7 +254,7 @@ def test_hermite_dense_output():
 def test_orders_of_dense_output(kind, slope, sizes, projected):
     """Local errors O(h^slope) at every theta."""
     coarse, fine = (dense_errors(kind(projection="never"), h, projected) for h in sizes)
-    np.testing.assert_allclose(np.log2(coarse / fine), slope, atol=0.4)
+    np.testing.assert_allclose(np.log2(coarse / fine), slope, atol=0.6)  # terms of two orders meet in PHEM56
 
 
 # --- the seven-body mechanism ---------------------------------------------------------------------------------------
@@ -394,33 +388,26 @@ def massless():
 
 
 def massless_errors(method, steps):
+    """Errors at t = 10 of (x, y), their velocities, and of the multipliers (x, y) lambda."""
     start = ([1.0, 0.0, math.pi / 2.0], [0.0, 0.0, 0.0])
     sol = daedal.solve(massless(), (0.0, 10.0), start, method=method, fixed_step=10.0 / steps)
-    q, v, lam = swing(sol.t)
-    found = sol.raw.y
-    # from the augmented system where the velocities are perpendicular to (x, y) but the positions drift
-    return np.array(
-        [
-            np.abs(found[:2] - q).max(),
-            np.abs(found[3:5] - v).max(),
-            np.abs(sol.lam - q * lam).max(),
-        ]
-    )
+    (q, v, lam), y = swing(10.0), sol.raw.y[:, -1]
+    return np.array([np.abs(y[:2] - q).max(), np.abs(y[3:5] - v).max(), np.abs(sol.lam[:, -1] - q * lam).max()])
 
 
 def test_singular_mass_matrix():
     expected = {100: 1.22e-5, 200: 7.96e-7, 400: 5.08e-8, 800: 3.21e-9, 1600: 2.02e-10}
     errors = {steps: massless_errors(HEM4(projection="never"), steps) for steps in expected}
     for steps, value in expected.items():
-        assert errors[steps][0] == pytest.approx(value, rel=0.02)
-    np.testing.assert_allclose(np.log2(errors[800] / errors[1600]), 3.99, atol=0.03)
+        assert errors[steps][0] == pytest.approx(value, rel=0.01)
+    np.testing.assert_allclose(np.log2(errors[800] / errors[1600]), 3.99, atol=0.02)
 
 
 @pytest.mark.parametrize("kind", [HEM3, HEM5, PHEM56, HEDOP5])
 def test_orders_with_a_singular_mass_matrix(kind):
     method = kind(projection="never")
-    coarse, fine = (massless_errors(method, steps) for steps in (200, 400))
-    np.testing.assert_allclose(np.log2(coarse / fine), method.max_order, atol=0.25)
+    coarse, fine = (massless_errors(method, steps) for steps in (400, 800))
+    np.testing.assert_allclose(np.log2(coarse / fine), method.max_order, atol=0.2)
 
 
 # --- a constraint that depends on time ------------------------------------------------------------------------------
@@ -478,7 +465,7 @@ def test_rheonomic_orders(method, orders, steps):
         errors.append(
             [np.abs(y - reference)[:2].max(), np.abs(y - reference)[2:].max(), np.abs(sol.lam[:, -1] - lam).max()]
         )
-    np.testing.assert_allclose(np.log2(np.divide(*errors)), orders, atol=0.15)
+    np.testing.assert_allclose(np.log2(np.divide(*errors)), orders, atol=0.2)
 
 
 # --- multipliers of the stages --------------------------------------------------------------------------------------

@@ -448,6 +448,7 @@ def test_advice_and_comparisons_check_their_arguments():
         daedal.compare(pendulum(), (0.0, 1.0), START, formulations=["gll"])
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("force", [1e300, np.inf])
 def test_forces_that_overflow(force):
     with pytest.raises(daedal.DaedalError, match=r"t = 0.*"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,9 @@ from daedal.solution import DenseOutput, History, Statistics
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 _LARGEST_WITH_DENSE_OUTPUT = 1000
 _CHECKED_POINTS = 8
+_MOST_IDLE = 10  # restarts without a step
+_BEFORE = " before projection"
+_FAR_OFF = 1e3  # drift before projection, in units of the tolerance
 
 
 @dataclass
@@ -62,6 +66,31 @@ class Segment:
     stats: Statistics
     signal: int = 0  # what the hook said when it stopped the run
     singular: Any = None  # the singular configuration in which it ended
+    stuck: bool = False  # whether it was the last of several that did not get ahead
+
+
+class Salvage:
+    """Runs what evaluates the model once more when the run is over: no failure there may lose what was computed."""
+
+    def __init__(self):
+        self.notes: list[str] = []
+        self.interrupted = False
+        self._reasons: set[str] = set()
+
+    def attempt(self, what: str, action, default=None):
+        """The result of ``action()``, or `default` and a note, one for each reason."""
+        try:
+            return action()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            note, reason = f"Interrupted while {what}.", ""
+        except Exception as error:  # anything may be raised by the user's functions
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            note = f"Failed while {what}: {reason}."
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            self.notes.append(note)
+        return default
 
 
 def solve_constrained(request: Request, formulation, method):
@@ -84,6 +113,8 @@ def solve_constrained(request: Request, formulation, method):
     solution = _solution(request, assembly, segments, [*notes, *choice.notes])
     exception = segments[-1].outcome.exception
     if exception is not None:
+        with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+            exception.solution = solution
         raise exception
     if solution.status == "failed":
         raise IntegrationError(solution.message, solution)
@@ -97,11 +128,14 @@ def _stayed_autonomous(request: Request, assembly, segments) -> bool:
         probe = constraint_probe(request.problem, segments[0].reduction.y0[: assembly.nx])
     if probe is None:
         return True
-    t, states = _outputs(request, segments)
+    t, states = _outputs(request, segments, Salvage())
     for i in np.unique(np.linspace(0, t.size - 1, min(t.size, _CHECKED_POINTS)).astype(int)):
         q = states[i, : assembly.nx]
-        if not np.array_equal(probe(float(t[i]), q), probe(request.span[0], q)):
-            return False
+        try:
+            if not np.array_equal(probe(float(t[i]), q), probe(request.span[0], q)):
+                return False
+        except (Exception, KeyboardInterrupt):  # the run is over, and nothing that happens here may lose it
+            continue
     return True
 
 
@@ -129,15 +163,19 @@ def _prepare_sparse(request: Request, formulation, method):
 
 def prepare_mechanical(request: Request):
     """Consistent values of a mechanical system; redundant constraints are set aside."""
+    from daedal.initial.given_derivatives import check_given
     from daedal.initial.mechanical import check_start, split_mechanical
 
     system, t0 = request.problem, request.span[0]
     q0, v0, r0, w0 = split_mechanical(request.initial)
+    if not request.correct_initial:
+        check_given(system, *check_point(system, t0, q0, v0))
     ready = _ready_start(system, request.span, q0, v0, r0, w0)
     if ready is not None:
         return *ready, []
     atol = request.atol[: 2 * system.n_q]
     values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial, atol=atol)
+    check_given(system, t0, values.q, values.v)
     autonomous = looks_autonomous(system, request.span, values.q, values.v)
     assembly = Assembly(system, t0, values.q, rows=values.rows, autonomous=autonomous)
     assembly.choose_weight(assembly.evaluate(t0, np.concatenate([values.q, values.v]), values.r))
@@ -154,6 +192,8 @@ def _ready_start(system, span, q0, v0, r0, w0):
         return None
     t, q, v = check_point(system, span[0], q0, v0)
     r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
+    if w0 is not None:
+        check_vector(w0, system.n_w, "w0")
     assembly = Assembly(system, t, q, autonomous=looks_autonomous(system, span, q, v))
     z = np.concatenate([q, v])
     values = assembly.evaluate(t, z, r)
@@ -197,21 +237,43 @@ def looks_autonomous(system, span, q: np.ndarray, v: np.ndarray) -> bool:
 def _integrate(request: Request, assembly, start: Start, choice, progress) -> list[Segment]:
     """Integrate segment by segment, until the end, a failure or a terminal event."""
     segments: list[Segment] = []
-    steps = 0
+    idle = 0
     while True:
-        formulation, method = choice.formulation, choice.method
-        reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
-        choice.changed = False
-        if assembly.n_c and request.fixed_step is None and not isinstance(assembly, SparseAssembly):
-            attach_monitor(reduction, assembly, amplification=choice.watches_amplification)
-        outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
-        stats = task.workspace.statistics(outcome.integrator, 0.0)
-        signal = int(task.workspace.system["hook_signal"])
-        segments.append(Segment(reduction, outcome, method, formulation, stats, signal))
-        steps += stats.steps
-        if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segments[-1]):
+        try:
+            segment = _next_segment(request, assembly, start, choice, progress, segments)
+            segments.append(segment)
+            outcome = segment.outcome
+            if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segment):
+                return segments
+            idle = 0 if outcome.t_reached != start.t else idle + 1
+            segment.stuck = idle >= _MOST_IDLE
+            if segment.stuck:
+                return segments
+            start = _restart(assembly, segment)
+        except KeyboardInterrupt:
+            if not segments:
+                raise
+            segments[-1].outcome.interrupted = True
             return segments
-        start = _restart(assembly, segments[-1])
+        except Exception as error:
+            if not segments:
+                raise
+            segments[-1].outcome.exception = error
+            return segments
+
+
+def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment]) -> Segment:
+    formulation, method = choice.formulation, choice.method
+    reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
+    choice.changed = False
+    watched = request.fixed_step is None or not assembly.linear
+    if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
+        attach_monitor(reduction, assembly, amplification=choice.watches_amplification)
+    steps = sum(segment.stats.steps for segment in segments)
+    outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
+    stats = task.workspace.statistics(outcome.integrator, 0.0)
+    signal = int(task.workspace.system["hook_signal"])
+    return Segment(reduction, outcome, method, formulation, stats, signal)
 
 
 def _restart(assembly, segment: Segment) -> Start:
@@ -300,7 +362,12 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
     assembly.damp(np.zeros_like(damping))
     choice = Choice(assembly, "projection", named_method("dopri5", {}), accurate)
     segments = _integrate(accurate, assembly, start, choice, Progress(False, accurate.span))
-    t, states = _outputs(accurate, segments)
+    outcome = segments[-1].outcome
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.exception is not None:
+        raise outcome.exception
+    t, states = _outputs(accurate, segments, Salvage())
     if t.size < times.size:
         raise InvalidProblemError(
             f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
@@ -319,6 +386,9 @@ def _tolerances(request, assembly, reduction: Reduction, start: Start):
         if n > n_state:
             size = np.max(np.abs(start.lam), initial=0.0) + np.max(np.abs(start.a), initial=0.0)
             atol[n_state:] = np.maximum(rtol[n_state:] * size, 1e-300) + request.atol.max()
+            if reduction.multiplier_sizes is not None:
+                sizes = reduction.multiplier_sizes(start)
+                atol[n_state : n_state + sizes.size] = np.maximum(rtol[n_state : n_state + sizes.size] * sizes, 1e-300)
     return rtol, atol
 
 
@@ -343,16 +413,28 @@ def _switching(request, assembly, reduction: Reduction, start: Start):
 
 
 def _solution(request, assembly, segments: list[Segment], notes):
-    t, states = _outputs(request, segments)
-    drift = {}
+    salvage = Salvage()
+    t, states = _outputs(request, segments, salvage)
+    drift: dict[str, float] = {}
     if assembly.n_c and t.size:
-        drift = assembly.drift(t, states, " before projection")
-        assembly.project(t, states, weight=assembly.output_weight)
-        drift = assembly.drift(t, states) | drift
-    success, status, message = _ending(request, assembly, segments)
-    if notes:
-        message = " ".join([message, *notes])
-    dense, history = _dense(segments, assembly), _history(segments)
+        what = "projecting the output onto the constraints"
+        drift = salvage.attempt(what, lambda: assembly.drift(t, states, _BEFORE), {})
+        notes = [*notes, *salvage.attempt(what, lambda: _far_off(request, assembly, states, t, drift), [])]
+        salvage.attempt(what, lambda: _project(assembly, t, states, salvage.notes))
+        drift = salvage.attempt(what, lambda: assembly.drift(t, states), {}) | drift
+    success, status, message = salvage.attempt(
+        "looking for the reason of the failure",
+        lambda: _ending(request, assembly, segments),
+        (False, "failed", f"Stopped at t = {segments[-1].outcome.t_reached:.10g}."),
+    )
+    dense = salvage.attempt("preparing the dense output", lambda: _dense(segments, assembly))
+    events = salvage.attempt(
+        "completing the events", lambda: [_event(e, s, assembly) for s in segments for e in s.outcome.events], []
+    )
+    if salvage.interrupted and success:
+        success, status = False, "interrupted"
+    notes = [*notes, *_unresolved(request, assembly, states), *salvage.notes]
+    message = " ".join([message, *notes])
     return assembly.solution(
         t=t,
         y=np.ascontiguousarray(states.T),
@@ -365,11 +447,56 @@ def _solution(request, assembly, segments: list[Segment], notes):
         formulation=_told([_name(s.formulation) for s in segments]),
         notes=notes,
         drift=drift,
-        events=[_event(e, s, assembly) for s in segments for e in s.outcome.events],
-        history=history,
+        events=events,
+        history=_history(segments),
         dense=_until_the_end(request, dense, segments[-1]),
         raw=_raw(request, segments),
     )
+
+
+def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
+    """Project the output; what cannot be projected stays as it was integrated, and is noted."""
+    failed = np.flatnonzero(assembly.project(t, states, weight=assembly.output_weight))
+    if failed.size:
+        notes.append(
+            f"{failed.size} of {t.size} output points, the first at t = {t[failed[0]]:.6g}, could not be projected "
+            "onto the constraints: they are as they were integrated."
+        )
+
+
+def _far_off(request: Request, assembly, states: np.ndarray, t: np.ndarray, drift: dict[str, float]) -> list[str]:
+    """A note if what was integrated is farther from the constraints than the tolerances can explain."""
+    if request.fixed_step is not None or isinstance(assembly, SparseAssembly):
+        return []
+    nx, n = assembly.nx, assembly.m * assembly.nx
+    values = assembly.evaluate(float(t[-1]), states[-1, :n], states[-1, n:])
+    if values is None:
+        return []
+    gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
+    for name, first in (("position", 0), ("velocity", n - nx)):
+        size = float(np.max(np.abs(states[:, first : first + nx])))
+        allowed = gradient * (float(request.rtol.max()) * size + float(request.atol.max()))
+        found = drift.get(name + _BEFORE, 0.0)
+        if allowed > 0.0 and found > _FAR_OFF * allowed:
+            return [
+                f"Before projection the {name}s were off the constraints by {found:.2g}, far more than the tolerances "
+                "explain: look for constraints that jump or have kinks in time, for wrong derivatives (system.check), "
+                "or take another formulation (auto, ggl)."
+            ]
+    return []
+
+
+def _unresolved(request: Request, assembly, states: np.ndarray) -> list[str]:
+    """A note if no state ever exceeds its atol, so that the tolerances ask for nothing."""
+    if request.fixed_step is not None or states.shape[0] == 0:
+        return []
+    largest = np.max(np.abs(states), axis=0)
+    if not (0.0 < np.max(largest) and np.all(largest <= request.atol)):
+        return []
+    return [
+        f"No variable exceeds its atol (the largest value is {np.max(largest):.2g}), so that the error test asked for "
+        "nothing: choose atol well below the size of the variables."
+    ]
 
 
 def _raw(request, segments: list[Segment]) -> RawOutput | None:
@@ -394,15 +521,18 @@ def _told(names: list[str]) -> str:
     return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
 
 
-def _outputs(request, segments: list[Segment]):
+def _outputs(request, segments: list[Segment], salvage: Salvage):
     """Times and states (z, r) of all segments; the first point of later ones is the last of those before."""
     times, states = [], []
     for i, segment in enumerate(segments):
         t, y = segment.outcome.t, segment.outcome.y
         if i and request.times is None:
             t, y = t[1:], y[:, 1:]
-        times.append(t)
-        states.append(segment.reduction.states(t, y))
+        found = salvage.attempt("recovering the output", lambda s=segment, t=t, y=y: s.reduction.states(t, y))
+        if found is None:
+            found = _one_by_one(segment.reduction, t, y, salvage)
+        times.append(t[: found.shape[0]])
+        states.append(found)
     joined, all_states = np.concatenate(times), np.concatenate(states)
     singular = segments[-1].singular
     if singular is None:
@@ -410,6 +540,20 @@ def _outputs(request, segments: list[Segment]):
     sign = 1.0 if request.span[1] > request.span[0] else -1.0
     before = sign * (joined - singular.t) < 0.0
     return joined[before], all_states[before]
+
+
+def _one_by_one(reduction: Reduction, t: np.ndarray, y: np.ndarray, salvage: Salvage) -> np.ndarray:
+    """The states up to the first one that cannot be recovered."""
+    rows: list[np.ndarray] = []
+    for i in range(t.size):
+        row = salvage.attempt(
+            f"recovering the output at t = {t[i]:.6g}",
+            lambda i=i: reduction.states(t[i : i + 1], np.ascontiguousarray(y[:, i : i + 1])),
+        )
+        if row is None:
+            break
+        rows.append(row)
+    return np.concatenate(rows) if rows else np.empty((0, reduction.n_state))
 
 
 def _event(event, segment: Segment, assembly):
@@ -427,6 +571,8 @@ def _ending(request, assembly, segments: list[Segment]) -> tuple[bool, str, str]
         return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
+    if segments[-1].stuck:
+        return False, "failed", _stuck(segments[-1])
     if segments[-1].singular is not None:
         return False, "failed", describe(assembly, segments[-1].singular)
     if outcome.failure is not None and isinstance(assembly, SparseAssembly):
@@ -440,6 +586,14 @@ def _ending(request, assembly, segments: list[Segment]) -> tuple[bool, str, str]
         last = stopping[-1]
         return True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
     return True, "finished", f"The end of the interval, t = {request.span[1]:g}, was reached."
+
+
+def _stuck(segment: Segment) -> str:
+    return (
+        f"Stopped at t = {segment.outcome.t_reached:.10g}: {_name(segment.formulation)} was set up anew {_MOST_IDLE} "
+        "times without getting ahead. Remedy: take another formulation (auto, ggl), or give its parameters other "
+        "values, for example a larger restart."
+    )
 
 
 def _statistics(segments: list[Segment], seconds: float) -> Statistics:

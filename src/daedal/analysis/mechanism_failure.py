@@ -6,10 +6,12 @@ import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
+from daedal.analysis.wording import listing, number
+from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
 _OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
-_MAX_STEPS, _ERROR_TEST, _UNEVALUABLE = -1, -6, -10
+_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _UNEVALUABLE = -1, -3, -6, -10
 
 
 def explain(request, assembly, segments) -> str:
@@ -24,6 +26,10 @@ def explain(request, assembly, segments) -> str:
         smallest, combination = smallest_singular_value(assembly, failure.t, state, norms)
         if smallest < _NEARLY_SINGULAR:
             return describe(assembly, SingularPoint(failure.t, state, smallest, combination))
+    if failure.code == _UNEVALUABLE and not assembly.linear:
+        found = _unevaluable(request, assembly, segment, failure, state)
+        if found:
+            return found
     lines = [_in_words(request, assembly, segment, failure)]
     lines += _mass(assembly, failure.t, state)
     return "\n".join(lines)
@@ -33,22 +39,61 @@ def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.name == "dassl":
         text = diagnose(segment.reduction.problem, failure)
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
-    done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
     what = {
+        _ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         _MAX_STEPS: f"the limit of {request.max_steps} steps was reached",
         _ERROR_TEST: "the error estimate stayed above the tolerance, however short the step",
         _UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     }.get(failure.code, f"the method gave up (code {failure.code})")
     hint = {
+        _ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which a "
+        "variable does not matter; it may be an array with an entry for each",
         _MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
         _ERROR_TEST: "look for a discontinuity or a blow-up near this time (then events), or use method='dassl'",
         _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
+    return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."
+
+
+def _stopped(request, segment, failure, what: str) -> str:
+    done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
     return (
         f"Stopped at t = {failure.t:.6g}, step size {abs(failure.h):.3g}: {what}. The run covered {100.0 * done:.3g} % "
-        f"of the interval with {type(segment.method).__name__} on {type(segment.formulation).__name__}. "
-        f"Remedy: {hint}."
+        f"of the interval with {type(segment.method).__name__} on {type(segment.formulation).__name__}."
     )
+
+
+def _of_zeros(request, assembly, segment, failure) -> str:
+    if segment.reduction.recover is not None:
+        return ""
+    state = failure.y[: assembly.n_state]
+    zero = np.flatnonzero(request.rtol * np.abs(state) + request.atol == 0.0)
+    names = [assembly.state_names()[i] for i in zero[:3]]
+    return f" for {', '.join(names)}{' and others' if zero.size > 3 else ''}" if names else ""
+
+
+def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str | None:
+    """The function that cannot be evaluated at the last good point or just beyond it."""
+    n = assembly.m * assembly.nx
+    start = assembly.start(failure.t, state)
+    slope = np.concatenate([start.slope, start.rate])
+    slope = np.where(np.isfinite(slope), slope, 0.0)
+    length = request.span[1] - request.span[0]
+    tiny = 8.0 * np.finfo(float).eps * max(abs(failure.t), abs(length))
+    for distance in (0.0, tiny, 1e3 * tiny, 1e-9 * abs(length), 1e-6 * abs(length), 1e-3 * abs(length)):
+        ahead = float(np.copysign(distance, length))
+        found = complaint(assembly, failure.t + ahead, state + ahead * slope, start.w, start.lam)
+        if found:
+            beyond = "At" if distance == 0.0 else "Beyond"
+            XX
+            what = "the equations could not be evaluated at the next step, however short"
+            return (
+                f"{_stopped(request, segment, failure, what)}\n"
+                f"Likely cause: {beyond.lower()} t = {failure.t:.10g}, {values}, {found}.\n"
+                "Remedy: if the model ends here, end t_span before or stop with a terminal event (events=...); else "
+                f"look for roots, logarithms and quotients in {found.split()[0]}."
+            )
+    return None
 
 
 def _mass(assembly, t: float, state: np.ndarray) -> list[str]:

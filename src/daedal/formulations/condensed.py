@@ -35,16 +35,8 @@ from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import SYSTEM
-from daedal.mechanics.constrained import (
-    BIAS,
-    CONSTRAINED,
-    FORCE,
-    JACOBIAN,
-    MASS,
-    VELOCITY,
-    evaluate,
-    solve_augmented,
-)
+from daedal.mechanics.augmented import solve_augmented
+from daedal.mechanics.constrained import BIAS, CONSTRAINED, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
 
 _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 

@@ -18,7 +18,8 @@ from daedal.kernels.compilation import part, pointer
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, factor_augmented, load_state
+from daedal.mechanics.augmented import factor_augmented
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_state
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 

@@ -48,6 +48,7 @@ class Reduction:
     restart: Any = None
     recover: Any = None
     pack: Any = None  # ``pack(start) -> (y, y')``: the unknowns that belong to consistent values
+    multiplier_sizes: Any = None  # ``multiplier_sizes(start)``: sizes that matter, of the multipliers
     monitor: Any = None
     kept_hook: Any = None  # lives as long as the monitor that calls it
 
@@ -181,6 +182,8 @@ def build(assembly, start: Start, shape: Shape, *, hook=None, options=None, pivo
     if n == n_state and (shape.top == TOP_ACCELERATION or shape.variant != PLAIN):
         rate = NativeFunction(form_rate, record, assembly.bridge, n, None, hook, keep=assembly)
     reduction = Reduction(problem, y0, yp0, n_state, rate=rate, options=options)
+    if n > n_state and not shape.lowered:
+        reduction.multiplier_sizes = lambda values: _multiplier_sizes(assembly, values, shape)
     if not shape.lowered:
         reduction.pack = lambda values: _pack(assembly, values, shape, n, pivot)
     return reduction
@@ -254,6 +257,50 @@ def _pack(assembly, start: Start, shape: Shape, n: int, pivot):
         for i in np.flatnonzero(velocity):
             y0[n - assembly.n_c + velocity[i] - 1] = start.a[i]
     return y0, yp0
+
+
+def _multiplier_sizes(assembly, start: Start, shape: Shape) -> np.ndarray:
+    """What counts as one for each multiplier, in its own units, whatever the factors of the constraints are.
+
+    lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i.
+    """
+    from daedal.formulations.residuals import TOP_DYNAMICS
+
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None:
+        return np.zeros(0)
+    largest = [float(np.max(np.abs(z), initial=0.0)) for z in (*start.z.reshape(assembly.m, -1), start.a)]
+    gradients = _nonzero(np.linalg.norm(values["jacobian"], axis=1))
+    along = _nonzero(np.linalg.norm(_directions(assembly, values, shape), axis=0))
+    if shape.top == TOP_DYNAMICS:
+        balance = float(np.max(np.abs(values["mass"] @ start.a), initial=0.0))
+        balance = max(balance, float(np.max(np.abs(values["force"]), initial=0.0)))
+        top = np.abs(start.lam) + balance / gradients
+    else:
+        top = largest[-1] / along
+    sizes = [top[assembly.n_c - shape.n_top :]]
+    for level in range(shape.low):
+        # at rest the size of a velocity is that of the distance and the acceleration together
+        rate = max(largest[level + 1], float(np.sqrt(largest[level] * largest[min(level + 2, assembly.m)])))
+        sizes.append(rate / along[: assembly.n_g])
+    return np.concatenate(sizes)
+
+
+def _directions(assembly, values, shape: Shape) -> np.ndarray:
+    """D, as far as its size matters."""
+    jacobian = values["jacobian"]
+    if isinstance(shape.projection, str) and shape.projection != "B":
+        return jacobian.T if PROJECTIONS[shape.projection] == 0 else np.eye(assembly.nx, assembly.n_c)
+    try:
+        if isinstance(shape.projection, str):
+            return np.linalg.solve(values["mass"], jacobian.T)
+        return jacobian.T if callable(shape.projection) else np.asarray(shape.projection, dtype=float)
+    except np.linalg.LinAlgError:
+        return jacobian.T
+
+
+def _nonzero(x: np.ndarray) -> np.ndarray:
+    return np.where(x > 0.0, x, 1.0)
 
 
 def unknown_names(assembly, shape: Shape) -> tuple[str, ...]:

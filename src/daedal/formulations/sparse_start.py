@@ -9,6 +9,7 @@ from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, Unevaluable
 from daedal.formulations.sparse import SparseAssembly, check_supported
 from daedal.formulations.sparse_structure import SingularMatrix
+from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import MechanicalStart
 from daedal.mechanics.assembly import check_point, constraint_probe, same_at
 from daedal.mechanics.start import Start
@@ -43,6 +44,7 @@ def sparse_start(
     """
     check_supported(system)
     t, q, v = check_point(system, span[0], q0, v0)
+    check_given(system, t, q, v)
     try:
         assembly = SparseAssembly(system, t, q, autonomous=_looks_autonomous(system, span, q, v))
         if not correct:

@@ -19,6 +19,7 @@ from daedal.library.amplifiers import differentiator_cascade, four_resistor_ampl
 from daedal.library.car_axis import car_axis
 from daedal.library.flames import flame
 from daedal.library.heat import heat2d
+from daedal.library.jay import jay_index2
 from daedal.library.kinetics import robertson
 from daedal.library.linear import Source
 from daedal.library.linear_examples import ill_conditioned_constraints, linear_index2, nearly_index2
@@ -43,6 +44,7 @@ from daedal.library.textbook import (
 from daedal.library.trajectory import tppc2, tppc3
 from daedal.library.transistor import transistor_amplifier
 from daedal.library.unicursal import unicursal_loop
+from daedal.library.violin import ViolinRun, play_violin, violin_slip, violin_stick
 
 _FACTORIES: dict[str, Callable[..., Model]] = {
     factory.__name__: factory
@@ -60,6 +62,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         hessenberg_index2,
         ill_conditioned_constraints,
         index3_chain,
+        jay_index2,
         knife_edge,
         knife_edge_on_paraboloid,
         linear_index1,
@@ -83,6 +86,8 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         tppc3,
         transistor_amplifier,
         unicursal_loop,
+        violin_slip,
+        violin_stick,
     )
 }
 
@@ -91,8 +96,10 @@ __all__ = [
     "Model",
     "Reference",
     "Source",
+    "ViolinRun",
     "get",
     "names",
+    "play_violin",
     "sparse_tableau",
     *sorted(_FACTORIES),
 ]

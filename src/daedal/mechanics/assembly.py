@@ -80,7 +80,9 @@ class Assembly:
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Arena, Record
-        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, accelerator, array_sizes, evaluator
+        from daedal.mechanics.augmented import accelerator
+        from daedal.mechanics.constrained import CONSTRAINED, MECHANICAL, array_sizes
+        from daedal.mechanics.evaluation import evaluator
 
         system, bridge = self.system, Bridge()
         increments, time_increment = _increments(system, t, q)
@@ -106,7 +108,7 @@ class Assembly:
             n_w=self.n_w,
             all_g=all_g,
             all_v=all_v,
-            n_arguments=sum(_argument_sizes(system, "force")),
+            n_arguments=sum(argument_sizes(system, "force")),
             constant_mass=not callable(system.mass),
             uses_multipliers=system.force_uses_multipliers,
             time_increment=time_increment,
@@ -162,7 +164,7 @@ class Assembly:
         largest = np.zeros((times.size, 2))
         residual_points(self.record.data, times, states, largest)
         self.bridge.raise_pending()
-        position, velocity = np.fmax.reduce(largest, axis=0, initial=0.0).tolist()
+        position, velocity = np.fmax.reduce(largest, axis=0).tolist() if times.size else (0.0, 0.0)
         levels = {"position": position, "velocity": velocity}
         if self.m == 1:
             levels = {"position": velocity}
@@ -273,7 +275,7 @@ class Assembly:
 
 def _callback(bridge, system: MechanicalSystem, name: str, function):
     """The record by which kernels call a function of the system."""
-    n, shapes = system.n_q, _argument_sizes(system, name)
+    n, shapes = system.n_q, argument_sizes(system, name)
     if name == "mass":
         return bridge.function(function, shapes, (n, n), store_matrix("mass", n, n), system.params)
     if name in ("constraint_jacobian", "velocity_jacobian"):
@@ -283,7 +285,7 @@ def _callback(bridge, system: MechanicalSystem, name: str, function):
     return bridge.function(function, shapes, (size,), store_vector(name, size), system.params)
 
 
-def _argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:
+def argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:
     """Lengths of the array arguments of a function."""
     n = system.n_q
     if name in ("mass", "constraint", "constraint_jacobian", "constraint_t", "velocity_jacobian"):
@@ -408,12 +410,19 @@ def vector_function(system: MechanicalSystem, name: str, size: int):
 
 
 def same_at(probe, times, q: np.ndarray) -> bool:
-    """Whether the constraints have the same values at all these times; not if they cannot be evaluated at one."""
+    """Whether the constraints have the same values at the first and at all other times at which they have any."""
+    first = _values_or_nan(probe, times[0], q)
+    others = (_values_or_nan(probe, t, q) for t in times[1:])
+    return bool(np.all(np.isfinite(first))) and all(
+        np.array_equal(values, first) for values in others if np.all(np.isfinite(values))
+    )
+
+
+def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
     try:
-        first = probe(times[0], q)
-        return all(np.array_equal(probe(float(t), q), first) for t in times[1:])
+        return probe(float(t), q)
     except Exception:  # the run may end before that time, and says it properly if it gets there
-        return False
+        return np.full(1, np.nan)
 
 
 def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:

@@ -23,7 +23,9 @@ class HessenbergAssembly(Assembly):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Arena, Record
-        from daedal.mechanics.constrained import CONSTRAINED, LINEAR, accelerator, array_sizes, binomials, evaluator
+        from daedal.mechanics.augmented import accelerator
+        from daedal.mechanics.constrained import CONSTRAINED, LINEAR, array_sizes, binomials
+        from daedal.mechanics.evaluation import evaluator
 
         m, nx, ny = problem.order, problem.n_x, problem.n_y
         self.given = self.system = problem

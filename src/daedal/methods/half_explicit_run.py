@@ -29,6 +29,7 @@ from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.norms import set_weights
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, after_step
+from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
 from daedal.mechanics.constrained import (
     CONSTRAINED,
     FORCE,
@@ -37,10 +38,8 @@ from daedal.mechanics.constrained import (
     RATE,
     VELOCITY,
     accelerate,
-    accelerate_coupled,
     evaluate,
     load_state,
-    solve_augmented,
 )
 from daedal.methods.dassl_run import (
     BUFFER_FULL,

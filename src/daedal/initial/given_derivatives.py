@@ -1,0 +1,196 @@
+"""A light comparison of the derivatives that the user gave with differences, before a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import is_compiled
+from daedal.mechanics.assembly import vector_function
+from daedal.mechanics.increments import typical_size
+from daedal.problems import MechanicalSystem
+from daedal.problems.compile import last_argument
+
+_WRONG = 1e-3  # relative disagreement that is refused
+_SHARES = (1e-3, 1e-5)  # increments of first differences, as parts of the sizes of the variables
+_SHARES_OF_BIAS = (1e-2, 1e-3)  # of second differences
+_ROUNDOFF = 1e2 * float(np.finfo(float).eps)
+_GIVEN = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
+_MOST_COLUMNS = 200  # coordinates up to which the wrong one is looked for
+
+
+def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray):
+    """Refuse given derivatives that are plainly wrong at (t, q, v); done once for a system.
+
+    Matrices are compared along one direction, biases along a motion that the constraints allow. Nothing is refused
+    where the differences do not agree with each other, or a function cannot be evaluated.
+    """
+    if "_derivatives_checked" in system.__dict__ or system.n_s or not any(getattr(system, name) for name in _GIVEN):
+        return
+    with np.errstate(all="ignore"):
+        _Comparison(system, t, q, v).run()
+    system.__dict__["_derivatives_checked"] = True
+
+
+class _Comparison:
+    def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray):
+        self.system, self.t, self.q, self.v = system, t, q, v
+        self.sizes = typical_size(q)
+        self.rank_rows: list[np.ndarray] = []
+
+    def run(self):
+        system = self.system
+        for name, parent, check in (
+            ("constraint_jacobian", "constraint", self._jacobian),
+            ("velocity_jacobian", "velocity_constraint", self._jacobian),
+            ("constraint_t", "constraint", self._partial_t),
+            ("acceleration_bias", "constraint", self._acceleration_bias),
+            ("velocity_bias", "velocity_constraint", self._velocity_bias),
+        ):
+            if getattr(system, name) is None:
+                continue
+            size = system.n_constraints if parent == "constraint" else system.n_velocity_constraints
+            try:
+                check(name, vector_function(system, parent, size))
+            except InvalidProblemError as error:
+                if error.args and str(error.args[0]).startswith(f"{name} disagrees"):
+                    raise
+            except Exception:  # not evaluable here: whatever it is, the run says it properly
+                continue
+
+    # --- matrices ---------------------------------------------------------------------------------------------------
+
+    def _jacobian(self, name: str, function):
+        matrix = self._matrix(name)
+        speeds = typical_size(self.v) if np.any(self.v) else self.sizes
+        position = name == "constraint_jacobian"
+        sizes = self.sizes if position else speeds
+
+        def move(x):
+            return function(self.t, self.q + x) if position else function(self.t, self.q, self.v + x)
+
+        def compare(direction):
+            value = np.asarray(matrix @ direction).ravel()
+            scale = np.asarray(abs(matrix) @ np.abs(direction)).ravel()
+            return value, *_slope(lambda s: move(s * direction)), scale
+
+        self.rank_rows.append(matrix)
+        if _wrong(*compare(sizes * np.cos(0.4 + 1.9 * np.arange(sizes.size)))) is None:
+            return
+        worst = (0.0, 0, 0, 0.0, 0.0)
+        for j in range(min(sizes.size, _MOST_COLUMNS)):
+            value, expected, uncertain, scale = compare(sizes[j] * np.eye(sizes.size)[j])
+            scale = np.maximum(scale, np.asarray(abs(matrix) @ sizes).ravel() / sizes.size)
+            i = _wrong(value, expected, uncertain, scale)
+            if i is not None and abs(value[i] - expected[i]) > worst[0]:
+                worst = (abs(value[i] - expected[i]), i, j, value[i] / sizes[j], expected[i] / sizes[j])
+        if worst[0] > 0.0:
+            _, i, j, value, expected = worst
+            first = 0 if position else self.system.n_constraints
+            label = self.system.label(j if position else self.system.n_q + j)
+            self._refuse(name, f"d {self.system.constraint_label(first + i)} / d {label}", value, expected)
+
+    def _matrix(self, name: str):
+        function = getattr(self.system, name)
+        matrix = function(self.t, self.q.copy(), *last_argument(function, self.system.params))
+        if hasattr(matrix, "tocsr") and not is_compiled(function):
+            return matrix.tocsr()
+        matrix = np.asarray(matrix, dtype=float)
+        position = name == "constraint_jacobian"
+        rows = self.system.n_constraints if position else self.system.n_velocity_constraints
+        if matrix.shape != (rows, self.q.size):
+            raise TypeError  # refused with a better message elsewhere
+        return matrix
+
+    # --- vectors ----------------------------------------------------------------------------------------------------
+
+    def _partial_t(self, name: str, function):
+        value = self._value(name, self.q)
+        step = max(1.0, 1e-3 * abs(self.t))
+        expected, uncertain = _slope(lambda s: function(self.t + s * step, self.q))
+        expected, uncertain = expected / step, uncertain / step
+        self._judge(name, value, expected, uncertain, 1e-3 * self._gradients() * np.max(self.sizes), " / d t", 0)
+
+    def _acceleration_bias(self, name: str, function):
+        motion, time = self._motion()
+        value = self._value(name, self.q, motion)
+        second, uncertain = _curvature(lambda s: function(self.t + s * time, self.q + s * time * motion))
+        scale = self._gradients() * np.max(np.abs(motion)) / time
+        self._judge(name, value, -second / time**2, uncertain / time**2, scale, "", 0)
+
+    def _velocity_bias(self, name: str, function):
+        motion, time = self._motion()
+        value = self._value(name, self.q, motion)
+        slope, uncertain = _slope(lambda s: function(self.t + s * time, self.q + s * time * motion, motion))
+        first = self.system.n_constraints
+        self._judge(name, value, -slope / time, uncertain / time, np.abs(value), "", first)
+
+    def _value(self, name: str, *arrays) -> np.ndarray:
+        velocity = name == "velocity_bias"
+        size = self.system.n_velocity_constraints if velocity else self.system.n_constraints
+        return vector_function(self.system, name, size)(self.t, *arrays)
+
+    def _gradients(self):
+        """Norms of the rows of G, where it is given."""
+        if self.system.constraint_jacobian is None:
+            return 0.0
+        matrix = self.rank_rows[0]
+        return np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel()) if matrix.shape[0] else 0.0
+
+    def _motion(self) -> tuple[np.ndarray, float]:
+        """A velocity without zeros, and how long it takes to move by the size of the coordinates.
+
+        To the given one a motion is added that the constraints allow, because formulas may make use of them.
+        """
+        v, n = self.v, self.q.size
+        given = sum(getattr(self.system, name) is not None for name in ("constraint", "velocity_constraint"))
+        if len(self.rank_rows) == given and n <= _MOST_COLUMNS:
+            rows = np.vstack([m.toarray() if hasattr(m, "toarray") else m for m in self.rank_rows])
+            beside = np.cos(0.7 + 1.3 * np.arange(n)) * (typical_size(v) if np.any(v) else self.sizes)
+            v = v + beside - np.linalg.pinv(rows, rcond=1e-9) @ (rows @ beside)
+        fastest = float(np.max(np.abs(v) / self.sizes, initial=0.0))
+        return v, min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
+
+    def _judge(self, name: str, value, expected, uncertain, scale, behind: str, first: int):
+        i = _wrong(value, expected, uncertain, scale)
+        if i is not None:
+            prefix = "d " if behind else "the bias of "
+            self._refuse(name, f"{prefix}{self.system.constraint_label(first + i)}{behind}", value[i], expected[i])
+
+    def _refuse(self, name: str, what: str, value: float, expected: float):
+        raise InvalidProblemError(
+            f"{name} disagrees with differences of the constraint at t = {self.t:g}: {what} is {value:.6g}, but should "
+            f"be {expected:.6g}. Remedy: correct it, or leave {name} out, then it is computed; "
+            "system.check(t, q, v) compares all derivatives"
+        )
+
+
+def _wrong(value, expected, uncertain, scale) -> int | None:
+    """The entry that disagrees most beyond what differences can tell, or None."""
+    allowed = _WRONG * (scale + np.abs(value) + np.abs(expected)) + 10.0 * uncertain
+    excess = np.abs(value - expected) / np.where(allowed > 0.0, allowed, 1.0)
+    known = np.isfinite(excess) & np.isfinite(expected)
+    if not np.any(known & (excess > 1.0)):
+        return None
+    return int(np.argmax(np.where(known, excess, 0.0)))
+
+
+def _slope(function) -> tuple[np.ndarray, np.ndarray]:
+    """df/ds at 0, and how uncertain it is: other increments, the two sides (kinks), round-off."""
+    here, quotients, sides = function(0.0), [], []
+    for h in _SHARES:
+        ahead, behind = function(h), function(-h)
+        quotients.append((ahead - behind) / (2.0 * h))
+        sides.append(np.abs(ahead - 2.0 * here + behind) / h)
+    noise = _ROUNDOFF * (np.abs(ahead) + np.abs(behind) + np.abs(here)) / h
+    return quotients[1], np.abs(quotients[0] - quotients[1]) + sides[1] + noise
+
+
+def _curvature(function) -> tuple[np.ndarray, np.ndarray]:
+    """d^2f/ds^2 at 0, and how uncertain it is."""
+    here, quotients = function(0.0), []
+    for h in _SHARES_OF_BIAS:
+        ahead, behind = function(h), function(-h)
+        quotients.append((ahead - 2.0 * here + behind) / h**2)
+    noise = _ROUNDOFF * (np.abs(ahead) + np.abs(behind) + np.abs(here)) / h**2
+    return quotients[1], np.abs(quotients[0] - quotients[1]) + noise

@@ -1,0 +1,453 @@
+"""A violin string under the bow: an ordinary differential equation while it slips, of index 2 while it sticks.
+
+The wave equation with dry friction, by the method of lines on N intervals; the bow touches the middle node. With m = N/2
+and z the friction in units of the sliding friction rho_s,
+
+    u_i'' = N^2 (u_{i-1} - 2 u_i + u_{i+1}) - rho_s z delta_{i,m},    u_0 = u_N = 0.
+
+Slipping, z = sign(u_m' - v). Sticking, z is whatever keeps u_m' = v, as long as |z| <= rho_a/rho_s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.library.mechanics import mechanical_model
+from daedal.library.model import Model, check_choice, check_positive
+
+SOURCE = (
+    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
+    "Numer. Anal. 30 (1993), pp. 538-552, section 6.3"
+)
+
+# (6.4): speed of the bow, sliding and adhesive friction
+SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0
+STICKING_LIMIT = ADHESION / SLIDING
+
+
+# q = (u_1, ..., u_{N-1}), p = (friction force on the middle node, speed of the bow)
+
+
+def string_force(t, q, v, p):
+    n = q.size
+    f = -2.0 * q
+    f[1:] += q[:-1]
+    f[:-1] += q[1:]
+    f *= (n + 1.0) ** 2
+    f[n // 2] -= p[0]
+    return f
+
+
+def bow(t, q, v, p):
+    g = np.empty(1, v.dtype)
+    g[0] = v[v.size // 2] - p[1]
+    return g
+
+
+def bow_jacobian(t, q, p):
+    jacobian = np.zeros((1, q.size))
+    jacobian[0, q.size // 2] = 1.0
+    return jacobian
+
+
+def bow_bias(t, q, v, p):
+    return np.zeros(1)
+
+
+def needed_friction(q):
+    """The z that keeps the speed of the middle node: (3.6) of the source; also for many states, shape (n_q, nt)."""
+    q = np.asarray(q)
+    m = q.shape[0] // 2
+    return (q.shape[0] + 1.0) ** 2 * (q[m - 1] - 2.0 * q[m] + q[m + 1]) / SLIDING
+
+
+def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal modes, in rows, and frequencies of so many nodes between two fixed ones."""
+    k = np.arange(1, nodes + 1)
+    shapes = math.sqrt(2.0 / (nodes + 1)) * np.sin(math.pi / (nodes + 1) * np.outer(k, k))
+    return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
+
+
+def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = False) -> Model:
+    """A violin string that slips under the bow, from rest: a constant force on the middle node.
+
+    Parameters
+    ----------
+    N : int
+        Number of intervals, even; 20 in the source.
+    z : {-1, 1}
+        The friction in units of the sliding friction: -1 while the string is slower than the bow.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    A mechanical system without constraints. The model knows nothing of the moment at which the string reaches the speed
+    of the bow; :func:`play_violin` does. ``model.extra`` has ``exact``, ``exact_lam`` (empty), ``energy``, ``lam``
+    (empty) and ``needed_friction(q)``, the z that would keep the speed of the middle node.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.violin_slip()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, method=daedal.DOPRI5(), rtol=1e-8, atol=1e-8)
+    >>> bool(abs(sol.y[:, -1] - model.reference.y).max() < 1e-5)
+    True
+    """
+    _check_intervals(N)
+    check_choice("z", z, (-1.0, 1.0))
+    check_positive(t1=t1)
+    problem = daedal.MechanicalSystem(
+        1.0, string_force, n_q=N - 1, params=np.array([SLIDING * z, SPEED]), names=_names(N)
+    )
+    shapes, w = _modes(N - 1, N)
+    push = -SLIDING * z * shapes[:, N // 2 - 1]
+
+    def exact(t: float) -> np.ndarray:
+        return np.concatenate([(push / w**2 * (1.0 - np.cos(w * t))) @ shapes, (push / w * np.sin(w * t)) @ shapes])
+
+    def energy(q, v):
+        stretched = np.sum(np.diff(q, axis=0, prepend=0.0, append=0.0) ** 2, axis=0)
+        return 0.5 * np.sum(np.square(v), axis=0) + 0.5 * N**2 * stretched + SLIDING * z * q[N // 2 - 1]
+
+    model = mechanical_model(
+        problem,
+        (np.zeros(N - 1), np.zeros(N - 1)),
+        t1,
+        compiled=compiled,
+        exact=exact,
+        exact_lam=lambda t: np.empty(0),
+        extra={"energy": energy, "needed_friction": needed_friction},
+        name="violin_slip",
+        title="Violin string, slipping",
+        source=SOURCE,
+        description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
+        "equation on lines with a constant force in the middle. Not stiff, without damping.",
+        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
+        plot={"variables": [f"u{N // 2}"]},
+    )
+    return replace(model, index=0)
+
+
+def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
+    """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
+
+    Parameters
+    ----------
+    N : int
+        Number of intervals, even; 20 in the source.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    The string is straight at first, and all nodes but the one that is moved by the bow are at rest. The multiplier is
+    rho_s z. ``model.extra`` has ``exact``, ``exact_lam``, ``lam`` and ``needed_friction(q)``, which is z.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.violin_stick()
+    >>> model.problem.n_constraints, model.problem.n_velocity_constraints, model.index
+    (0, 1, 2)
+    """
+    _check_intervals(N)
+    check_positive(t1=t1)
+    problem = daedal.MechanicalSystem(
+        1.0,
+        string_force,
+        n_q=N - 1,
+        velocity_constraint=bow,
+        n_velocity_constraints=1,
+        velocity_jacobian=bow_jacobian,
+        velocity_bias=bow_bias,
+        params=np.array([0.0, SPEED]),
+        names=_names(N),
+        constraint_names=["bow"],
+    )
+    # Either half swings about the straight line to the middle node, which moves evenly.
+    m = N // 2
+    shapes, w = _modes(m - 1, N)
+    line = np.arange(1, m) / m
+    kick = -SPEED * (shapes @ line)
+
+    def exact(t: float) -> np.ndarray:
+        q = SPEED * t * line + (kick / w * np.sin(w * t)) @ shapes
+        v = SPEED * line + (kick * np.cos(w * t)) @ shapes
+        return np.concatenate([q, [SPEED * t], q[::-1], v, [SPEED], v[::-1]])
+
+    start = exact(0.0)
+    return mechanical_model(
+        problem,
+        (start[: N - 1], start[N - 1 :]),
+        t1,
+        compiled=compiled,
+        exact=exact,
+        exact_lam=lambda t: np.array([SLIDING * needed_friction(exact(t)[: N - 1])]),
+        extra={"needed_friction": needed_friction},
+        name="violin_stick",
+        title="Violin string, sticking",
+        source=SOURCE,
+        description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
+        "velocity. A large system of index 2 with a single constraint, not stiff.",
+        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0,\qquad "
+        r"0 = u_{N/2}' - v",
+        plot={"variables": [f"u{m}"]},
+    )
+
+
+def _names(N: int) -> list[str]:
+    return [f"u{i}" for i in range(1, N)]
+
+
+def _check_intervals(N: int) -> None:
+    if not (isinstance(N, (int, np.integer)) and N >= 4 and N % 2 == 0):
+        raise daedal.InvalidProblemError(f"N={N!r} must be an even number, 4 or more")
+
+
+# --- the switching ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A change between slipping and sticking.
+
+    Attributes
+    ----------
+    t : float
+        When.
+    kind : {"stick", "slip", "pass"}
+        What begins: the string sticks, it slips, or it has reached the speed of the bow and becomes faster or slower
+        than it, since adhesion would not hold it.
+    u : float
+        Displacement of the middle node.
+    z : float
+        The friction that it takes to stick, in units of the sliding friction.
+    """
+
+    t: float
+    kind: str
+    u: float
+    z: float
+
+
+@dataclass(frozen=True)
+class StringState:
+    """The string at one time or at several: displacements `u` and speeds `v` of all nodes, friction `z`."""
+
+    t: Any
+    u: np.ndarray
+    v: np.ndarray
+    z: Any
+
+
+@dataclass(frozen=True)
+class ViolinRun:
+    """What :func:`play_violin` returns; called with times it gives the :class:`StringState` there.
+
+    Attributes
+    ----------
+    switches : list of Switch
+        The changes between slipping and sticking, in order.
+    solutions : list of daedal.MechanicalSolution
+        One for each phase between them.
+    signs : list of float
+        One for each phase: 0 while the string sticks, else z.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> run = daedal.library.play_violin(0.5)
+    >>> state = run(0.25)
+    >>> print(f"{state.v[9]:.3f}")  # the middle of the string moves with the bow
+    0.300
+    """
+
+    switches: list[Switch]
+    solutions: list[Any] = field(repr=False)
+    signs: list[float] = field(repr=False)
+
+    @cached_property
+    def _joined(self) -> tuple[np.ndarray, ...]:
+        parts = zip(self.solutions, self.signs, strict=True)
+        z = [_friction(solution.q, sign) for solution, sign in parts]
+        return (
+            np.concatenate([solution.t for solution in self.solutions]),
+            np.concatenate([solution.q for solution in self.solutions], axis=1),
+            np.concatenate([solution.v for solution in self.solutions], axis=1),
+            np.concatenate(z),
+        )
+
+    @property
+    def t(self) -> np.ndarray:
+        """All times; those of the switches stand twice, since z jumps there."""
+        return self._joined[0]
+
+    @property
+    def u(self) -> np.ndarray:
+        """Displacements, shape (N - 1, nt)."""
+        return self._joined[1]
+
+    @property
+    def v(self) -> np.ndarray:
+        """Speeds, shape (N - 1, nt)."""
+        return self._joined[2]
+
+    @property
+    def z(self) -> np.ndarray:
+        """Friction in units of the sliding friction, shape (nt,)."""
+        return self._joined[3]
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Displacement of the bowed node, shape (nt,)."""
+        return self.u[self.u.shape[0] // 2]
+
+    def __call__(self, t) -> StringState:
+        """The string at `t`, from the dense output; at a switch that of the phase that begins."""
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        n = self.u.shape[0]
+        u, v, z = np.empty((n, times.size)), np.empty((n, times.size)), np.empty(times.size)
+        begins = np.array([solution.t[0] for solution in self.solutions])
+        phases = np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
+        for phase in np.unique(phases):
+            here = phases == phase
+            state = self.solutions[phase](times[here])
+            u[:, here], v[:, here], z[here] = state.q, state.v, _friction(state.q, self.signs[phase])
+        if np.ndim(t) == 0:
+            return StringState(float(t), u[:, 0], v[:, 0], float(z[0]))
+        return StringState(times, u, v, z)
+
+
+def _friction(q: np.ndarray, sign: float) -> np.ndarray:
+    return needed_friction(q) if sign == 0.0 else np.full(q.shape[1], sign)
+
+
+def play_violin(
+    t_end: float,
+    rtol: float = 1e-6,
+    atol: float | None = None,
+    *,
+    slip_method: Any = None,
+    stick_method: Any = None,
+    N: int = 20,
+    initial: tuple[Any, Any] | None = None,
+    compiled: bool = False,
+) -> ViolinRun:
+    r"""Bow a violin string: slip, stick, slip, ..., with the moments of change located on the dense output.
+
+    The string begins to stick when :math:`u_m'` reaches the speed of the bow, provided that the friction it takes is
+    less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it goes on slipping, on the other side. It
+    begins to slip when :math:`|z|` reaches 4/3.
+
+    Parameters
+    ----------
+    t_end : float
+        End time.
+    rtol, atol : float
+        Tolerances; `atol` is `rtol` if left out. Near t = 4.18 the string almost reaches the speed of the bow, within
+        1e-3. A run with a tolerance of 1e-3 makes it stick there, and is wrong from then on: use 1e-4 or less.
+    slip_method, stick_method : method, optional
+        By default ``daedal.DOPRI5()`` and ``daedal.PHEM56(norm="max")``: one node decides when to switch, and a mean
+        over all of them would let it have a larger error.
+    N : int
+        Number of intervals, even. The data are made for 20.
+    initial : tuple of array_like, optional
+        Displacements and speeds at t = 0, of N - 1 nodes each; at rest if left out.
+    compiled : bool
+        Whether the functions are compiled; worth its time for long runs.
+
+    Returns
+    -------
+    ViolinRun
+
+    References
+    ----------
+    V. Brasey, E. Hairer, SIAM J. Numer. Anal. 30 (1993) 538-552, section 6.3.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> run = daedal.library.play_violin(2.5, rtol=1e-8)
+    >>> for switch in run.switches:
+    ...     print(f"{switch.kind:5} {switch.t:.6f}")
+    stick 0.027709
+    slip  0.966044
+    stick 2.123164
+    """
+    check_positive(t_end=t_end, rtol=rtol)
+    systems = _systems(N, compiled)
+    tolerances = {"rtol": rtol, "atol": rtol if atol is None else atol}
+    methods = {
+        True: daedal.PHEM56(norm="max") if stick_method is None else stick_method,
+        False: daedal.DOPRI5() if slip_method is None else slip_method,
+    }
+    t, m = 0.0, N // 2 - 1
+    q, v = _start(initial, N)
+    switches, solutions, signs = [], [], []
+    sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_the_speed_of_the_bow(q)
+    while True:
+        solution = daedal.solve(
+            systems(sign), (t, t_end), (q, v), method=methods[sign == 0.0], events=_end_of_phase(m, sign), **tolerances
+        )
+        solutions.append(solution)
+        signs.append(sign)
+        if solution.status != "event":
+            return ViolinRun(switches, solutions, signs)
+        t, q, v = float(solution.t[-1]), solution.q[:, -1].copy(), solution.v[:, -1].copy()
+        v[m] = SPEED  # exactly, so that the event that ended this phase is a zero at the start of the next
+        z = float(needed_friction(q))
+        sticks, sign = sign == 0.0, math.copysign(1.0, z) if sign == 0.0 else _sign_at_the_speed_of_the_bow(q)
+        kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
+        switches.append(Switch(t, kind, float(q[m]), z))
+        if t >= t_end:
+            return ViolinRun(switches, solutions, signs)
+
+
+def _systems(N: int, compiled: bool) -> Callable[[float], Any]:
+    """The equations by sign: 0 is sticking, else z; made when they are first needed."""
+    made: dict[float, Any] = {}
+
+    def system(sign: float):
+        if sign not in made:
+            model = violin_slip(N, sign, compiled=compiled) if sign else violin_stick(N, compiled=compiled)
+            made[sign] = model.problem
+        return made[sign]
+
+    return system
+
+
+def _start(initial, N: int) -> tuple[np.ndarray, np.ndarray]:
+    _check_intervals(N)
+    if initial is None:
+        return np.zeros(N - 1), np.zeros(N - 1)
+    q, v = (np.array(part, dtype=float) for part in initial)
+    if q.shape != (N - 1,) or v.shape != (N - 1,):
+        raise daedal.InvalidProblemError(f"initial must be two vectors of {N - 1} nodes, got {q.shape} and {v.shape}")
+    return q, v
+
+
+def _sign_at_the_speed_of_the_bow(q: np.ndarray) -> float:
+    """0 if adhesion holds the string, else the side to which it is torn away: there u_m'' = rho_s (needed z - z)."""
+    z = float(needed_friction(q))
+    return 0.0 if abs(z) < STICKING_LIMIT else math.copysign(1.0, z)
+
+
+def _end_of_phase(m: int, sign: float):
+    """What ends a phase; a slipping string comes back to the speed of the bow from the side it is on."""
+    if sign == 0.0:
+        return daedal.Event(
+            lambda t, q, v: abs(needed_friction(q)) - STICKING_LIMIT, terminal=True, direction=1, name="slip"
+        )
+    return daedal.Event(lambda t, q, v: v[m] - SPEED, terminal=True, direction=-int(sign), name="stick")

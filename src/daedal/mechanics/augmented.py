@@ -1,0 +1,159 @@
+r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): accelerations and multipliers at a point."""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import part, pointer
+from daedal.kernels.dense import factor_lu, solve_lu
+from daedal.kernels.records import floats, integers, record_at
+from daedal.mechanics.constrained import (
+    ACCELERATION,
+    ALGEBRAIC,
+    CONSTRAINED,
+    EVALUATION,
+    FORCE,
+    POSITION,
+    VELOCITY,
+    evaluate,
+)
+
+
+@pointer(EVALUATION)
+def accelerator(system, t, what):
+    """What :func:`accelerate` calls."""
+    return _accelerate(record_at(system, CONSTRAINED), t)
+
+
+@part
+def damped_bias(c, i):
+    """bias + sum_l alpha_l g^(l): what is added to K z_m' on the acceleration level, with Baumgarte's terms.
+
+    The polynomial of a velocity constraint is tau + alpha, with alpha the last entry of `damping`.
+    """
+    damping, level = floats(c.damping, c.m + 1), floats(c.level, c.m * c.n_c)
+    value = floats(c.bias, c.n_c)[i]
+    if not c.damped:
+        return value
+    if i < c.n_g:
+        for order in range(c.m):
+            value += damping[order] * level[order * c.n_c + i]
+    else:
+        value += damping[c.m] * level[(c.m - 1) * c.n_c + i]
+    return value
+
+
+@part
+def factor_augmented(c):
+    """Factor [[M, B], [K, 0]] as evaluated last."""
+    nx, n_c = c.nx, c.n_c
+    n = nx + n_c
+    data, mass = floats(c.kkt.data, n * n), floats(c.mass, nx * nx)
+    jacobian, columns = floats(c.jacobian, n_c * nx), floats(c.columns, nx * n_c)
+    for j in range(nx):
+        for i in range(nx):
+            data[j * n + i] = mass[i * nx + j]
+        for i in range(n_c):
+            data[j * n + nx + i] = jacobian[i * nx + j]
+    for j in range(n_c):
+        for i in range(nx):
+            data[(nx + j) * n + i] = columns[i * n_c + j]
+        for i in range(n_c):
+            data[(nx + j) * n + nx + i] = 0.0
+    return factor_lu(c.kkt)
+
+
+@part
+def solve_augmented(c):
+    """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
+    nx, n_c = c.nx, c.n_c
+    solution, force = floats(c.solution, nx + n_c), floats(c.force, nx)
+    for i in range(nx):
+        solution[i] = force[i]
+    for i in range(n_c):
+        solution[nx + i] = -damped_bias(c, i)
+    solve_lu(c.kkt, solution)
+    acceleration, multipliers = floats(c.acceleration, nx), floats(c.multipliers, n_c)
+    for i in range(nx):
+        acceleration[i] = solution[i]
+    for i in range(n_c):
+        multipliers[i] = solution[nx + i]
+
+
+@part
+def _accelerate(c, t):
+    """Accelerations and multipliers.
+
+    Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on
+    (lam, w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
+    """
+    status = evaluate(c, t, ACCELERATION | (POSITION | VELOCITY if c.damped else 0))
+    if status == 0:
+        status = factor_augmented(c)
+    if status != 0:
+        return status
+    if c.uses_multipliers or c.n_w > 0:
+        return accelerate_coupled(c, t)
+    solve_augmented(c)
+    return 0
+
+
+@part
+def _coupled_residual(c, t, u, residual):
+    """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
+    n, n_c = c.m * c.nx + c.n_r, c.n_c
+    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
+    for i in range(c.n_w):
+        state[n + i] = u[n_c + i]
+    if c.uses_multipliers:
+        for i in range(n_c):
+            state[n + c.n_w + rows[i]] = u[i]
+    status = evaluate(c, t, FORCE | ALGEBRAIC)
+    if status != 0:
+        return status
+    solve_augmented(c)
+    multipliers, algebraic = floats(c.multipliers, n_c), floats(c.algebraic, c.n_w)
+    for i in range(n_c):
+        residual[i] = multipliers[i] - u[i]
+    for i in range(c.n_w):
+        residual[n_c + i] = algebraic[i]
+    return 0
+
+
+@part
+def accelerate_coupled(c, t):
+    """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
+    n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
+    state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
+    inner = floats(c.inner, 4 * size)
+    u, residual, shifted = inner[:size], inner[size : 2 * size], inner[2 * size : 3 * size]
+    matrix = floats(c.inner_matrix.data, size * size)
+    for i in range(n_c):
+        u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else floats(c.multipliers, n_c)[i]
+    for i in range(c.n_w):
+        u[n_c + i] = state[n + i]
+    for _ in range(25):
+        status = _coupled_residual(c, t, u, residual)
+        if status != 0:
+            return status
+        largest = 0.0
+        for i in range(size):
+            largest = max(largest, abs(u[i]), abs(residual[i]))
+        for j in range(size):
+            kept, delta = u[j], 1e-7 * max(abs(u[j]), 1e-3 * largest, 1e-8)
+            u[j] = kept + delta
+            status = _coupled_residual(c, t, u, shifted)
+            u[j] = kept
+            if status != 0:
+                return status
+            for i in range(size):
+                matrix[j * size + i] = (shifted[i] - residual[i]) / delta
+        if factor_lu(c.inner_matrix) != 0:
+            return 1
+        solve_lu(c.inner_matrix, residual)
+        change = 0.0
+        for i in range(size):
+            u[i] -= residual[i]
+            change = max(change, abs(residual[i]))
+        if change <= 1e-13 * (largest + 1e-300):
+            return _coupled_residual(c, t, u, shifted)
+    return UNEVALUABLE

@@ -1,0 +1,56 @@
+"""Which function of a mechanical system cannot be evaluated, where compiled code knows only that one cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.errors import Unevaluable
+from daedal.mechanics.assembly import Assembly, argument_sizes
+from daedal.problems.compile import last_argument
+
+_FUNCTIONS = (
+    "mass",
+    "force",
+    "constraint",
+    "constraint_jacobian",
+    "constraint_t",
+    "acceleration_bias",
+    "velocity_constraint",
+    "velocity_jacobian",
+    "velocity_bias",
+    "state_rate",
+    "algebraic",
+)
+
+
+def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
+    """The function that cannot be evaluated at a state (q, v, r), and how that shows; None if all can.
+
+    Parameters
+    ----------
+    assembly : Assembly
+    t : float
+    state : array
+        (q, v, r).
+    w, lam : array, optional
+        Algebraic variables and multipliers; zero by default.
+    """
+    system, n = assembly.system, assembly.nx
+    lam = np.zeros(system.n_lambda) if lam is None or np.size(lam) != system.n_lambda else np.asarray(lam)
+    w = np.zeros(system.n_w) if w is None else np.asarray(w)
+    extra = [values for values in (state[2 * n :], w, lam if system.force_uses_multipliers else lam[:0]) if values.size]
+    for name in _FUNCTIONS:
+        function = getattr(system, name)
+        if not callable(function):
+            continue
+        arrays = [state[:n], state[n : 2 * n], *extra][: len(argument_sizes(system, name))]
+        try:
+            result = function(float(t), *[array.copy() for array in arrays], *last_argument(function, system.params))
+            values = np.asarray(getattr(result, "data", result) if hasattr(result, "tocsr") else result, dtype=float)
+        except Unevaluable as error:
+            return f"{name} raises Unevaluable: {error}".rstrip(": ")
+        except Exception as error:  # it is only described here; where it matters it is passed on unchanged
+            return f"{name} raises {type(error).__name__}: {error}".rstrip(": ")
+        if not np.all(np.isfinite(values)):
+            return f"{name} returns NaN or infinity"
+    return None

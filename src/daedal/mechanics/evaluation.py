@@ -1,0 +1,334 @@
+"""Evaluating a constrained system: the user's functions, and differences where they are missing.
+
+Compiled once: all other kernels reach it through its address, which stands in the record of the system.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import is_given
+from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.records import floats, integers, record_at
+from daedal.mechanics.constrained import (
+    ALGEBRAIC,
+    BIAS,
+    CONSTRAINED,
+    EVALUATION,
+    FORCE,
+    JACOBIAN,
+    LINEAR,
+    MASS,
+    POSITION,
+    RATE,
+    VELOCITY,
+    fetch,
+)
+
+
+@pointer(EVALUATION)
+def evaluator(system, t, what):
+    """What :func:`evaluate` calls: compiled once, it is reached through its address by every kernel."""
+    return _evaluate(record_at(system, CONSTRAINED), t, what)
+
+
+@part
+def _evaluate(c, t, what):
+    c.evaluations += 1
+    if c.kind == LINEAR:
+        return _evaluate_linear(c, t, what)
+    nx, n = c.nx, c.m * c.nx
+    state = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v)
+    if what & MASS and not c.constant_mass:
+        status = fetch(c.mass_function, t, state, nx, nx * nx)
+        if status != 0:
+            return status
+        source, mass = floats(c.mass_function.block, nx + nx * nx), floats(c.mass, nx * nx)
+        for i in range(nx):
+            for j in range(nx):
+                mass[i * nx + j] = source[nx + j * nx + i]
+    if what & FORCE:
+        status = _fetch_into(c.force_function, t, state, c.n_arguments, floats(c.force, nx))
+        if status != 0:
+            return status
+    if what & RATE and c.n_r > 0:
+        status = _fetch_into(c.state_rate, t, state, c.n_arguments, floats(c.rate, c.n_r))
+        if status != 0:
+            return status
+    if what & ALGEBRAIC and c.n_w > 0:
+        status = _fetch_into(c.algebraic_equation, t, state, c.n_arguments, floats(c.algebraic, c.n_w))
+        if status != 0:
+            return status
+    if c.n_c == 0:
+        return 0
+    if c.all_g > 0:
+        status = _evaluate_holonomic(c, t, state, what)
+        if status != 0:
+            return status
+    if c.all_v > 0:
+        status = _evaluate_nonholonomic(c, t, state, what)
+        if status != 0:
+            return status
+    _select(c, what)
+    return 0
+
+
+@part
+def _fetch_into(callback, t, state, n_arguments, target):
+    status = fetch(callback, t, state, n_arguments, target.size)
+    source = floats(callback.block, n_arguments + target.size)
+    for i in range(target.size):
+        target[i] = source[n_arguments + i]
+    return status
+
+
+@part
+def _evaluate_holonomic(c, t, state, what):
+    nx, rows = c.nx, c.all_g
+    if what & POSITION:
+        status = _fetch_into(c.constraint, t, state, nx, floats(c.all_position, rows))
+        if status != 0:
+            return status
+    if what & JACOBIAN:
+        if is_given(c.constraint_jacobian):
+            status = fetch(c.constraint_jacobian, t, state, nx, rows * nx)
+            if status != 0:
+                return status
+            _store_jacobian(c, floats(c.constraint_jacobian.block, nx + rows * nx), nx, rows, 0)
+        else:
+            status = _differentiate(c, c.constraint, t, state, 0, nx, rows, 0)
+            if status != 0:
+                return status
+    if what & VELOCITY:
+        status = _velocity_level(c, t, state)
+        if status != 0:
+            return status
+    if what & BIAS:
+        target = floats(c.all_bias, rows)
+        if is_given(c.acceleration_bias):
+            status = _fetch_into(c.acceleration_bias, t, state, 2 * nx, target)
+            for i in range(rows):
+                target[i] = -target[i]
+            return status
+        return _second_difference(c, t, state)
+    return 0
+
+
+@part
+def _store_jacobian(c, source, first, rows, offset):
+    jacobian = floats(c.all_jacobian, (c.all_g + c.all_v) * c.nx)
+    for i in range(rows):
+        for j in range(c.nx):
+            jacobian[(offset + i) * c.nx + j] = source[first + j * rows + i]
+
+
+@part
+def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
+    """d function / d z_j for nx variables from `variable` on: central differences of fourth order."""
+    nx = c.nx
+    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    jacobian = floats(c.all_jacobian, (c.all_g + c.all_v) * nx)
+    for i in range(n_arguments):
+        shifted[i] = state[i]
+    values = floats(function.block, n_arguments + rows)
+    for j in range(nx):
+        h = increments[j] if variable == 0 else max(abs(state[variable + j]), 1.0)
+        for i in range(rows):
+            jacobian[(offset + i) * nx + j] = 0.0
+        for side in range(4):
+            move = (-2.0, -1.0, 1.0, 2.0)[side]
+            weight = (1.0, -8.0, 8.0, -1.0)[side] / (12.0 * h)
+            shifted[variable + j] = state[variable + j] + move * h
+            status = fetch(function, t, shifted, n_arguments, rows)
+            if status != 0:
+                return status
+            for i in range(rows):
+                jacobian[(offset + i) * nx + j] += weight * values[n_arguments + i]
+        shifted[variable + j] = state[variable + j]
+    return 0
+
+
+@part
+def _velocity_level(c, t, state):
+    """g' = G v + g_t."""
+    nx, rows = c.nx, c.all_g
+    velocity, jacobian = floats(c.all_velocity, rows), floats(c.all_jacobian, rows * nx)
+    for i in range(rows):
+        velocity[i] = 0.0
+        for j in range(nx):
+            velocity[i] += jacobian[i * nx + j] * state[nx + j]
+    if is_given(c.constraint_t):
+        status = fetch(c.constraint_t, t, state, nx, rows)
+        source = floats(c.constraint_t.block, nx + rows)
+        for i in range(rows):
+            velocity[i] += source[nx + i]
+        return status
+    if c.autonomous:
+        return 0
+    h, source = c.time_increment, floats(c.constraint.block, nx + rows)
+    for side in range(4):
+        move = (-2.0, -1.0, 1.0, 2.0)[side]
+        weight = (1.0, -8.0, 8.0, -1.0)[side] / (12.0 * h)
+        status = fetch(c.constraint, t + move * h, state, nx, rows)
+        if status != 0:
+            return status
+        for i in range(rows):
+            velocity[i] += weight * source[nx + i]
+    return 0
+
+
+@part
+def _line_increment(c, state):
+    """The parameter step along (1, v) that moves no coordinate, and not the time, by more than its increment allows."""
+    increments = floats(c.increments, 2 * c.nx)
+    speed = 0.0 if c.autonomous else 1.0 / c.time_increment
+    for j in range(c.nx):
+        speed = max(speed, abs(state[c.nx + j]) / increments[j])
+    return speed
+
+
+@part
+def _second_difference(c, t, state):
+    """bias = (G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0, to sixth order."""
+    nx, rows = c.nx, c.all_g
+    bias, source = floats(c.all_bias, rows), floats(c.constraint.block, nx + rows)
+    shifted = floats(c.shifted, state.size)
+    for i in range(rows):
+        bias[i] = 0.0
+    speed = _line_increment(c, state)
+    if speed == 0.0:
+        return 0
+    s = 4.0 / speed
+    for side in range(-3, 4):
+        weight = (-490.0, 270.0, -27.0, 2.0)[abs(side)] / (180.0 * s * s)
+        for j in range(nx):
+            shifted[j] = state[j] + side * s * state[nx + j]
+        status = fetch(c.constraint, t + side * s, shifted, nx, rows)
+        if status != 0:
+            return status
+        for i in range(rows):
+            bias[i] += weight * source[nx + i]
+    return 0
+
+
+@part
+def _evaluate_nonholonomic(c, t, state, what):
+    nx, rows, first = c.nx, c.all_v, c.all_g
+    if what & VELOCITY:
+        status = fetch(c.velocity_constraint, t, state, 2 * nx, rows)
+        if status != 0:
+            return status
+        source, target = floats(c.velocity_constraint.block, 2 * nx + rows), floats(c.all_velocity, first + rows)
+        for i in range(rows):
+            target[first + i] = source[2 * nx + i]
+    if what & JACOBIAN:
+        if is_given(c.velocity_jacobian):
+            status = fetch(c.velocity_jacobian, t, state, nx, rows * nx)
+            if status != 0:
+                return status
+            _store_jacobian(c, floats(c.velocity_jacobian.block, nx + rows * nx), nx, rows, first)
+        else:
+            status = _differentiate(c, c.velocity_constraint, t, state, nx, 2 * nx, rows, first)
+            if status != 0:
+                return status
+    if what & BIAS:
+        target = floats(c.all_bias, first + rows)
+        if is_given(c.velocity_bias):
+            status = fetch(c.velocity_bias, t, state, 2 * nx, rows)
+            source = floats(c.velocity_bias.block, 2 * nx + rows)
+            for i in range(rows):
+                target[first + i] = -source[2 * nx + i]
+            return status
+        return _line_derivative(c, t, state, target)
+    return 0
+
+
+@part
+def _line_derivative(c, t, state, target):
+    """d/ds c(t + s, q + s v, v) at s = 0, to fourth order."""
+    nx, rows, first = c.nx, c.all_v, c.all_g
+    shifted, source = floats(c.shifted, state.size), floats(c.velocity_constraint.block, 2 * nx + rows)
+    for i in range(rows):
+        target[first + i] = 0.0
+    for j in range(nx):
+        shifted[nx + j] = state[nx + j]
+    speed = _line_increment(c, state)
+    if speed == 0.0:
+        return 0
+    for side in range(4):
+        move = (-2.0, -1.0, 1.0, 2.0)[side] / speed
+        weight = (1.0, -8.0, 8.0, -1.0)[side] / 12.0 * speed
+        for j in range(nx):
+            shifted[j] = state[j] + move * state[nx + j]
+        status = fetch(c.velocity_constraint, t + move, shifted, 2 * nx, rows)
+        if status != 0:
+            return status
+        for i in range(rows):
+            target[first + i] += weight * source[2 * nx + i]
+    return 0
+
+
+@part
+def _select(c, what):
+    """Copy the rows that are in use."""
+    nx, n_c = c.nx, c.n_c
+    rows, total = integers(c.rows, n_c), c.all_g + c.all_v
+    level, bias = floats(c.level, c.m * n_c), floats(c.bias, n_c)
+    position, velocity = floats(c.all_position, c.all_g), floats(c.all_velocity, total)
+    all_bias, all_jacobian = floats(c.all_bias, total), floats(c.all_jacobian, total * nx)
+    jacobian, columns = floats(c.jacobian, n_c * nx), floats(c.columns, nx * n_c)
+    for i in range(n_c):
+        row = rows[i]
+        if i < c.n_g and what & POSITION:
+            level[i] = position[row]
+        if what & VELOCITY:
+            level[n_c + i] = velocity[row]
+        if what & BIAS:
+            bias[i] = all_bias[row]
+        if what & JACOBIAN:
+            for j in range(nx):
+                jacobian[i * nx + j] = all_jacobian[row * nx + j]
+                columns[j * n_c + i] = all_jacobian[row * nx + j]
+
+
+@part
+def _evaluate_linear(c, t, what):
+    """A linear Hessenberg DAE; the block holds A_1..A_m, B, q, C, C', ..., C^(m), r, ..., r^(m), all by rows.
+
+    g^(l) = sum_{j=1}^{l+1} (l over j-1) C^(l-j+1) z_j + r^(l), Ascher and Petzold (3.5b).
+    """
+    m, nx, ny = c.m, c.nx, c.n_c
+    state, size = floats(c.state, m * nx + ny), c.n_coefficients
+    status = fetch(c.coefficients, t, state, 1, size)
+    if status != 0:
+        return status
+    data = floats(c.coefficients.block + 8, size)
+    force, columns, jacobian = floats(c.force, nx), floats(c.columns, nx * ny), floats(c.jacobian, ny * nx)
+    b, q = m * nx * nx, m * nx * nx + nx * ny
+    first_c = q + nx
+    first_r = first_c + (m + 1) * ny * nx
+    for i in range(nx):
+        force[i] = data[q + i]
+        for j in range(m * nx):
+            force[i] += data[(j // nx) * nx * nx + i * nx + j % nx] * state[j]
+        for k in range(ny):
+            columns[i * ny + k] = -data[b + i * ny + k]
+    for k in range(ny * nx):
+        jacobian[k] = data[first_c + k]
+    level, bias, binomial = floats(c.level, m * ny), floats(c.bias, ny), floats(c.binomials, (m + 1) * (m + 1))
+    for order in range(m + 1):
+        if m == 2 and not what & (POSITION, VELOCITY, BIAS)[order]:
+            continue  # who does not ask for a level must find it unchanged
+        for i in range(ny):
+            value = data[first_r + order * ny + i]
+            for j in range(min(order + 1, m)):
+                factor = binomial[order * (m + 1) + j]
+                at = first_c + ((order - j) * ny + i) * nx
+                for k in range(nx):
+                    value += factor * data[at + k] * state[j * nx + k]
+            if order < m:
+                level[order * ny + i] = value
+            else:
+                bias[i] = value
+    return 0
+
+
+announce(_evaluate, "the evaluation of mechanical systems")
