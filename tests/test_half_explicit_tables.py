@@ -185,10 +185,10 @@ def test_local_errors_of_hem4():
 
 def estimate(method, h):
     """The error estimate of a step from t = 1 in the largest component: the tolerance at which it is just accepted."""
-    low, high = 1e-15, 1.0
+    low, high = 1e-13, 1.0
     while high > 1.001 * low:
         tol = math.sqrt(low * high)
-        sol = one_step(method, h, fixed_step=None, first_step=h, rtol=1e-15, atol=tol, dense_output=False)
+        sol = one_step(method, h, fixed_step=None, first_step=(1.0 + h) - 1.0, rtol=1e-14, atol=tol, dense_output=False)
         low, high = (tol, high) if sol.stats.rejected else (low, tol)
     return high
 
@@ -407,7 +407,9 @@ def test_singular_mass_matrix():
 def test_orders_with_a_singular_mass_matrix(kind):
     method = kind(projection="never")
     coarse, fine = (massless_errors(method, steps) for steps in (400, 800))
-    np.testing.assert_allclose(np.log2(coarse / fine), method.max_order, atol=0.2)
+    observed = np.log2(coarse / fine)
+    assert np.all(observed > method.max_order - 0.1)
+    assert np.all(observed < method.max_order + (0.1 if kind is not HEDOP5 else 0.9))  # its leading terms nearly cancel
 
 
 # --- a constraint that depends on time ------------------------------------------------------------------------------

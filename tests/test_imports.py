@@ -17,13 +17,14 @@ FORBIDDEN = {
     "errors": {"problems", "formulations", "methods", "kernels", "initial", "events", "solve"},
     "problems": {"formulations", "methods", "initial", "events", "solve", "solution"},
     "kernels": {"problems", "formulations", "methods", "initial", "events", "solve", "solution"},
+    "mechanics": {"formulations", "methods", "initial", "events", "solve", "solution"},
     "formulations": {"methods", "events", "solve"},
     "initial": {"events", "solve"},
     "events": {"methods", "solve"},
     "methods": {"solve"},
 }
 CUSTOMERS = {"library", "reproduce", "viz", "cli"}  # these use Daedal as a user does
-PUBLIC_MODULES = {"errors", "library", "reproduce", "viz"}
+PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "viz"}
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

@@ -238,6 +238,7 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
     """Integrate segment by segment, until the end, a failure or a terminal event."""
     segments: list[Segment] = []
     idle = 0
+    assembly.direction = 1 if request.span[1] > request.span[0] else -1
     while True:
         try:
             segment = _next_segment(request, assembly, start, choice, progress, segments)
@@ -387,8 +388,9 @@ def _tolerances(request, assembly, reduction: Reduction, start: Start):
             size = np.max(np.abs(start.lam), initial=0.0) + np.max(np.abs(start.a), initial=0.0)
             atol[n_state:] = np.maximum(rtol[n_state:] * size, 1e-300) + request.atol.max()
             if reduction.multiplier_sizes is not None:
-                sizes = reduction.multiplier_sizes(start)
-                atol[n_state : n_state + sizes.size] = np.maximum(rtol[n_state : n_state + sizes.size] * sizes, 1e-300)
+                sizes, units = reduction.multiplier_sizes(start)
+                own = rtol[0] * sizes + request.atol.max() * units
+                atol[n_state : n_state + own.size] = np.maximum(own, 1e-300)
     return rtol, atol
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
-from daedal.analysis.wording import listing, number
+from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
@@ -84,12 +84,13 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
         ahead = float(np.copysign(distance, length))
         found = complaint(assembly, failure.t + ahead, state + ahead * slope, start.w, start.lam)
         if found:
-            beyond = "At" if distance == 0.0 else "Beyond"
-            XX
+            where = "at" if distance == 0.0 else "beyond"
+            named = zip(assembly.state_names()[:MOST_NAMED], state, strict=False)
+            values = listing((f"{name} = {number(x)}" for name, x in named), n)
             what = "the equations could not be evaluated at the next step, however short"
             return (
                 f"{_stopped(request, segment, failure, what)}\n"
-                f"Likely cause: {beyond.lower()} t = {failure.t:.10g}, {values}, {found}.\n"
+                f"Likely cause: {where} t = {failure.t:.10g}, {values}, {found}.\n"
                 "Remedy: if the model ends here, end t_span before or stop with a terminal event (events=...); else "
                 f"look for roots, logarithms and quotients in {found.split()[0]}."
             )

@@ -82,7 +82,7 @@ class Index2:
         """The form for an assembled system."""
         k = assembly.m - 1
         gamma = check_number(self.gamma, "gamma")
-        alpha = tuple(comb(k, j) * gamma ** (k - j) for j in range(k + 1))
+        alpha = tuple(comb(k, j) * (assembly.direction * gamma) ** (k - j) for j in range(k + 1))
         shape = Shape(n_top=assembly.n_c, alpha=alpha, lowered=lowered(self.multipliers))
         return build(assembly, start, shape)
 
@@ -143,7 +143,8 @@ class Baumgarte:
         from daedal.formulations.residuals import TOP_ACCELERATION
 
         damping, velocity = self.polynomial(assembly.m)
-        assembly.damp([*damping, velocity])
+        m, direction = assembly.m, assembly.direction
+        assembly.damp([*[value * direction ** (m - j) for j, value in enumerate(damping)], direction * velocity])
         return build(assembly, start, Shape(top=TOP_ACCELERATION))
 
 

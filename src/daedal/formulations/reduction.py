@@ -12,6 +12,7 @@ from daedal.kernels.functions import NativeFunction
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 
+_LOOSE = 10.0  # multipliers that only keep the solution on the constraints
 _NEARLY_DEPENDENT = 1e-10  # the part of a unit row that the others do not explain
 
 
@@ -48,7 +49,7 @@ class Reduction:
     restart: Any = None
     recover: Any = None
     pack: Any = None  # ``pack(start) -> (y, y')``: the unknowns that belong to consistent values
-    multiplier_sizes: Any = None  # ``multiplier_sizes(start)``: sizes that matter, of the multipliers
+    multiplier_sizes: Any = None  # ``multiplier_sizes(start)``: of the leading ones, sizes and units
     monitor: Any = None
     kept_hook: Any = None  # lives as long as the monitor that calls it
 
@@ -259,31 +260,34 @@ def _pack(assembly, start: Start, shape: Shape, n: int, pivot):
     return y0, yp0
 
 
-def _multiplier_sizes(assembly, start: Start, shape: Shape) -> np.ndarray:
-    """What counts as one for each multiplier, in its own units, whatever the factors of the constraints are.
+def _multiplier_sizes(assembly, start: Start, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """How large each multiplier is, and what belongs to a motion of one, whatever the factors of the constraints are.
 
-    lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i.
+    lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. It
+    vanishes for the exact solution and acts through h mu, so that it is taken to be ten times as large.
     """
     from daedal.formulations.residuals import TOP_DYNAMICS
 
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
     if values is None:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0)
     largest = [float(np.max(np.abs(z), initial=0.0)) for z in (*start.z.reshape(assembly.m, -1), start.a)]
     gradients = _nonzero(np.linalg.norm(values["jacobian"], axis=1))
     along = _nonzero(np.linalg.norm(_directions(assembly, values, shape), axis=0))
     if shape.top == TOP_DYNAMICS:
-        balance = float(np.max(np.abs(values["mass"] @ start.a), initial=0.0))
-        balance = max(balance, float(np.max(np.abs(values["force"]), initial=0.0)))
-        top = np.abs(start.lam) + balance / gradients
+        forces = np.concatenate([values["mass"] @ start.a, values["force"]])
+        top = np.abs(start.lam) + float(np.max(np.abs(forces), initial=0.0)) / gradients
+        top_units = float(np.max(np.abs(values["mass"]), initial=0.0)) / gradients
     else:
-        top = largest[-1] / along
-    sizes = [top[assembly.n_c - shape.n_top :]]
+        top, top_units = _LOOSE * largest[-1] / along, _LOOSE / along
+    first = assembly.n_c - shape.n_top
+    sizes, units = [top[first:]], [top_units[first:]]
     for level in range(shape.low):
         # at rest the size of a velocity is that of the distance and the acceleration together
         rate = max(largest[level + 1], float(np.sqrt(largest[level] * largest[min(level + 2, assembly.m)])))
-        sizes.append(rate / along[: assembly.n_g])
-    return np.concatenate(sizes)
+        sizes.append(_LOOSE * rate / along[: assembly.n_g])
+        units.append(_LOOSE / along[: assembly.n_g])
+    return np.concatenate(sizes), np.concatenate(units)
 
 
 def _directions(assembly, values, shape: Shape) -> np.ndarray:

@@ -87,6 +87,7 @@ def _regularise(form, variant: int, assembly, start: Start) -> Reduction:
     epsilon, mu = check_positive(form.epsilon, "epsilon"), check_number(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
+    epsilon, mu = assembly.direction * epsilon, assembly.direction * mu
     shape = Shape(n_top=assembly.n_c, alpha=(1.0,), variant=variant, epsilon=epsilon, mu=mu)
     reduction = build(assembly, start, shape)
     # With a step far beyond epsilon and mu these forms behave as the index-3 form does.

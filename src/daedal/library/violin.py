@@ -1,7 +1,7 @@
 """A violin string under the bow: an ordinary differential equation while it slips, of index 2 while it sticks.
 
-The wave equation with dry friction, by the method of lines on N intervals; the bow touches the middle node. With m = N/2
-and z the friction in units of the sliding friction rho_s,
+The wave equation with dry friction, by the method of lines on N intervals; the bow touches the middle node. With
+m = N/2 and z the friction in units of the sliding friction rho_s,
 
     u_i'' = N^2 (u_{i-1} - 2 u_i + u_{i+1}) - rho_s z delta_{i,m},    u_0 = u_N = 0.
 
@@ -348,8 +348,8 @@ def play_violin(
     r"""Bow a violin string: slip, stick, slip, ..., with the moments of change located on the dense output.
 
     The string begins to stick when :math:`u_m'` reaches the speed of the bow, provided that the friction it takes is
-    less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it goes on slipping, on the other side. It
-    begins to slip when :math:`|z|` reaches 4/3.
+    less than the adhesion, :math:`|z| < \varrho_a/\varrho_s = 4/3`; otherwise it goes on slipping, on the other side.
+    It begins to slip when :math:`|z|` reaches 4/3.
 
     Parameters
     ----------
@@ -395,10 +395,12 @@ def play_violin(
     }
     t, m = 0.0, N // 2 - 1
     q, v = _start(initial, N)
-    switches, solutions, signs = [], [], []
+    switches: list[Switch] = []
+    solutions: list[Any] = []
+    signs: list[float] = []
     sign = math.copysign(1.0, v[m] - SPEED) if v[m] != SPEED else _sign_at_the_speed_of_the_bow(q)
     while True:
-        solution = daedal.solve(
+        solution: Any = daedal.solve(
             systems(sign), (t, t_end), (q, v), method=methods[sign == 0.0], events=_end_of_phase(m, sign), **tolerances
         )
         solutions.append(solution)

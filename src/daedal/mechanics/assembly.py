@@ -123,6 +123,7 @@ class Assembly:
     system: Any
     linear = False
     output_weight: Any = "M"
+    direction = 1  # of time: -1 if the run goes backwards, where damping has to change its sign
 
     def choose_weight(self, values: dict[str, np.ndarray] | None):
         """Project in the norm of the mass matrix, unless that is singular or moves the state much farther than need be.

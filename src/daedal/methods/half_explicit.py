@@ -25,6 +25,7 @@ from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_family
+from daedal.methods.runge_kutta import first_step
 from daedal.methods.task import Outcome, Task
 
 NODES = 5  # intervals between the points that define the polynomial of a step
@@ -245,7 +246,9 @@ class _HalfExplicitRun(Run):
             stop_when_stiff=bool(method.stop_when_stiff),
             stiff_count=1 - int(method.stop_when_stiff),
         )
-        if fixed is not None:
+        if fixed is None:
+            self.integrator["h"] = first_step(task, coefficients.error_order + 1)
+        else:
             last = round((task.t_span[1] - task.t_span[0]) / fixed)
             for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
                 self.method[name] = value
@@ -308,7 +311,9 @@ class _GeneralRun(Run):
             g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
             matrix=dense_lu(n_z),
         )
-        if fixed is not None:
+        if fixed is None:
+            self.integrator["h"] = first_step(task, coefficients.error_order + 1)
+        else:
             last = round((task.t_span[1] - task.t_span[0]) / fixed)
             for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
                 self.method[name] = value

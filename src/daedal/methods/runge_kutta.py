@@ -145,6 +145,22 @@ class RK4(DOPRI5):
         raise InvalidProblemError("RK4 has no error estimate: give fixed_step, or use DOPRI5")
 
 
+def first_step(task: Task, order: int) -> float:
+    """A first step for a method of some order, HNW II.4 without the trial step: min(100 h_0, h_1), signed.
+
+    h_0 = 0.01 |y| / |y'| and h_1 = (0.01 / |y'|)^(1/(p+1)) in the norm of the tolerances.
+    """
+    given = task.initial_step()
+    weights = task.rtol * np.abs(task.y0) + task.atol
+    if task.first_step is not None or not np.all(weights > 0.0):
+        return given
+    d0, d1 = (np.linalg.norm(x / weights) / np.sqrt(task.n) for x in (task.y0, task.yp0))
+    if not (d0 > 1e-5 and d1 > 1e-5 and np.isfinite(d0) and np.isfinite(d1)):
+        return given
+    h = min(d0 / d1, (0.01 / d1) ** (1.0 / (order + 1)), 0.1 * abs(task.t_span[1] - task.t_span[0]), task.max_step)
+    return task.sign * max(h, abs(given))
+
+
 class _RungeKuttaRun(Run):
     """A run of an explicit method."""
 
@@ -174,7 +190,9 @@ class _RungeKuttaRun(Run):
             e=arrays["e"],
             inner=arrays["inner"],
         )
-        if fixed is not None:
+        if fixed is None:
+            self.integrator["h"] = first_step(task, method.tableau.order)
+        else:
             last = round((task.t_span[1] - task.t_span[0]) / fixed)
             for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
                 self.tableau[name] = value
