@@ -572,11 +572,21 @@ def crank():
     return library.get("crank_slider", l1=1, l2=1, phi1=1.0, rate=5.0)
 
 
-@pytest.mark.parametrize("form", ["auto", "ggl", "index1", "state_space", "minimal_extension", "projected_invariants"])
-def test_a_crank_through_its_singular_position(crank, form):
+@pytest.mark.parametrize(
+    ("form", "rtol"),
+    [
+        ("projection", 1e-6),
+        ("ggl", 1e-6),
+        ("index1", 1e-6),
+        ("state_space", 1e-6),
+        ("minimal_extension", 1e-6),
+        ("projected_invariants", 1e-6),
+    ],
+)
+def test_a_crank_through_its_singular_position(crank, form, rtol):
     message = r"Stopped at t = 0\.13155.*singular configuration, in which the gradient of 'slider' vanishes.*Remedy"
     with pytest.raises(IntegrationError, match=message) as caught:
-        daedal.solve(crank.problem, crank.t_span, crank.initial, formulation=form)
+        daedal.solve(crank.problem, crank.t_span, crank.initial, formulation=form, rtol=rtol)
     sol = caught.value.solution
     assert sol.t[-1] < 0.1316
     assert sol.t.size > 5

@@ -8,7 +8,7 @@ import pytest
 import daedal
 from daedal import library
 
-# Time, displacement of the middle node and needed z of each switch, to stick and to slip in turn: normal modes, 40 digits
+# Time, displacement of the middle node, needed z of each switch, to stick and to slip in turn: normal modes, 40 digits
 SWITCHES = np.array(
     [
         [0.027709116521172805, 0.004378078218358, -0.284327085216],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 
 import numpy as np
@@ -32,8 +33,9 @@ def named_method(method, options):
                 f"here they belong inside {type(method).__name__}(...)"
             )
         return method
-    if isinstance(method, str) and method.lower() in known:
-        kind = known[method.lower()]
+    given_class = isinstance(method, type) and method in kinds
+    if given_class or (isinstance(method, str) and method.lower() in known):
+        kind = method if given_class else known[method.lower()]
         unknown = [name for name in options if name not in kind.__dataclass_fields__]
         if unknown:
             raise InvalidProblemError(
@@ -42,7 +44,9 @@ def named_method(method, options):
             )
         return kind(**options)
     if isinstance(method, str):
-        raise InvalidProblemError(f"unknown method '{method}'; known: auto, {', '.join(known)}")
+        close = difflib.get_close_matches(method.lower(), known, n=1, cutoff=0.6)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
     raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
 
 
@@ -64,15 +68,23 @@ class Choice:
         self.notes: list[str] = []
         self.changed = True
         self.watches_amplification = False
+        if formulation is None or (isinstance(formulation, str) and formulation == "none"):
+            if assembly.n_c:
+                raise InvalidProblemError(
+                    f"formulation={formulation!r} is for systems without constraints; 'index3' takes constraints as "
+                    "they stand, 'auto' chooses"
+                )
+            formulation = "auto"
         any_form = isinstance(formulation, str) and formulation == "auto"
         any_method = isinstance(method, str) and method == "auto"
         self.automatic = any_form and any_method
         projection = CoordinateProjection(assembly.output_weight)
         if self.automatic:
             half_explicit = assembly.n_c > 0 and not assembly.linear
-            method = PHEM56(stop_when_stiff=True) if half_explicit else DOPRI5(stop_when_stiff=True)
+            method = PHEM56(norm="max", stop_when_stiff=True) if half_explicit else DOPRI5(stop_when_stiff=True)
         if any_form and method.name == "half_explicit":
-            rtol, atol = 0.05 * float(request.rtol.min()), 0.05 * float(request.atol.min())
+            positions = slice(0, assembly.nx)
+            rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (request.rtol, request.atol))
             self.method = method
             self.formulation = VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300))
         elif any_form:

@@ -269,7 +269,7 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     choice.changed = False
     watched = request.fixed_step is None or not assembly.linear
     if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
-        attach_monitor(reduction, assembly, amplification=choice.watches_amplification)
+        attach_monitor(reduction, assembly, start, amplification=choice.watches_amplification)
     steps = sum(segment.stats.steps for segment in segments)
     outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
     stats = task.workspace.statistics(outcome.integrator, 0.0)

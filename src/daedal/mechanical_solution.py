@@ -15,7 +15,7 @@ from daedal.solution import Solution
 
 @dataclass(frozen=True)
 class State:
-    """Positions, velocities, accelerations, multipliers and further variables at one time or at several."""
+    """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times."""
 
     t: Any
     q: np.ndarray
@@ -24,6 +24,7 @@ class State:
     lam: np.ndarray
     r: np.ndarray
     w: np.ndarray
+    reaction: np.ndarray
 
     @property
     def y(self) -> np.ndarray:
@@ -156,7 +157,7 @@ class MechanicalSolution(Solution):
         """The state at `t`, from the dense output, projected onto the constraints.
 
         A solution that was pickled has left the functions of the system behind: it gives the interpolant of q and v as
-        it is, and interpolates a, lam and w by cubics between points that were computed when it was stored.
+        it is, and interpolates a, lam, w and reaction by cubics between points that were computed when it was stored.
         """
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
@@ -168,10 +169,10 @@ class MechanicalSolution(Solution):
             if self._assembly.n_c:
                 self._assembly.project(flat, states, weight=self._assembly.output_weight)
             y = np.ascontiguousarray(states.T)
-            a, lam, _, w, _ = self._accelerate(flat, y)
+            a, lam, _, w, reaction = self._accelerate(flat, y)
         else:
-            a, lam, w = self._stored.evaluate(flat)
-        parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w)
+            a, lam, w, reaction = self._stored.evaluate(flat)
+        parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w, reaction)
         if times.ndim == 0:
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
@@ -198,7 +199,7 @@ class MechanicalSolution(Solution):
 
 @dataclass(frozen=True)
 class Stored:
-    """a, lam and w of a stored solution: values at the ends and the thirds of all steps, for cubics."""
+    """a, lam, w and reaction of a stored solution: values at the ends and the thirds of all steps, for cubics."""
 
     ends: np.ndarray
     values: tuple[np.ndarray, ...]
@@ -212,7 +213,7 @@ class Stored:
         ends = np.unique(np.clip(np.concatenate([[dense.t0], dense.ends]), low, high))
         nodes = (ends[:-1, None] + np.diff(ends)[:, None] * np.arange(3) / 3.0).ravel()
         state = solution(np.concatenate([nodes, ends[-1:]]))
-        return cls(ends, (state.a, state.lam, state.w))
+        return cls(ends, (state.a, state.lam, state.w, state.reaction))
 
     def evaluate(self, times: np.ndarray) -> list[np.ndarray]:
         """Values at `times`, one column each."""

@@ -11,12 +11,13 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
-from daedal.problems.checks import check_number, check_positive, check_real, check_tolerances
+from daedal.problems.checks import check_flag, check_number, check_positive, check_real, check_tolerances
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
 
 _METHODS = ("auto", "dassl")
 _LARGEST_WITH_DENSE_OUTPUT = 1000
+_FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 
 
@@ -126,6 +127,9 @@ def solve(
         method = replace(method, **kept)
     rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
+    if dense_output is not None:
+        dense_output = check_flag(dense_output, "dense_output")
+    correct_initial = check_flag(correct_initial, "correct_initial")
     first_step, max_step = _check_steps(first_step, max_step, span)
     t_stop = _check_stop(t_stop, span)
     if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
@@ -252,6 +256,12 @@ def _check_span(t_span) -> tuple[float, float]:
         raise InvalidProblemError(f"t_span is empty: it starts and ends at {t0}")
     if not _SHORTEST_SPAN <= abs(t1 - t0) < inf:
         raise InvalidProblemError(f"t_span ({t0}, {t1}) has a length outside the range of floats; rescale the time")
+    spacing = float(np.spacing(max(abs(t0), abs(t1))))
+    if abs(t1 - t0) < _FEWEST_SPACINGS * spacing:
+        raise InvalidProblemError(
+            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, for "
+            "example so that it begins with 0"
+        )
     return t0, t1
 
 

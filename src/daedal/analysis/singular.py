@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 _SAMPLES = 40
+_NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
 _DEPENDENT = 0.05  # part of the largest coefficient from which a constraint is named
 
 
@@ -57,6 +58,13 @@ def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | N
     times = np.linspace(t0, t1, _SAMPLES + 1)
     norms = usual_norms(assembly, [(float(t), path(float(t))) for t in times[:: _SAMPLES // 4]])
     basis = None
+    smallest = np.array([smallest_singular_value(assembly, float(t), path(float(t)), norms)[0] for t in times])
+    nearest = int(np.argmin(smallest))
+    if smallest[nearest] < _NEAR * np.median(smallest):
+        around = times[[max(nearest - 1, 0), min(nearest + 1, _SAMPLES)]]
+        point = _refine(assembly, path, float(around[0]), float(around[1]), norms)
+        if point.smallest < _SINGULAR:
+            return point
     for t in times:
         rows = scaled_rows(assembly, float(t), path(float(t)), norms)
         if rows is None:

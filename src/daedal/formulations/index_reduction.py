@@ -12,7 +12,7 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction, Shape, Start, build
-from daedal.problems.checks import check_number, check_real
+from daedal.problems.checks import check_finite, check_real
 
 _MULTIPLIERS = ("value", "derivative")
 
@@ -78,10 +78,17 @@ class Index2:
     multipliers: str = "value"
     name = "index2"
 
+    def damping(self) -> float:
+        """Gamma, checked."""
+        gamma = check_finite(self.gamma, "gamma")
+        if gamma < 0.0:
+            raise InvalidProblemError(f"gamma must not be negative, got {gamma:g}: the drift would grow")
+        return gamma
+
     def reduce(self, assembly, start: Start) -> Reduction:
         """The form for an assembled system."""
         k = assembly.m - 1
-        gamma = check_number(self.gamma, "gamma")
+        gamma = self.damping()
         alpha = tuple(comb(k, j) * (assembly.direction * gamma) ** (k - j) for j in range(k + 1))
         shape = Shape(n_top=assembly.n_c, alpha=alpha, lowered=lowered(self.multipliers))
         return build(assembly, start, shape)
@@ -123,15 +130,17 @@ class Baumgarte:
             values = check_real(self.coefficients, "coefficients", f"hold alpha_0 .. alpha_{m - 1}").reshape(-1)
             if values.size != m:
                 raise InvalidProblemError(f"coefficients must hold alpha_0 .. alpha_{m - 1}, got {values.size} numbers")
+            if not np.all(np.isfinite(values)):
+                raise InvalidProblemError("coefficients holds values that are not finite")
             result = tuple(values.tolist())
         elif given[1]:
             if m != 2:
                 raise InvalidProblemError("alpha and beta belong to constraints that are differentiated twice")
-            alpha = check_number(self.alpha if self.alpha is not None else self.beta, "alpha")
-            beta = check_number(self.beta if self.beta is not None else alpha, "beta")
+            alpha = check_finite(self.alpha if self.alpha is not None else self.beta, "alpha")
+            beta = check_finite(self.beta if self.beta is not None else alpha, "beta")
             result = (beta**2, 2.0 * alpha)
         else:
-            gamma = check_number(1.0 if self.gamma is None else self.gamma, "gamma")
+            gamma = check_finite(1.0 if self.gamma is None else self.gamma, "gamma")
             result = tuple(comb(m, j) * gamma ** (m - j) for j in range(m))
         roots = np.roots([1.0, *result[::-1]])
         if np.any(roots.real > 1e-8 * max(1.0, float(np.max(np.abs(roots))))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,12 +60,18 @@ def first_order(problem: LinearDAE, formulation, t0: float, initial):
     """
     if formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none")):
         return problem.semi_explicit(), initial, {}
-    if isinstance(formulation, str) and formulation.replace("-", "_") == StabilisedReduction.name:
+    named = isinstance(formulation, str) and formulation.replace("-", "_") == StabilisedReduction.name
+    if named or formulation is StabilisedReduction:
         formulation = StabilisedReduction()
     if not isinstance(formulation, StabilisedReduction):
+        close = difflib.get_close_matches(str(formulation), [StabilisedReduction.name], n=1, cutoff=0.6)
+        hint = f"did you mean '{close[0]}'? " if close else ""
         raise InvalidProblemError(
-            f"unknown formulation {formulation!r} for a linear DAE; known: auto, none, {StabilisedReduction.name}"
+            f"unknown formulation {formulation!r} for a linear DAE; {hint}known: auto, none, {StabilisedReduction.name}"
         )
+    for name in ("A", "B", "C", "D", "p", "q"):
+        if not np.all(np.isfinite(problem.coefficient(name, t0))):
+            raise InvalidProblemError(f"{name} is not finite at t = {t0:g}")
     options = {
         "error_test": list(range(problem.n)),
         "newton_weights": [0.0] * problem.n + [1.0] * problem.n_y,

@@ -23,6 +23,7 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, 
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 
+_SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
 MONITOR = np.dtype(
@@ -77,7 +78,8 @@ def _watch(w, c, t):
         norm = np.sqrt(norm) if norm > 0.0 else 1.0
         for j in range(nx):
             rows[i * nx + j] = jacobian[i * nx + j] / norm
-    passed = w.started and _sign_of_determinant(w, rows, basis, nx, n_c) < 0
+    # Near zero the determinant says that the rows have turned away, as they do when a branch is changed.
+    passed = w.started and _determinant(w, rows, basis, nx, n_c) < _SUSPICIOUS
     if w.started and w.amplification:
         _watch_amplification(w, c, basis)
     w.t_before = w.t
@@ -94,8 +96,8 @@ def _watch(w, c, t):
 
 
 @part
-def _sign_of_determinant(w, rows, basis, nx, n_c):
-    """The sign of det(K_n Q_{n-1}^T)."""
+def _determinant(w, rows, basis, nx, n_c):
+    """det(K_n Q_{n-1}^T), between -1 and 1."""
     data = floats(w.gram.data, n_c * n_c)
     for i in range(n_c):
         for k in range(n_c):
@@ -103,7 +105,12 @@ def _sign_of_determinant(w, rows, basis, nx, n_c):
             for j in range(nx):
                 value += rows[i * nx + j] * basis[k * nx + j]
             data[k * n_c + i] = value
-    return -1 if factor_lu(w.gram) != 0 else determinant_sign(w.gram)
+    if factor_lu(w.gram) != 0:
+        return 0.0
+    value = 1.0 * determinant_sign(w.gram)
+    for i in range(n_c):
+        value *= abs(data[i * n_c + i])
+    return value
 
 
 @part

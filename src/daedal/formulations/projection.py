@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction, Shape, Start, build
+
+
+def _is_integer(value) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,8 @@ class CoordinateProjection:
         from daedal.formulations.residuals import TOP_ACCELERATION
         from daedal.mechanics.manifold import projection_hook
 
-        if self.levels is not None and self.levels not in range(1, assembly.m + 1):
+        levels = self.levels
+        if levels is not None and (not _is_integer(levels) or levels not in range(1, assembly.m + 1)):
             raise InvalidProblemError(f"levels must be 1 to {assembly.m}, got {self.levels!r}")
         hook = None
         if assembly.n_c:

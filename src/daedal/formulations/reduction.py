@@ -66,7 +66,7 @@ class Reduction:
         return mask if mask.any() else None
 
 
-def attach_monitor(reduction: Reduction, assembly, *, amplification: bool = False):
+def attach_monitor(reduction: Reduction, assembly, start: Start, *, amplification: bool = False):
     """Watch rank, singular configurations and, on demand, the amplification through B after every step."""
     from daedal.formulations.monitor import MONITOR, monitor_hook
     from daedal.kernels.dense import dense_lu
@@ -85,6 +85,11 @@ def attach_monitor(reduction: Reduction, assembly, *, amplification: bool = Fals
         smallest=_NEARLY_DEPENDENT,
         gram=dense_lu(n_c),
     )
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is not None:
+        q, r = np.linalg.qr(values["jacobian"].T)
+        record.array("basis")[:] = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T.ravel()
+        record["t"], record["started"] = start.t, 1
     reduction.monitor = record
     reduction.kept_hook = inner
     for function in functions:
@@ -216,6 +221,9 @@ def _direction(assembly, shape: Shape, start: Start, target: np.ndarray):
         return PROJECTIONS[choice], None
     if callable(choice):
         store = store_matrix("projection", nx, n_c)
+        values = np.empty(nx * n_c)
+        store(choice(start.t, start.z[:nx].copy()), values)
+        _check_direction(assembly, start, values.reshape(n_c, nx).T)
         return PROJECTIONS["unit"], assembly.bridge.function(choice, (nx,), (nx, n_c), store)
     try:
         matrix = np.asarray(choice, dtype=float).reshape(nx, n_c)
@@ -223,8 +231,25 @@ def _direction(assembly, shape: Shape, start: Start, target: np.ndarray):
         raise InvalidProblemError(
             f"projection must be {', '.join(map(repr, PROJECTIONS))}, a function D(t, q) or an array ({nx}, {n_c})"
         ) from None
+    _check_direction(assembly, start, matrix)
     target[:] = matrix.ravel()
     return PROJECTIONS["unit"], None
+
+
+def _check_direction(assembly, start: Start, direction: np.ndarray):
+    """G D must be regular where the run begins."""
+    if not np.all(np.isfinite(direction)):
+        raise InvalidProblemError(f"projection holds values that are not finite at t = {start.t:g}")
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None or assembly.n_g == 0:
+        return
+    rows, columns = values["jacobian"][: assembly.n_g], direction[:, : assembly.n_g]
+    scale = np.outer(_nonzero(np.linalg.norm(rows, axis=1)), _nonzero(np.linalg.norm(columns, axis=0)))
+    if np.linalg.svd(rows @ columns / scale, compute_uv=False)[-1] < _NEARLY_DEPENDENT:
+        raise InvalidProblemError(
+            f"projection: G D is singular at t = {start.t:g}, so that no multiplier can move the solution back to the "
+            "constraints; choose another D"
+        )
 
 
 def _unit_direction(assembly, start: Start) -> np.ndarray:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from daedal.errors import InvalidProblemError
 from daedal.formulations.index_reduction import index_options
 from daedal.formulations.reduction import Reduction, Shape, Start, build
-from daedal.problems.checks import check_number, check_positive
+from daedal.problems.checks import check_finite, check_positive
+
+
+def _small(value, name: str) -> float:
+    return check_finite(check_positive(value, name), name)
 
 
 def _mechanical(assembly, name: str):
@@ -36,7 +40,12 @@ class Loetstedt:
         from daedal.formulations.residuals import PENALTY
 
         _mechanical(assembly, "Loetstedt's penalty")
-        return build(assembly, start, Shape(variant=PENALTY, epsilon=check_positive(self.epsilon, "epsilon")))
+        if assembly.record["uses_multipliers"]:
+            raise InvalidProblemError(
+                "Loetstedt's penalty has no multipliers, which the forces of this system depend on; use another "
+                "formulation (auto, ggl)"
+            )
+        return build(assembly, start, Shape(variant=PENALTY, epsilon=_small(self.epsilon, "epsilon")))
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ class Hanke:
 
 def _regularise(form, variant: int, assembly, start: Start) -> Reduction:
     _mechanical(assembly, type(form).__name__)
-    epsilon, mu = check_positive(form.epsilon, "epsilon"), check_number(form.mu, "mu")
+    epsilon, mu = _small(form.epsilon, "epsilon"), check_finite(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
     epsilon, mu = assembly.direction * epsilon, assembly.direction * mu

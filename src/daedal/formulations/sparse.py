@@ -101,6 +101,7 @@ class SparseAssembly:
     """
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
+    direction = 1  # of time: -1 if the run goes backwards
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
         check_supported(system)

@@ -133,7 +133,7 @@ def sparse_form(formulation) -> SparseForm:
     if name == "index3":
         return SparseForm(title, (1.0, 0.0, 0.0), classes=(1, 2, 3))
     if name == "index2":
-        return SparseForm(title, (float(formulation.gamma), 1.0, 0.0))
+        return SparseForm(title, (formulation.damping(), 1.0, 0.0))
     if name == "index1":
         return SparseForm(title, (0.0, 0.0, 1.0))
     if name == "baumgarte":
@@ -155,7 +155,9 @@ class SparseForm:
         """The form for an assembled system."""
         assembly.form_name = self.title
         stabilised = self.stabilised and assembly.n_c > 0
-        equations = SparseEquations(assembly, self.levels, stabilised)
+        s, (c0, c1, c2) = assembly.direction, self.levels  # backward in time, damping changes its sign
+        levels = (c0, s * c1, c2) if c2 != 0.0 else (s * c0 if c1 != 0.0 else c0, c1, c2)
+        equations = SparseEquations(assembly, levels, stabilised)
         n, n_state = equations.n, assembly.n_state
         rows = [label.strip("'") for label in assembly.row_names()]
         names = [*assembly.state_names(), *[f"lam[{row}]" for row in rows]]

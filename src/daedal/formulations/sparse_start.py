@@ -16,6 +16,7 @@ from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
+_MAX_STEPS = -1
 _NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
 
 
@@ -49,6 +50,7 @@ def sparse_start(
         assembly = SparseAssembly(system, t, q, autonomous=_looks_autonomous(system, span, q, v))
         if not correct:
             _refuse_far(assembly, t, q, None)
+        _refuse_infinite(assembly, t, q, v)
         moved = _position(assembly, t, q)
         if not correct and v0 is not None:
             _refuse_far(assembly, t, moved, v)
@@ -106,6 +108,18 @@ def _looks_autonomous(system: MechanicalSystem, span, q, v) -> bool:
     return same_at(probe, span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5, q)
 
 
+def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.ndarray):
+    """Name the function whose values are not finite."""
+    for name, values in (
+        ("mass", assembly.mass(t, q).data),
+        ("constraint_jacobian", assembly.jacobian(t, q).data),
+        ("constraint", assembly.position(t, q)),
+        ("force", assembly.force(t, q, v)),
+    ):
+        if not np.all(np.isfinite(values)):
+            raise InconsistentInitialError(f"{name} returns NaN or infinity at the initial values, t = {t:g}")
+
+
 def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:
     """q with g = 0."""
     try:
@@ -149,6 +163,13 @@ def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     """Why a run failed: dependent constraints where it stopped, or what the method says."""
     t, nx = float(failure.t), assembly.nx
+    if failure.code == _MAX_STEPS:
+        t0, t1 = failure.t_span
+        return (
+            f"Stopped at t = {t:.6g}, step size {abs(failure.h):.3g}: the limit of {failure.steps} steps was reached. "
+            f"The run covered {100.0 * (t - t0) / (t1 - t0):.3g} % of the interval. Remedy: raise max_steps, or loosen "
+            "rtol and atol."
+        )
     q = failure.y[:nx]
     try:
         assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)

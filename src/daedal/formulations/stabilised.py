@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from daedal.errors import InvalidProblemError
 from daedal.formulations.index_reduction import lowered
 from daedal.formulations.reduction import Reduction, Shape, Start, build
@@ -72,7 +74,7 @@ class ProjectedInvariants:
 
         m = assembly.m
         k = m if self.k is None else self.k
-        if isinstance(k, bool) or k not in range(1, m + 1):
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k not in range(1, m + 1):
             raise InvalidProblemError(f"k must be 1 to {m}, got {self.k!r}")
         alpha = tuple(1.0 if j == m - 1 else 0.0 for j in range(m))
         shape = Shape(

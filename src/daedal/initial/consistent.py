@@ -9,6 +9,7 @@ import numpy as np
 from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.index import partials
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.formulations.sparse import is_sparse
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.mechanical import consistent_state, split_mechanical
@@ -16,7 +17,7 @@ from daedal.initial.newton import InitialResult, newton_initial, newton_with_giv
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
-from daedal.problems.checks import check_mask, check_number, check_tolerances, check_vector
+from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
@@ -61,15 +62,15 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     """
     if isinstance(problem, MechanicalSystem):
         q0, v0, r0, w0 = split_mechanical(initial)
+        if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):
+            return _sparse_state(problem, t0, q0, v0, fixed, weight)
         return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
             f"problem must be an ImplicitDAE, a SemiExplicitDAE or a MechanicalSystem, got {type(problem).__name__}"
         )
     implicit = problem.implicit()
-    t0 = check_number(t0, "t0")
-    if not np.isfinite(t0):
-        raise InvalidProblemError(f"t0 must be finite, got {t0}")
+    t0 = check_finite(t0, "t0")
     y0, yp0 = split_initial(problem, initial)
     n = implicit.n
     rtol, atol = check_tolerances(n, rtol, atol)
@@ -91,6 +92,17 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     if isinstance(problem, SemiExplicitDAE):
         return result.y[: problem.n_y], result.y[problem.n_y :]
     return result.y, result.yp
+
+
+def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
+    """The consistent state of a system with sparse matrices."""
+    from daedal.formulations.sparse_start import consistent_sparse
+
+    if fixed is not None:
+        raise InvalidProblemError("fixed is not available for systems with sparse matrices; leave it out")
+    if not (isinstance(weight, str) and weight == "mass"):
+        raise InvalidProblemError("systems with sparse matrices are moved in the norm of the mass: leave weight out")
+    return consistent_sparse(system, check_finite(t0, "t0"), q0, v0)
 
 
 def split_initial(problem, initial) -> tuple[np.ndarray, np.ndarray | None]:

@@ -19,12 +19,12 @@ from daedal.analysis.constraints import (
 )
 from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.projection import Manifold
+from daedal.initial.projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import check_permanent, check_velocity, names_of, refuse_position, refuse_values
 from daedal.mechanics.assembly import Assembly, check_point
 from daedal.mechanics.contact import contact_coordinates
 from daedal.problems import MechanicalSystem
-from daedal.problems.checks import check_mask, check_number, check_positive, check_vector
+from daedal.problems.checks import check_finite, check_mask, check_positive, check_vector
 
 SMALL = 1e-6
 """Inconsistencies up to this part of the terms of a constraint are corrected without being asked to."""
@@ -132,9 +132,9 @@ def consistent_state(
     >>> print(start.q.round(4), start.v.round(4), start.lam.round(4))
     [0.995 0.1  ] [-0.0945  0.9403] [-0.044]
     """
-    t, q, v = check_point(system, check_number(t0, "t0"), q0, v0)
-    if not np.isfinite(t):
-        raise InvalidProblemError(f"t0 must be finite, got {t}")
+    if t0 is None:
+        raise InvalidProblemError("t0 is missing")
+    t, q, v = check_point(system, check_finite(t0, "t0"), q0, v0)
     tolerance = check_positive(tolerance, "tolerance")
     r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
     w = np.zeros(system.n_w) if w0 is None else check_vector(w0, system.n_w, "w0")
@@ -205,7 +205,7 @@ def check_start(
     manifold = Manifold(system, t, q)
     g, K = manifold.position(q), manifold.jacobian(q)
     if g is None or K is None:
-        raise InconsistentInitialError(f"the constraints cannot be evaluated at the initial values, t = {t:g}")
+        raise unevaluable(manifold.assembly, t, np.concatenate([q, v, np.zeros(system.n_r)]))
     allowed = np.broadcast_to(np.asarray(atol, dtype=float), (2 * system.n_q,))
     limits = small * manifold.position_scale(q) + np.abs(K[: system.n_constraints]) @ allowed[: system.n_q]
     violated = {int(i): g[i] for i in np.flatnonzero(~(np.abs(g) <= limits))}
@@ -263,7 +263,7 @@ def _accelerations(manifold: Manifold, q, v, r, w, rows, redundant):
     z = np.concatenate([q, v])
     values = assembly.evaluate(t, z, r, w)
     if values is None:
-        raise InconsistentInitialError(f"a function of the system cannot be evaluated at the initial values, t = {t:g}")
+        raise unevaluable(assembly, t, np.concatenate([z, r]), w)
     direction = free_of_mass(values["mass"], values["jacobian"])
     if direction is not None:
         named = names_of(system, leading(direction))
@@ -304,6 +304,10 @@ def _check_accelerations(manifold: Manifold, z, a, redundant):
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
+    # Where nothing accelerates, what the forces could do, and the round-off of differences in time.
+    step = float(manifold.assembly.record["time_increment"])
+    terms += 1e-2 * manifold.typical * np.max(np.abs(values["force"])) / (np.max(np.abs(values["mass"])) or 1.0)
+    terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(sizes(q)) / step**2
     residual = np.abs(K @ a + bias)
     wrong = [found for found in redundant if residual[found[0]] > _CONTRADICTION_OF_ACCELERATIONS * terms[found[0]]]
     if wrong:

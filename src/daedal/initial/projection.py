@@ -16,7 +16,9 @@ import numpy as np
 from daedal.analysis.constraints import position_terms, sizes, velocity_noise, velocity_terms
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.complaints import complaint
 from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
 _DIFFERENCES = 2e-11  # what is left of a velocity residual when the Jacobian comes from differences
@@ -58,6 +60,10 @@ class Manifold:
     def _evaluate(self, q, v, what):
         return self.assembly.evaluate(self.t, np.concatenate([q, v]), what=what)
 
+    def _unevaluable(self, q) -> InconsistentInitialError:
+        state = np.concatenate([q, np.zeros(self.n + self.system.n_r)])
+        return unevaluable(self.assembly, self.t, state)
+
     def position(self, q) -> np.ndarray | None:
         """g(t, q), or None where it cannot be evaluated."""
         from daedal.mechanics.constrained import POSITION
@@ -78,7 +84,7 @@ class Manifold:
 
         values = self._evaluate(q, v, JACOBIAN | VELOCITY | POSITION)
         if values is None:
-            raise _unevaluable(self.t)
+            raise self._unevaluable(q)
         return values["level"][1], values["jacobian"]
 
     def mass(self, q) -> np.ndarray:
@@ -87,7 +93,7 @@ class Manifold:
 
         values = self._evaluate(q, np.zeros(self.n), MASS)
         if values is None:
-            raise _unevaluable(self.t)
+            raise self._unevaluable(q)
         return values["mass"]
 
     def position_scale(self, q) -> np.ndarray:
@@ -109,7 +115,7 @@ class Manifold:
         """Norms of the rows of K here and in the neighbourhood, to tell where a row vanishes."""
         K = self.jacobian(q)
         if K is None:
-            raise _unevaluable(self.t)
+            raise self._unevaluable(q)
         norms = np.linalg.norm(K, axis=1)
         beside = self.jacobian(q + 1e-2 * sizes(q, 1.0) * np.where(np.arange(self.n) % 2, -0.8, 1.0))
         return norms if beside is None else np.maximum(norms, np.linalg.norm(beside, axis=1))
@@ -314,18 +320,10 @@ def _checked_weight(weight, n: int):
         if weight not in ("mass", "identity"):
             raise InvalidProblemError(f"weight={weight!r} is unknown; use 'mass', 'identity' or a matrix")
         return weight
-    from daedal.problems.checks import check_real
-
-    matrix = check_real(weight, "weight", "be 'mass', 'identity' or a positive definite matrix")
-    if matrix.shape == (n,):
-        matrix = np.diag(matrix)
-    if matrix.shape != (n, n) or not np.all(np.isfinite(matrix)):
-        raise InvalidProblemError(f"weight has shape {matrix.shape}; expected ({n}, {n}), with finite entries")
-    matrix = 0.5 * (matrix + matrix.T)
-    if _inverse_root(matrix) is None:
-        raise InvalidProblemError("weight must be positive definite")
-    return matrix
+    return check_weight(weight, n, "be 'mass', 'identity' or a positive definite matrix")
 
 
-def _unevaluable(t: float) -> InconsistentInitialError:
-    return InconsistentInitialError(f"a function of the system cannot be evaluated at the initial values, t = {t:g}")
+def unevaluable(assembly: Assembly, t: float, state: np.ndarray, w=None) -> InconsistentInitialError:
+    """The error for initial values (q, v, r) at which a function cannot be evaluated."""
+    found = complaint(assembly, t, state, w) or "a function of the system cannot be evaluated"
+    return InconsistentInitialError(f"{found} at the initial values, t = {t:g}")

@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['car_axis', 'coupled_derivatives', 'crank_slider']
+['car_axis', 'chain_of_pendulums', 'coupled_derivatives']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 """
@@ -17,6 +17,7 @@ from typing import Any
 import daedal
 from daedal.library.amplifiers import differentiator_cascade, four_resistor_amplifier
 from daedal.library.car_axis import car_axis
+from daedal.library.chains import chain_of_pendulums
 from daedal.library.flames import flame
 from daedal.library.heat import heat2d
 from daedal.library.jay import jay_index2
@@ -50,6 +51,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
     factory.__name__: factory
     for factory in (
         car_axis,
+        chain_of_pendulums,
         coupled_derivatives,
         crank_slider,
         damped_oscillator,

@@ -356,8 +356,8 @@ def play_violin(
     t_end : float
         End time.
     rtol, atol : float
-        Tolerances; `atol` is `rtol` if left out. Near t = 4.18 the string almost reaches the speed of the bow, within
-        1e-3. A run with a tolerance of 1e-3 makes it stick there, and is wrong from then on: use 1e-4 or less.
+        Tolerances; `atol` is `rtol` if left out. Near t = 4.18 the string comes within 1e-3 of the speed of the bow.
+        A run with a tolerance of 1e-3 lets it stick too early, and is wrong from then on: use 1e-4 or less.
     slip_method, stick_method : method, optional
         By default ``daedal.DOPRI5()`` and ``daedal.PHEM56(norm="max")``: one node decides when to switch, and a mean
         over all of them would let it have a larger error.

@@ -12,6 +12,7 @@ from daedal.mechanics.contact import without_contact
 from daedal.mechanics.increments import best_increment, typical_size
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_number, check_vector, check_weight
 from daedal.problems.compile import last_argument
 
 _RESULTS = {
@@ -203,11 +204,7 @@ class Assembly:
                 raise InvalidProblemError(f"unknown weight '{weight}'; known: 'M', 'I', or a matrix")
             kind = kinds[weight]
         else:
-            values = np.asarray(weight, dtype=float)
-            if values.ndim == 1:
-                values = np.diag(values)
-            if values.shape != (self.nx, self.nx):
-                raise InvalidProblemError(f"weight has shape {values.shape}; expected ({self.nx}, {self.nx})")
+            values = check_weight(weight, self.nx, "be 'M', 'I' or a positive definite matrix")
             kind, matrix = GIVEN_WEIGHT, np.ascontiguousarray(values).ravel()
         return Record(
             PROJECTOR,
@@ -428,8 +425,6 @@ def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
 
 def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:
     """(t, q, v) as floats, checked; v is zero if it is None."""
-    from daedal.problems.checks import check_number, check_vector
-
     labels = tuple(system.label(i) for i in range(2 * system.n_q))
     n = system.n_q
     if q is None:

@@ -11,6 +11,7 @@ from daedal.kernels.functions import store_vector
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
+from daedal.problems.coefficients import coefficient_at
 
 
 class HessenbergAssembly(Assembly):
@@ -73,6 +74,10 @@ class HessenbergAssembly(Assembly):
 
 def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
     """The assembled problem with its start: z0 = (x, x', ..., x^(m-1)), which must satisfy g = ... = g^(m-1) = 0."""
+    if initial is None:
+        raise InvalidProblemError(
+            f"initial is missing: x and its derivatives below order {problem.order}, as one vector"
+        )
     if isinstance(initial, tuple) and len(initial) == 2 and np.ndim(initial[0]) == 1 and problem.order == 1:
         initial = initial[0]
     try:
@@ -82,12 +87,44 @@ def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
     z = check_vector(flat, problem.n, "initial", names=tuple(problem.label(i) for i in range(problem.n)))
     assembly = HessenbergAssembly(problem)
     values = assembly.evaluate(t0, z)
-    assert values is not None
+    if values is None:
+        raise InconsistentInitialError(f"{_not_finite(problem, t0)} at t = {t0:g}")
     scale = 1.0 + np.max(np.abs(z))
-    worst = np.max(np.abs(values["level"]), initial=0.0)
-    if worst > 1e-6 * scale * (1.0 + np.max(np.abs(values["jacobian"]))):
+    levels = np.abs(values["level"])
+    if np.max(levels, initial=0.0) > 1e-6 * scale * (1.0 + np.max(np.abs(values["jacobian"]))):
+        _refuse(problem, assembly, t0, z, values["level"])
+    start = assembly.start(t0, z)
+    if not np.all(np.isfinite(start.a)):
         raise InconsistentInitialError(
-            f"the initial values violate the constraint or one of its derivatives by {worst:.3g}; "
-            "they must satisfy g = g' = ... = g^(m-1) = 0"
+            f"C B is singular at t = {t0:g}: the constraint, differentiated {problem.order} times, does not "
+            "determine y. Remedy: check B and C, and the order."
         )
-    return assembly, assembly.start(t0, z), []
+    return assembly, start, []
+
+
+def _not_finite(problem: HessenbergDAE, t0: float) -> str:
+    """The coefficient that is not finite."""
+    for name, shape in problem.shapes.items():
+        if not np.all(np.isfinite(coefficient_at(name, getattr(problem, name), t0, shape))):
+            return f"{name} is not finite"
+    return "a derivative of C or r is not finite"
+
+
+def _refuse(problem: HessenbergDAE, assembly: HessenbergAssembly, t0: float, z: np.ndarray, level: np.ndarray):
+    """Name the constraints and levels that are violated, and the nearest values."""
+    level = level.reshape(problem.order, problem.n_y)
+    worst = sorted(np.ndindex(level.shape), key=lambda at: -abs(level[at]))[:3]
+    words = ", ".join(
+        f"{problem.constraint_label(i)}{f', derivative {j},' if j else ''} ({level[j, i]:.4g})"
+        for j, i in worst
+        if abs(level[j, i]) > 1e-3 * abs(level[worst[0]])
+    )
+    nearest, hint = z[None].copy(), ""
+    if assembly.project(np.array([t0]), nearest, weight="I")[0] == 0:
+        moved = np.flatnonzero(np.abs(nearest[0] - z) > 1e-12 * (1.0 + np.abs(z)))[:5]
+        values = ", ".join(f"{problem.label(int(i))} = {nearest[0, i]:.6g} (given {z[i]:.6g})" for i in moved)
+        hint = f" The nearest values that satisfy them: {values}."
+    raise InconsistentInitialError(
+        f"the initial values violate the constraints at t = {t0:g}, with residuals that should be 0: {words}. They "
+        f"must satisfy g = g' = ... = g^(m-1) = 0.{hint}"
+    )

@@ -204,7 +204,7 @@ def projection_hook(record, t, h, y):
     z = floats(y, n)
     load_state(c, z, floats(y + 8 * n, c.n_r))
     if p.atol > 0.0:
-        status = evaluate(c, t, POSITION)
+        status = evaluate(c, t, POSITION | JACOBIAN)
         if status != 0:
             return status
         if _drift_is_small(p, c):

@@ -8,6 +8,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.mechanics.assembly import Assembly, check_point
+from daedal.mechanics.complaints import complaint
+from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -30,7 +32,8 @@ class Point:
         :math:`\gamma`, so that :math:`K \ddot q = \gamma`.
     acceleration, multipliers, reaction : numpy.ndarray
         :math:`\ddot q` and :math:`\lambda` of the augmented system, and :math:`-K^T \lambda`; dependent constraints
-        get the multipliers of smallest norm.
+        get the multipliers of smallest norm. Where constraints lose rank that they have beside the point (a singular
+        configuration) these are not determined, and nan.
     rate, algebraic : numpy.ndarray
         :math:`\dot r`, and w.
     """
@@ -64,13 +67,16 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
     assembly = Assembly(system, t, q)
     z = np.concatenate([q, v])
     values = assembly.evaluate(t, z, r, w, lam)
-    if values is None:
-        raise InvalidProblemError(f"a function of the system cannot be evaluated at t = {t:g}")
     state = np.concatenate([z, r])
+    if values is None:
+        found = complaint(assembly, t, state, w, lam) or "a function of the system cannot be evaluated"
+        raise InvalidProblemError(f"{found} at t = {t:g}")
     a, multipliers, rate, algebraic, statuses = assembly.accelerate(t, state, np.concatenate([w, lam])[None])
     acceleration, lam = a[0], multipliers[0]
     if statuses[0] != 0 or not np.all(np.isfinite(acceleration)) or _is_deficient(values["jacobian"]):
         acceleration, lam = least_multipliers(values)
+        if _is_singular(assembly, t, q, values["jacobian"]):
+            acceleration, lam = np.full_like(acceleration, np.nan), np.full_like(lam, np.nan)
     return Point(
         t=t,
         q=q,
@@ -90,6 +96,18 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
 
 def _is_deficient(jacobian: np.ndarray) -> bool:
     return jacobian.size > 0 and np.linalg.matrix_rank(scaled_rows(jacobian), tol=1e-9) < jacobian.shape[0]
+
+
+def _is_singular(assembly: Assembly, t: float, q: np.ndarray, jacobian: np.ndarray) -> bool:
+    """Whether the constraints have a higher rank beside the point."""
+    beside = q + 1e-2 * typical_size(q) * np.cos(0.4 + 1.9 * np.arange(q.size))
+    values = assembly.evaluate(t, np.concatenate([beside, np.zeros(q.size)]))
+    if values is None:
+        return False
+    norms = np.linalg.norm(values["jacobian"], axis=1, keepdims=True)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    here, there = (np.linalg.matrix_rank(rows / norms, tol=1e-6) for rows in (jacobian, values["jacobian"]))
+    return bool(here < there)
 
 
 def scaled_rows(jacobian: np.ndarray) -> np.ndarray:

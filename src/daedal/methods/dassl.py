@@ -229,6 +229,8 @@ class DASSL:
 class Run:
     """The Python side of a run: buffers, slices, progress, and the collection of what was stored."""
 
+    constant_order: int | None = None  # of methods whose polynomials have another degree
+
     def __init__(self, method: Any, task: Task):
         from daedal.methods import dassl_run
 
@@ -297,7 +299,8 @@ class Run:
         take |= {"step_t": steps, "step_h": steps, "step_order": steps, "psi": steps, "coefficients": rows}
         if not self._task.dense:
             take["psi"] = 0
-        self._slices[int(run["number"])] = {name: run.array(name)[:count].copy() for name, count in take.items()}
+        if any(take.values()) or not self._slices:
+            self._slices[int(run["number"])] = {name: run.array(name)[:count].copy() for name, count in take.items()}
         if events:
             self._events[int(run["number"])] = [record for m in range(events) for record in self._event_records(m)]
 
@@ -332,6 +335,7 @@ class Run:
             t = np.concatenate([[task.t_span[0]], t])
             y, yp = np.concatenate([task.y0[None], y]), np.concatenate([task.yp0[None], yp])
         steps = joined["step_t"], joined["step_h"], joined["step_order"]
+        orders = steps[2] if self.constant_order is None else np.full(steps[2].size, self.constant_order)
         dense = None
         if task.dense and steps[0].size:
             starts = np.concatenate([[0], np.cumsum(steps[2] + 1)[:-1]])
@@ -342,7 +346,7 @@ class Run:
             t=t,
             y=np.ascontiguousarray(y.T),
             yp=np.ascontiguousarray(yp.T),
-            history=steps if steps[0].size else None,
+            history=(*steps[:2], orders) if steps[0].size else None,
             dense=dense,
             events=[event for number in sorted(self._events) for event in self._events[number]],
             interrupted=interrupted,

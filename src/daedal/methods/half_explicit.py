@@ -216,6 +216,7 @@ class _HalfExplicitRun(Run):
 
     def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
         super().__init__(method, task)
+        self.constant_order = method.max_order
         from daedal.kernels.records import Arena, Record
         from daedal.methods import half_explicit_run
 
@@ -271,6 +272,7 @@ class _GeneralRun(Run):
 
     def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
         super().__init__(method, task)
+        self.constant_order = method.max_order
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.functions import store_vector
         from daedal.kernels.records import Arena, Record

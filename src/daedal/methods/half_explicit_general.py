@@ -268,7 +268,8 @@ def advance_general(systems, methods, integrators, runs, root_functions):
             if begin(system, roots, w.t, w.t, w.c.psi, phi, 0, w.h) != 0:
                 return CALLBACK_RAISED
             r.t_low = w.t
-        status = _call(system, m.f, w.t, y[:n_y], z_start, float_rows(m.k, m.stages + 2, n_y)[0])
+        slopes = float_rows(m.k, m.stages + 2, n_y)
+        status = _call(system, m.f, w.t, y[:n_y], z_start, slopes[0 if m.known_first else m.stages + 1])
         if status != 0:
             return _reason(status)
     taken = 0
@@ -366,7 +367,7 @@ def _step(system, m, w, r):
                 t = r.t_stop
             if not m.known_first:
                 for j in range(n_y):
-                    k[s, j] = k[s + 1, j] if w.steps > 0 else k[0, j]
+                    k[s, j] = k[s + 1, j]
                 status = _hidden(system, m, t, y[:n_y], z, k[s + 1])
             if status == 0:
                 break

@@ -146,19 +146,31 @@ class RK4(DOPRI5):
 
 
 def first_step(task: Task, order: int) -> float:
-    """A first step for a method of some order, HNW II.4 without the trial step: min(100 h_0, h_1), signed.
+    """A first step for an explicit method of some order, signed.
 
-    h_0 = 0.01 |y| / |y'| and h_1 = (0.01 / |y'|)^(1/(p+1)) in the norm of the tolerances.
+    For a mechanism a part of the shortest of the times |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; otherwise
+    0.01 |y|/|y'| in the norm of the tolerances (HNW II.4).
     """
     given = task.initial_step()
+    assembly = getattr(task.rate, "keep", None)
+    longest = min(0.1 * abs(task.t_span[1] - task.t_span[0]), task.max_step)
+    if task.first_step is not None or task.n == 0:
+        return given
+    if assembly is not None and assembly.m == 2 and task.n == assembly.n_state:
+        nx = assembly.nx
+        q, v = np.max(np.abs(task.y0[:nx])), np.max(np.abs(task.y0[nx : 2 * nx]))
+        a = np.max(np.abs(task.yp0[nx : 2 * nx]))
+        rates = np.array([v / q, np.sqrt(a / q)]) if q > 0.0 else np.zeros(2)
+        if np.isfinite(rates).all() and rates.max() > 0.0:
+            tolerance = float(np.max(task.rtol[:nx] + task.atol[:nx] / q))
+            return task.sign * min(0.1 * min(tolerance, 1.0) ** (1.0 / (order + 1)) / rates.max(), longest)
     weights = task.rtol * np.abs(task.y0) + task.atol
-    if task.first_step is not None or not np.all(weights > 0.0):
+    if not np.all(weights > 0.0):
         return given
-    d0, d1 = (np.linalg.norm(x / weights) / np.sqrt(task.n) for x in (task.y0, task.yp0))
-    if not (d0 > 1e-5 and d1 > 1e-5 and np.isfinite(d0) and np.isfinite(d1)):
+    d0, d1 = (np.linalg.norm(x / weights) for x in (task.y0, task.yp0))
+    if not (d0 > 0.0 and d1 > 0.0 and np.isfinite(d0 / d1)):
         return given
-    h = min(d0 / d1, (0.01 / d1) ** (1.0 / (order + 1)), 0.1 * abs(task.t_span[1] - task.t_span[0]), task.max_step)
-    return task.sign * max(h, abs(given))
+    return task.sign * min(max(0.01 * d0 / d1, abs(given)), longest)
 
 
 class _RungeKuttaRun(Run):
@@ -166,6 +178,7 @@ class _RungeKuttaRun(Run):
 
     def __init__(self, method: DOPRI5, task: Task, fixed: float | None = None):
         super().__init__(method, task)
+        self.constant_order = method.max_order
         from daedal.kernels.records import Record
         from daedal.methods import runge_kutta_run
 

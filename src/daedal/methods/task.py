@@ -10,6 +10,8 @@ import numpy as np
 from daedal.events.event import SwitchingFunctions
 from daedal.methods.workspace import Workspace
 
+_SPACINGS = 100.0
+
 
 @dataclass
 class Task:
@@ -66,7 +68,10 @@ class Outcome:
 
 
 def first_step_size(t_span, y0, yp0, weights, first_step, max_step) -> float:
-    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed, or the user's (BCP section 5.2.4)."""
+    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed, or the user's (BCP section 5.2.4).
+
+    It is not shorter than a hundred spacings of floats at t_0 and t_1.
+    """
     length = t_span[1] - t_span[0]
     sign = 1.0 if length > 0.0 else -1.0
     if first_step is not None:
@@ -77,4 +82,5 @@ def first_step_size(t_span, y0, yp0, weights, first_step, max_step) -> float:
             slope = np.linalg.norm(yp0 / weights) / np.sqrt(y0.size)
         if np.isfinite(slope) and slope > 0.5 / h:
             h = 0.5 / slope
-    return sign * min(h, max_step)
+    shortest = min(_SPACINGS * float(np.spacing(max(abs(t_span[0]), abs(t_span[1])))), abs(length))
+    return sign * min(max(h, shortest), max_step)

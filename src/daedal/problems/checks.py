@@ -41,11 +41,44 @@ def check_number(value, name: str, expected: str = "be a number") -> float:
     return float(array)
 
 
+def check_finite(value, name: str) -> float:
+    number = check_number(value, name)
+    if not np.isfinite(number):
+        raise InvalidProblemError(f"{name} must be finite, got {number}")
+    return number
+
+
 def check_positive(value, name: str) -> float:
     number = check_number(value, name, "be a positive number")
     if not number > 0.0:
         raise InvalidProblemError(f"{name} must be positive, got {number:g}")
     return number
+
+
+def check_flag(value, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidProblemError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_weight(weight, n: int, expected: str) -> np.ndarray:
+    """A symmetric positive definite matrix, from a matrix or its diagonal."""
+    matrix = check_real(weight, "weight", expected)
+    if matrix.shape == (n,):
+        matrix = np.diag(matrix)
+    if matrix.ndim != 2:
+        raise InvalidProblemError(f"weight must {expected}, got {reprlib.repr(weight)}")
+    if matrix.shape != (n, n):
+        raise InvalidProblemError(f"weight has shape {matrix.shape}; expected ({n}, {n})")
+    if not np.all(np.isfinite(matrix)):
+        raise InvalidProblemError("weight holds values that are not finite")
+    if np.max(np.abs(matrix - matrix.T)) > 1e-8 * np.max(np.abs(matrix)):
+        raise InvalidProblemError("weight must be symmetric")
+    matrix = 0.5 * (matrix + matrix.T)
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    if not (np.all(scale > 0.0) and np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > 1e-14):
+        raise InvalidProblemError("weight must be positive definite")
+    return matrix
 
 
 def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:

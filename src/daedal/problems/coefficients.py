@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable
+from daedal.problems.checks import check_callable, check_real
 
 
 def coefficient_at(name: str, value: Any, t: float, shape: tuple[int, ...]) -> np.ndarray:
     """A coefficient, constant or a function of t, at `t`."""
-    array = np.asarray(value(t) if callable(value) else value, dtype=float)
-    if array.size != int(np.prod(shape)):
+    result = value(t) if callable(value) else value
+    if result is None:
+        verb = "returned" if callable(value) else "is"
+        raise InvalidProblemError(f"{name} {verb} None; expected an array of shape {shape}")
+    array = check_real(result, name, f"hold real numbers, shape {shape}")
+    if [k for k in array.shape if k != 1] != [k for k in shape if k != 1]:
         raise InvalidProblemError(f"{name} has shape {array.shape}; expected {shape}")
     return array.reshape(shape)
 

@@ -78,7 +78,7 @@ class HessenbergDAE:
         given["names"] = check_names(names, n_x)
         for field, value in given.items():
             object.__setattr__(self, field, value)
-        for name, shape in self._shapes.items():
+        for name, shape in self.shapes.items():
             if not callable(given[name]):
                 _check_constant(name, given[name], shape)
 
@@ -97,13 +97,14 @@ class HessenbergDAE:
         return f"constraint {i}"
 
     @property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the coefficients."""
         m, n_x, n_y = self.order, self.n_x, self.n_y
         return {"A": (m, n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "q": (n_x,), "r": (n_y,)}
 
     def coefficients(self, t: float) -> np.ndarray:
         """A_1..A_m, B, q, C, ..., C^(m), r, ..., r^(m) at t, by rows, in one vector."""
-        m, shapes = self.order, self._shapes
+        m, shapes = self.order, self.shapes
         values = [coefficient_at(name, getattr(self, name), t, shapes[name]) for name in ("A", "B", "q")]
         for name, derivatives in (("C", self.C_derivatives), ("r", self.r_derivatives)):
             function, shape = getattr(self, name), shapes[name]

@@ -75,8 +75,8 @@ class LinearDAE:
         for field, value in given.items():
             object.__setattr__(self, field, value)
         for name in ("A", "B", "C", "D", "p", "q"):
-            if not callable(given[name]):
-                self.coefficient(name, 0.0)
+            if not callable(given[name]) and not np.all(np.isfinite(self.coefficient(name, 0.0))):
+                raise InvalidProblemError(f"{name} holds values that are not finite")
 
     @property
     def n(self) -> int:
