@@ -210,14 +210,14 @@ def test_csv_holds_the_solution_in_full_precision():
 # --- demo, doctor, start ---
 
 
-def test_demo_solves_three_problems_and_leaves_their_plots(tmp_path):
+def test_demo_solves_four_problems_and_leaves_their_plots(tmp_path):
     ended = daedal_command("demo", "--out", tmp_path / "plots")
     assert ended.code == 0
     plots = sorted((tmp_path / "plots").glob("*.png"))
-    assert [path.stem for path in plots] == ["pendulum", "robertson", "transistor_amplifier"]
+    assert [path.stem for path in plots] == ["crank_slider", "pendulum", "robertson", "transistor_amplifier"]
     assert all(path.stat().st_size > 20_000 for path in plots)
     errors = [float(error) for error in re.findall(r"^  error +(\S+)", ended.out, re.MULTILINE)]
-    assert len(errors) == 3 and max(errors) < 1e-4
+    assert len(errors) == 4 and max(errors) < 1e-4
     assert "z1² + z2² = 1 holds to" in ended.out
 
 

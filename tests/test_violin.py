@@ -4,9 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numba import njit
 
 import daedal
 from daedal import library
+from daedal.library.violin import bow, bow_bias, bow_jacobian, string_force
 
 # Time, displacement of the middle node, needed z of each switch, to stick and to slip in turn: normal modes, 40 digits
 SWITCHES = np.array(
@@ -86,12 +88,16 @@ def test_energy_of_the_slipping_string_is_constant():
 
 
 def test_functions_compile_unchanged():
-    for name in ("violin_slip", "violin_stick"):
-        plain, compiled = library.get(name, N=6), library.get(name, N=6, compiled=True)
-        y = plain.extra["exact"](0.4)
-        for part in ("mass", "force", "velocity", "jacobian", "bias"):
-            expected = getattr(plain.problem.at(0.4, y[:5], y[5:]), part)
-            np.testing.assert_allclose(getattr(compiled.problem.at(0.4, y[:5], y[5:]), part), expected, atol=1e-13)
+    y, p = library.violin_stick(6).extra["exact"](0.4), np.array([12.0, 0.3])
+    q, v = y[:5].copy(), y[5:].copy()
+    calls = [
+        (string_force, (0.4, q, v, p)),
+        (bow, (0.4, q, v, p)),
+        (bow_jacobian, (0.4, q, p)),
+        (bow_bias, (0.4, q, v, p)),
+    ]
+    for function, arguments in calls:
+        np.testing.assert_allclose(njit(function)(*arguments), function(*arguments), rtol=1e-14, atol=1e-14)
 
 
 def test_slipping_string_is_solved_to_its_reference():

@@ -397,6 +397,11 @@ _TOUR = (
         "of index 2 the length of the rod stays what it is.",
         t_end=20.0,
     ),
+    _Stop(
+        "crank_slider",
+        "Masses, forces and five constraints of index 3, as they are written on paper: positions, velocities and joint "
+        "forces come out, the constraints hold to round-off.",
+    ),
 )
 
 
@@ -404,9 +409,10 @@ _TOUR = (
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out"),
 ) -> None:
-    """Solve three problems, compare them with their references and plot them."""
-    warm_up = _get(_TOUR[0].name, {})  # so that the times below are not those of loading or compiling
-    _solve(warm_up, None, False, dict(warm_up.options))
+    """Solve four problems, compare them with their references and plot them."""
+    for stop in (_TOUR[0], _TOUR[-1]):  # so that the times below are not those of loading or compiling
+        warm_up = _get(stop.name, {})
+        _solve(warm_up, None, False, dict(warm_up.options))
     for number, stop in enumerate(_TOUR, 1):
         model = _get(stop.name, {})
         print(f"{number}. {model.title} (index {model.index})", flush=True)

@@ -167,7 +167,7 @@ def first_step(task: Task, order: int) -> float:
     weights = task.rtol * np.abs(task.y0) + task.atol
     if not np.all(weights > 0.0):
         return given
-    d0, d1 = (np.linalg.norm(x / weights) for x in (task.y0, task.yp0))
+    d0, d1 = float(np.linalg.norm(task.y0 / weights)), float(np.linalg.norm(task.yp0 / weights))
     if not (d0 > 0.0 and d1 > 0.0 and np.isfinite(d0 / d1)):
         return given
     return task.sign * min(max(0.01 * d0 / d1, abs(given)), longest)
