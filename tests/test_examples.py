@@ -9,6 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
+    "violin": "steps slipping with DOPRI5",
     "bouncing_ball": "bounce 8",
     "crank_slider": "turns, the first in",
     "diagnosis": "index",

@@ -27,8 +27,9 @@ ROOM_TITLES = {
     "errors": "Errors",
 }
 
-# In the other rooms a user makes objects but does not call their methods.
+# In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {"problems", "solution", "mechanical_solution"}
+MEMBERS = {"HEM4": "family"}
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -83,8 +84,10 @@ def write_reference(folder: Path) -> None:
             elif issubclass(value, Exception):
                 page += f".. autoexception:: daedal.{name}\n   :show-inheritance:\n\n"
             else:
-                members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
-                page += f".. autoclass:: daedal.{name}\n" + (members if room in ROOMS_WITH_MEMBERS else "") + "\n"
+                members = f"   :members: {MEMBERS[name]}\n" if name in MEMBERS else ""
+                if room in ROOMS_WITH_MEMBERS:
+                    members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
+                page += f".. autoclass:: daedal.{name}\n{members}\n"
         (folder / f"{room}.rst").write_text(page, encoding="utf-8")
         pages.append(room)
     for name in daedal.__all__:

@@ -1,4 +1,4 @@
-"""Redraw the figures of the guide: run the Python blocks of pages with figures and keep what the pages show."""
+"""Redraw the figures of the manual: run the Python blocks of pages with figures and keep what the pages show."""
 
 import os
 import re
@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> None:
-    for path in sorted((HERE.parent / "guide").glob("*.md")):
+    for path in sorted(HERE.parent.glob("*/*.md")):
         draw(path.read_text(encoding="utf-8"))
 
 

@@ -104,6 +104,16 @@ __all__ = [
     "compare",
     "consistent_initial",
     "library",
+    "order_conditions",
     "solve",
     "solve_dae",
 ]
+
+
+def __getattr__(name: str):
+    """Load what few need, and what takes time to load, when it is asked for."""
+    if name == "order_conditions":
+        from importlib import import_module
+
+        return import_module("daedal.order_conditions")
+    raise AttributeError(f"module 'daedal' has no attribute '{name}'")

@@ -46,18 +46,25 @@ def solve(
 
     Parameters
     ----------
-    problem : ImplicitDAE or SemiExplicitDAE
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem or HessenbergDAE
         What is to be solved.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
-        (y0, yp0), or (y0, z0) for a semi-explicit problem. The second may be None: it is then computed.
+        (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism. The second may be None: it is then
+        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem the vector z0.
     method : str or method object
-        "auto", "dassl", or an instance such as ``DASSL(max_order=2)``.
-    formulation : str
-        How the problem is rewritten before it is discretised; "auto" and "none" leave first-order problems as they are.
+        "auto", "dassl", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit "phem56",
+        "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for formulations
+        that are ordinary differential equations the explicit "dopri5" and "rk4". The automatic choice is DASSL for
+        first-order problems; for mechanisms it begins with PHEM56 and hands over to DASSL where that is stiff.
+    formulation : str or formulation object
+        How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
+        "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:
+        :class:`StabilisedReduction`. "auto" and "none" leave first-order problems as they are.
     rtol, atol : float or array (n,)
-        The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense.
+        The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense; for a
+        mechanism y is (q, v, r).
     t_eval : array, optional
         Output times. Every step is stored if it is not given.
     events : Event, callable or list of them, optional
@@ -83,6 +90,7 @@ def solve(
     Returns
     -------
     Solution
+        A :class:`MechanicalSolution` for a mechanism.
 
     Raises
     ------

@@ -16,6 +16,7 @@ _SHARES = (1e-3, 1e-5)  # increments of first differences, as parts of the sizes
 _SHARES_OF_BIAS = (1e-2, 1e-3)  # of second differences
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _GIVEN = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
+_MOST_DIFFERENCES = 20  # coordinates up to which gradients are differenced
 _MOST_COLUMNS = 200  # coordinates up to which the wrong one is looked for
 
 
@@ -36,7 +37,6 @@ class _Comparison:
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray):
         self.system, self.t, self.q, self.v = system, t, q, v
         self.sizes = typical_size(q)
-        self.rank_rows: list[np.ndarray] = []
 
     def run(self):
         system = self.system
@@ -74,7 +74,6 @@ class _Comparison:
             scale = np.asarray(abs(matrix) @ np.abs(direction)).ravel()
             return value, *_slope(lambda s: move(s * direction)), scale
 
-        self.rank_rows.append(matrix)
         if _wrong(*compare(sizes * np.cos(0.4 + 1.9 * np.arange(sizes.size)))) is None:
             return
         worst = (0.0, 0, 0, 0.0, 0.0)
@@ -116,14 +115,14 @@ class _Comparison:
         value = self._value(name, self.q, motion)
         second, uncertain = _curvature(lambda s: function(self.t + s * time, self.q + s * time * motion))
         scale = self._gradients() * np.max(np.abs(motion)) / time
-        self._judge(name, value, -second / time**2, uncertain / time**2, scale, "", 0)
+        self._judge(name, value, -second / time**2, uncertain / time**2, scale, _at(motion), 0)
 
     def _velocity_bias(self, name: str, function):
         motion, time = self._motion()
         value = self._value(name, self.q, motion)
         slope, uncertain = _slope(lambda s: function(self.t + s * time, self.q + s * time * motion, motion))
         first = self.system.n_constraints
-        self._judge(name, value, -slope / time, uncertain / time, np.abs(value), "", first)
+        self._judge(name, value, -slope / time, uncertain / time, np.abs(value), _at(motion), first)
 
     def _value(self, name: str, *arrays) -> np.ndarray:
         velocity = name == "velocity_bias"
@@ -134,7 +133,7 @@ class _Comparison:
         """Norms of the rows of G, where it is given."""
         if self.system.constraint_jacobian is None:
             return 0.0
-        matrix = self.rank_rows[0]
+        matrix = self._matrix("constraint_jacobian")
         return np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel()) if matrix.shape[0] else 0.0
 
     def _motion(self) -> tuple[np.ndarray, float]:
@@ -143,26 +142,56 @@ class _Comparison:
         To the given one a motion is added that the constraints allow, because formulas may make use of them.
         """
         v, n = self.v, self.q.size
-        given = sum(getattr(self.system, name) is not None for name in ("constraint", "velocity_constraint"))
-        if len(self.rank_rows) == given and n <= _MOST_COLUMNS:
-            rows = np.vstack([m.toarray() if hasattr(m, "toarray") else m for m in self.rank_rows])
+        rows = self._rows()
+        if rows is not None:
             beside = np.cos(0.7 + 1.3 * np.arange(n)) * (typical_size(v) if np.any(v) else self.sizes)
             v = v + beside - np.linalg.pinv(rows, rcond=1e-9) @ (rows @ beside)
         fastest = float(np.max(np.abs(v) / self.sizes, initial=0.0))
         return v, min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
 
+    def _rows(self) -> np.ndarray | None:
+        """The gradients of all constraints, by differences if they are not given and few; None if they are many."""
+        n, parts = self.q.size, []
+        for name, parent in (("constraint_jacobian", "constraint"), ("velocity_jacobian", "velocity_constraint")):
+            if getattr(self.system, parent) is None:
+                continue
+            if getattr(self.system, name) is not None and n <= _MOST_COLUMNS:
+                matrix = self._matrix(name)
+                parts.append(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+            elif n <= _MOST_DIFFERENCES:
+                parts.append(self._differences(parent))
+            else:
+                return None
+        return np.vstack(parts)
+
+    def _differences(self, parent: str) -> np.ndarray:
+        position = parent == "constraint"
+        size = self.system.n_constraints if position else self.system.n_velocity_constraints
+        function = vector_function(self.system, parent, size)
+        columns = []
+        for j, h in enumerate(1e-5 * self.sizes):
+            x = np.zeros(self.q.size)
+            x[j] = h
+            ahead, behind = ((self.q + s * x,) if position else (self.q, self.v + s * x) for s in (1.0, -1.0))
+            columns.append((function(self.t, *ahead) - function(self.t, *behind)) / (2.0 * h))
+        return np.array(columns).T
+
     def _judge(self, name: str, value, expected, uncertain, scale, behind: str, first: int):
         i = _wrong(value, expected, uncertain, scale)
         if i is not None:
-            prefix = "d " if behind else "the bias of "
+            prefix = "d " if name == "constraint_t" else "the bias of "
             self._refuse(name, f"{prefix}{self.system.constraint_label(first + i)}{behind}", value[i], expected[i])
 
     def _refuse(self, name: str, what: str, value: float, expected: float):
         raise InvalidProblemError(
             f"{name} disagrees with differences of the constraint at t = {self.t:g}: {what} is {value:.6g}, but should "
-            f"be {expected:.6g}. Remedy: correct it, or leave {name} out, then it is computed; "
+            f"be {expected + 0.0:.6g}. Remedy: correct it, or leave {name} out, then it is computed; "
             "system.check(t, q, v) compares all derivatives"
         )
+
+
+def _at(v: np.ndarray) -> str:
+    return f" at v = ({', '.join(f'{x:.4g}' for x in v)})" if v.size <= 6 else " at a velocity that they allow"
 
 
 def _wrong(value, expected, uncertain, scale) -> int | None:

@@ -132,8 +132,6 @@ def consistent_state(
     >>> print(start.q.round(4), start.v.round(4), start.lam.round(4))
     [0.995 0.1  ] [-0.0945  0.9403] [-0.044]
     """
-    if t0 is None:
-        raise InvalidProblemError("t0 is missing")
     t, q, v = check_point(system, check_finite(t0, "t0"), q0, v0)
     tolerance = check_positive(tolerance, "tolerance")
     r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")

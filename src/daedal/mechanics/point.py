@@ -75,8 +75,8 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
     acceleration, lam = a[0], multipliers[0]
     if statuses[0] != 0 or not np.all(np.isfinite(acceleration)) or _is_deficient(values["jacobian"]):
         acceleration, lam = least_multipliers(values)
-        if _is_singular(assembly, t, q, values["jacobian"]):
-            acceleration, lam = np.full_like(acceleration, np.nan), np.full_like(lam, np.nan)
+    if system.n_lambda and _is_singular(assembly, t, q, values["jacobian"]):
+        acceleration, lam = np.full_like(acceleration, np.nan), np.full_like(lam, np.nan)
     return Point(
         t=t,
         q=q,

@@ -35,6 +35,8 @@ def check_real(values, name: str, expected: str) -> np.ndarray:
 
 
 def check_number(value, name: str, expected: str = "be a number") -> float:
+    if value is None:
+        raise InvalidProblemError(f"{name} must {expected}, got None")
     array = check_real(value, name, expected)
     if array.ndim:
         raise InvalidProblemError(f"{name} must {expected}, got an array of shape {array.shape}")
