@@ -370,6 +370,20 @@ def test_order_3_and_the_classical_method_on_the_squeezer():
         np.testing.assert_allclose(np.log2(np.divide(coarse[:3], fine[:3])), 3.0, atol=0.2)
 
 
+@pytest.mark.parametrize("kind", [HEM3, HEM4, HEM5, PHEM56, HEDOP5])
+def test_the_velocity_constraints_of_the_squeezer(kind):
+    """To round-off at every step, without projection; the velocities are up to 1500."""
+    sol = solve_squeezer(0.03, kind(projection="never"), rtol=1e-4, atol=1e-6)
+    assert sol.success and sol.drift["velocity before projection"] < 1e-12
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_the_automatic_choice_on_the_squeezer(tol):
+    sol = solve_squeezer(0.03, "auto", rtol=tol, atol=tol)
+    assert sol.success and sol.method == "PHEM56" and sol.notes == ()
+    np.testing.assert_allclose(sol.q[:, -1], SQUEEZER[0.03][0], atol=1000.0 * tol)
+
+
 # --- a singular mass matrix -----------------------------------------------------------------------------------------
 
 

@@ -169,10 +169,10 @@ def prepare_mechanical(request: Request):
 
     system, t0 = request.problem, request.span[0]
     q0, v0, r0, w0 = split_mechanical(request.initial)
-    if not request.correct_initial:
-        check_given(system, *check_point(system, t0, q0, v0))
+    check_given(system, *check_point(system, t0, q0, v0), consistent=not request.correct_initial)
     ready = _ready_start(system, request.span, q0, v0, r0, w0)
     if ready is not None:
+        check_given(system, *check_point(system, t0, q0, v0))
         return *ready, []
     atol = request.atol[: 2 * system.n_q]
     values = check_start(system, t0, q0, v0, r0=r0, w0=w0, correct=request.correct_initial, atol=atol)

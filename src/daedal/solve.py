@@ -52,7 +52,7 @@ def solve(
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism. The second may be None: it is then
-        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem the vector z0.
+        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0).
     method : str or method object
         "auto", "dassl", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit "phem56",
         "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for formulations
@@ -64,7 +64,7 @@ def solve(
         :class:`StabilisedReduction`. "auto" and "none" leave first-order problems as they are.
     rtol, atol : float or array (n,)
         The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense; for a
-        mechanism y is (q, v, r).
+        mechanism y is (q, v, r), and the automatic choice takes the maximum.
     t_eval : array, optional
         Output times. Every step is stored if it is not given.
     events : Event, callable or list of them, optional

@@ -19,7 +19,7 @@ def explain(request, assembly, segments) -> str:
     segment = segments[-1]
     failure = segment.outcome.failure
     state = segment.reduction.states(np.array([failure.t]), failure.y[:, None].copy())[0]
-    if assembly.n_c:
+    if assembly.n_c and failure.code != _ZERO_WEIGHT:
         first = segments[0]
         begin = first.reduction.states(np.array([request.span[0]]), first.reduction.y0[:, None].copy())[0]
         norms = usual_norms(assembly, [(request.span[0], begin), (failure.t, state)])

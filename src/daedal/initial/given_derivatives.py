@@ -20,17 +20,21 @@ _MOST_DIFFERENCES = 20  # coordinates up to which gradients are differenced
 _MOST_COLUMNS = 200  # coordinates up to which the wrong one is looked for
 
 
-def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray):
+def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool = True):
     """Refuse given derivatives that are plainly wrong at (t, q, v); done once for a system.
 
-    Matrices are compared along one direction, biases along a motion that the constraints allow. Nothing is refused
-    where the differences do not agree with each other, or a function cannot be evaluated.
+    Matrices are compared along one direction, biases along a motion that the constraints allow, if the values are
+    `consistent` (a formula may make use of the constraints). Nothing is refused where the differences do not agree
+    with each other, or a function cannot be evaluated.
     """
-    if "_derivatives_checked" in system.__dict__ or system.n_s or not any(getattr(system, name) for name in _GIVEN):
+    checked = system.__dict__.setdefault("_derivatives_checked", set())
+    names = [name for name in _GIVEN if getattr(system, name) is not None and name not in checked]
+    names = [name for name in names if consistent or not name.endswith("bias")]
+    if not names or system.n_s:
         return
     with np.errstate(all="ignore"):
-        _Comparison(system, t, q, v).run()
-    system.__dict__["_derivatives_checked"] = True
+        _Comparison(system, t, q, v).run(names)
+    checked.update(names)
 
 
 class _Comparison:
@@ -38,7 +42,7 @@ class _Comparison:
         self.system, self.t, self.q, self.v = system, t, q, v
         self.sizes = typical_size(q)
 
-    def run(self):
+    def run(self, names: list[str]):
         system = self.system
         for name, parent, check in (
             ("constraint_jacobian", "constraint", self._jacobian),
@@ -47,7 +51,7 @@ class _Comparison:
             ("acceleration_bias", "constraint", self._acceleration_bias),
             ("velocity_bias", "velocity_constraint", self._velocity_bias),
         ):
-            if getattr(system, name) is None:
+            if name not in names:
                 continue
             size = system.n_constraints if parent == "constraint" else system.n_velocity_constraints
             try:

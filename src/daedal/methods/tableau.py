@@ -36,7 +36,7 @@ def coefficients(values: Iterable[Any]) -> tuple[Number, ...]:
     return tuple(as_coefficient(value) for value in values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HalfExplicitTableau:
     r"""Coefficients of a half-explicit Runge-Kutta method with s stages.
 
@@ -123,6 +123,9 @@ class HalfExplicitTableau:
             kept.append(self._of_length(f"row {i + 1} of {what}", row[:length], length))
         return tuple(kept)
 
+    def __repr__(self) -> str:
+        return self.name
+
     @property
     def s(self) -> int:
         """The number of stages."""
@@ -135,7 +138,7 @@ class HalfExplicitTableau:
 
     @property
     def constraint_rows(self) -> tuple[tuple[Number, ...], ...]:
-        r"""Row i: the weights of the point whose constraint determines :math:`Z_i`, be it a stage or not."""
+        r"""Row i holds the weights of the point whose constraint determines :math:`Z_i`, be it a stage or not."""
         return self.ab if self.ab is not None else (*self.a[1:], self.b)
 
     @property

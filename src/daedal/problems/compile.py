@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 from daedal.kernels.functions import is_compiled, parameter_vector
+
+_compiled: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def compiled_function(function):
-    """`function` as a Numba-compiled function; one that already is stays as it is."""
+    """`function` as a Numba-compiled function, always the same one; one that already is compiled stays as it is."""
     if is_compiled(function):
         return function
     import numba
 
-    return numba.njit(function)
+    if function not in _compiled:
+        _compiled[function] = numba.njit(function)
+    return _compiled[function]
 
 
 def compiled_params(params):
