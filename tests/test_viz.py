@@ -448,4 +448,5 @@ def test_figures_of_the_manual_can_be_redrawn(tmp_path):
     page.parent.mkdir()
     page.write_bytes((FIGURES.parent / "guide" / "plotting.md").read_bytes())
     runpy.run_path(str(script), run_name="__main__")
-    assert {path.name for path in script.parent.glob("*.png")} == {path.name for path in FIGURES.glob("*.png")} != set()
+    shown = set(re.findall(r"\(\.\./figures/(\S+?)\)", page.read_text(encoding="utf-8")))
+    assert {path.name for path in script.parent.glob("*.png")} == shown != set()

@@ -201,7 +201,7 @@ def _second_difference(c, t, state):
         weight = (-490.0, 270.0, -27.0, 2.0)[abs(side)] / (180.0 * s * s)
         for j in range(nx):
             shifted[j] = state[j] + side * s * state[nx + j]
-        status = fetch(c.constraint, t + side * s, shifted, nx, rows)
+        status = fetch(c.constraint, t if c.autonomous else t + side * s, shifted, nx, rows)
         if status != 0:
             return status
         for i in range(rows):
@@ -258,7 +258,7 @@ def _line_derivative(c, t, state, target):
         weight = (1.0, -8.0, 8.0, -1.0)[side] / 12.0 * speed
         for j in range(nx):
             shifted[j] = state[j] + move * state[nx + j]
-        status = fetch(c.velocity_constraint, t + move, shifted, 2 * nx, rows)
+        status = fetch(c.velocity_constraint, t if c.autonomous else t + move, shifted, 2 * nx, rows)
         if status != 0:
             return status
         for i in range(rows):
