@@ -219,8 +219,8 @@ class _HalfExplicitRun(Run):
         self.constant_order = method.max_order
         if task.rate.keep.linear:
             raise InvalidProblemError(
-                f"{type(method).__name__} is made for mechanical systems and SemiExplicitDAE; a HessenbergDAE is solved "
-                "by dassl, or by dopri5 in a form that is an ordinary differential equation"
+                f"{type(method).__name__} is made for mechanical systems and SemiExplicitDAE; a HessenbergDAE is "
+                "solved by dassl, or by dopri5 in a form that is an ordinary differential equation"
             )
         from daedal.kernels.records import Arena, Record
         from daedal.methods import half_explicit_run
