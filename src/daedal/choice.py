@@ -14,6 +14,8 @@ from daedal.formulations.projection import VelocityConstraints
 EXPLICIT = ("dopri5", "rk4")
 ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
 _LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
+_OVER = 0.3  # rates times the step of a stiff method below which an explicit one does as well
+_STEPS_BEFORE_QUESTION = 300
 _PATIENCE = 500  # suspicious steps after a false alarm
 _STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
 
@@ -50,13 +52,19 @@ def named_method(method, options):
     raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
 
 
+def _fastest(measures) -> float:
+    """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
+    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / _VIBRATION)))
+
+
 class Choice:
     """Formulation and method of the current segment, and whether another segment follows.
 
-    The automatic choice begins with an explicit method and projection after every step, which is right for all that is
-    not stiff. When its steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say
-    which stiff form goes on: the stabilised index-2 form, or projected invariants along C^T where constraint forces
-    that turn quickly would make the former behave like an explicit method. The former is watched for that.
+    The automatic choice begins with the half-explicit method PHEM56, which is right for all that is not stiff. When its
+    steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say which stiff form goes
+    on: the stabilised index-2 form, or projected invariants along C^T where constraint forces that turn quickly would
+    make the former behave like an explicit method. The former is watched for that. Now and then it is asked whether the
+    stiffness is over; then the half-explicit method goes on.
     """
 
     def __init__(self, assembly, formulation, method, request):
@@ -68,6 +76,9 @@ class Choice:
         self.notes: list[str] = []
         self.changed = True
         self.watches_amplification = False
+        self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
+        self._explicit: tuple | None = None  # what to go back to
+        self._steps_left = request.max_steps
         if formulation is None or (isinstance(formulation, str) and formulation == "none"):
             if assembly.n_c:
                 raise InvalidProblemError(
@@ -104,11 +115,15 @@ class Choice:
         """Whether the run has to go on in another segment; prepares it."""
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
         from daedal.kernels.system import HOOK_STOP
-        from daedal.methods.dassl_run import HOOK_STOPPED
+        from daedal.methods.dassl_run import HOOK_STOPPED, MAX_STEPS
         from daedal.methods.runge_kutta_run import STIFF
 
+        self._steps_left -= segment.stats.steps
         if segment.outcome.reason == STIFF:
             self._look_into_stiffness(segment)
+            return True
+        if segment.outcome.reason == MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
+            self._look_for_the_end_of_stiffness(segment)
             return True
         if segment.outcome.reason != HOOK_STOPPED:
             return False
@@ -132,24 +147,42 @@ class Choice:
 
     def _look_into_stiffness(self, segment):
         """Go on with a stiff method if stability limits the explicit one, in the form that the measures ask for."""
-        from daedal.analysis.measures import decision, measure
+        from daedal.analysis.measures import decision
         from daedal.methods.dassl import DASSL
 
-        integrator = segment.outcome.integrator
-        t, h = float(integrator["t"]), abs(float(integrator["h_last"]))
-        state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())[0]
-        measures = measure(self._assembly, t, state)
+        t, h, measures = self._measure(segment)
         form = named_formulation("ggl")
         if measures is not None:
-            limits = (measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / _VIBRATION)
-            if not h * np.nanmax(limits) >= _LIMITED:
+            if not h * _fastest(measures) >= _LIMITED:
                 self.changed = True
                 self.method = replace(self.method, stop_when_stiff=_PATIENCE)
                 return
             if decision([measures], _STIFF_GAIN * h).case == 4:
                 form = named_formulation("projected_invariants")
+        self._explicit = self.formulation, replace(self.method, stop_when_stiff=True)
+        self.step_limit = _STEPS_BEFORE_QUESTION
         self._change(form, DASSL())
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")
+
+    def _look_for_the_end_of_stiffness(self, segment):
+        """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""
+        t, h, measures = self._measure(segment)
+        if self._explicit is not None and measures is not None and h * _fastest(measures) < _OVER:
+            self.step_limit = None
+            self._change(*self._explicit)
+            self.notes.append(f"No longer stiff from t = {t:.4g} on: {type(self.method).__name__}.")
+        else:
+            self.step_limit = 2 * (self.step_limit or _STEPS_BEFORE_QUESTION)
+            self.changed = True
+
+    def _measure(self, segment):
+        """The time, the last step and the measures at the end of a segment."""
+        from daedal.analysis.measures import measure
+
+        integrator = segment.outcome.integrator
+        t = float(integrator["t"])
+        state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())[0]
+        return t, abs(float(integrator["h_last"])), measure(self._assembly, t, state)
 
     def _singular_point(self, segment, passed: bool):
         """The singular configuration that the monitor found, or None if it was a false alarm."""

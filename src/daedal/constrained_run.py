@@ -271,7 +271,9 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     watched = request.fixed_step is None or not assembly.linear
     if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
         attach_monitor(reduction, assembly, start, amplification=choice.watches_amplification)
-    steps = sum(segment.stats.steps for segment in segments)
+    steps = request.max_steps - sum(segment.stats.steps for segment in segments)
+    if choice.step_limit is not None:
+        steps = min(steps, choice.step_limit)
     outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
     stats = task.workspace.statistics(outcome.integrator, 0.0)
     signal = int(task.workspace.system["hook_signal"])
@@ -288,7 +290,7 @@ def _restart(assembly, segment: Segment) -> Start:
     return assembly.start(t, state[0])
 
 
-def _run_segment(request, assembly, start, reduction, method, progress, steps_before, later):
+def _run_segment(request, assembly, start, reduction, method, progress, max_steps, later):
     from daedal.methods.task import Task
     from daedal.methods.workspace import Workspace
 
@@ -326,7 +328,7 @@ def _run_segment(request, assembly, start, reduction, method, progress, steps_be
         atol=atol,
         t_eval=times,
         switching=_switching(request, assembly, reduction, start),
-        max_steps=request.max_steps - steps_before,
+        max_steps=max_steps,
         first_step=request.first_step if not later else None,
         max_step=request.max_step,
         t_stop=request.t_stop,

@@ -78,16 +78,18 @@ def _watch(w, c, t):
         norm = np.sqrt(norm) if norm > 0.0 else 1.0
         for j in range(nx):
             rows[i * nx + j] = jacobian[i * nx + j] / norm
-    # Near zero the determinant says that the rows have turned away, as they do when a branch is changed.
-    passed = w.started and _determinant(w, rows, basis, nx, n_c) < _SUSPICIOUS
+    determinant = _determinant(w, rows, basis, nx, n_c) if w.started else 1.0
     if w.started and w.amplification:
         _watch_amplification(w, c, basis)
     w.t_before = w.t
     w.t = t
-    w.started = 1
-    w.independence = _orthonormalise(rows, basis, nx, n_c)
-    if passed:
+    w.independence, volume = _orthonormalise(rows, basis, nx, n_c)
+    # Divided by the volume of the rows, the determinant is the cosine of the angle by which they have turned: near zero
+    # they have turned away, as they do when a branch is changed.
+    if w.started and determinant < _SUSPICIOUS * volume:
+        w.started = 1
         return PASSED_SINGULAR
+    w.started = 1
     if w.independence < w.smallest:
         return NEARLY_SINGULAR
     if w.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
@@ -134,8 +136,8 @@ def determinant_sign(lu):
 
 @part
 def _orthonormalise(rows, basis, nx, n_c):
-    """Gram and Schmidt, twice for every row; returns the smallest part of a row that the others do not explain."""
-    smallest = 1.0
+    """Gram and Schmidt, twice for every row: the smallest part of a row that the others do not explain, the volume."""
+    smallest, volume = 1.0, 1.0
     for i in range(n_c):
         for j in range(nx):
             basis[i * nx + j] = rows[i * nx + j]
@@ -155,7 +157,8 @@ def _orthonormalise(rows, basis, nx, n_c):
             for j in range(nx):
                 basis[i * nx + j] /= norm if norm > 0.0 else 1.0
         smallest = min(smallest, rest)
-    return smallest
+        volume *= rest
+    return smallest, volume
 
 
 @part

@@ -50,6 +50,7 @@ class SparseChoice:
     def __init__(self, assembly: SparseAssembly, start: Start, request, formulation, method, automatic: bool):
         self.notes: list[str] = []
         self.changed, self.watches_amplification = True, False
+        self.step_limit: int | None = None
         self.formulation, self.method = checked_choice(formulation, method), method
         if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
             raise InvalidProblemError(

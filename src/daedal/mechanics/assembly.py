@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -138,8 +139,8 @@ class Assembly:
         try:
             b = np.linalg.solve(values["mass"], jacobian.T)
             move = b @ np.linalg.inv(jacobian @ b)
-            shortest = np.linalg.norm(np.linalg.pinv(jacobian), 2)
-            if np.linalg.norm(move, 2) <= _LONGEST_MOVE * shortest:
+            shortest = np.trace(np.linalg.inv(jacobian @ jacobian.T))
+            if np.sum(move * move) <= _LONGEST_MOVE**2 * shortest:
                 self.output_weight = "M"
         except np.linalg.LinAlgError:
             return
@@ -319,12 +320,16 @@ def _functions(system: MechanicalSystem, t, q, increments, time_increment) -> di
     return functions
 
 
+_complex_step: WeakKeyDictionary = WeakKeyDictionary()
+
+
 def _by_complex_step(system, t, q, increments, time_increment, missing) -> dict[str, Any]:
     """Those of the missing derivatives that the complex step gives; none if it disagrees with differences."""
-    known = system.__dict__.setdefault("_complex_step", {})
-    if "functions" not in known:
-        known["functions"] = _complex_functions(system, t, q, increments, time_increment)
-    return {name: function for name, function in known["functions"].items() if name in missing}
+    known = _complex_step.setdefault(system.constraint, {})
+    key = system.n_q, system.n_constraints
+    if key not in known:  # kept with the function: systems that differ in their parameters only share it
+        known[key] = _complex_functions(system, t, q, increments, time_increment)
+    return {name: function for name, function in known[key].items() if name in missing}
 
 
 def _complex_functions(system, t, q, increments, time_increment) -> dict[str, Any]:
