@@ -116,7 +116,7 @@ class Choice:
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
         from daedal.kernels.system import HOOK_STOP
         from daedal.methods.dassl_run import HOOK_STOPPED, MAX_STEPS
-        from daedal.methods.runge_kutta_run import STIFF
+        from daedal.methods.one_step import STIFF
 
         self._steps_left -= segment.stats.steps
         if segment.outcome.reason == STIFF:

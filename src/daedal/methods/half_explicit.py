@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.dassl import Run
 from daedal.methods.half_explicit_tableaux import HEDOP5 as HEDOP5_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM3 as HEM3_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_family
-from daedal.methods.runge_kutta import first_step
+from daedal.methods.runge_kutta import OneStepRun
 from daedal.methods.task import Outcome, Task
 
 NODES = 5  # intervals between the points that define the polynomial of a step
@@ -211,7 +210,7 @@ def _inner(tableau: HalfExplicitTableau, floats: dict[str, np.ndarray], theta: f
     return theta * b + theta * (theta - 1.0) * ((1.0 - 2.0 * theta) * b + (theta - 1.0) * first + theta * last)
 
 
-class _HalfExplicitRun(Run):
+class _HalfExplicitRun(OneStepRun):
     """A run of a half-explicit method."""
 
     def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
@@ -225,7 +224,7 @@ class _HalfExplicitRun(Run):
         from daedal.kernels.records import Arena, Record
         from daedal.methods import half_explicit_run
 
-        self._kernel = half_explicit_run.advance_half_explicit
+        self.kernel = half_explicit_run.advance_half_explicit
         coefficients, n = _coefficients(method.tableau), task.n
         s, arrays = method.tableau.s, coefficients.arrays
         self.method = Record(
@@ -252,19 +251,7 @@ class _HalfExplicitRun(Run):
             stop_when_stiff=bool(method.stop_when_stiff),
             stiff_count=1 - int(method.stop_when_stiff),
         )
-        if fixed is None:
-            self.integrator["h"] = first_step(task, coefficients.error_order + 1)
-        else:
-            last = round((task.t_span[1] - task.t_span[0]) / fixed)
-            for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
-                self.method[name] = value
-            self.integrator["h"] = fixed
-
-    def _advance(self) -> int:
-        workspace = self._task.workspace
-        return self._kernel(
-            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
-        )
+        self.choose_steps(fixed, coefficients.error_order + 1)
 
 
 def _interpolates(task: Task) -> bool:
@@ -272,7 +259,7 @@ def _interpolates(task: Task) -> bool:
     return task.dense or task.t_eval is not None or task.switching is not None
 
 
-class _GeneralRun(Run):
+class _GeneralRun(OneStepRun):
     """A run on a semi-explicit problem of index 2."""
 
     def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
@@ -283,7 +270,7 @@ class _GeneralRun(Run):
         from daedal.kernels.records import Arena, Record
         from daedal.methods import half_explicit_general
 
-        self._kernel = half_explicit_general.advance_general
+        self.kernel = half_explicit_general.advance_general
         problem, bridge = task.semi_explicit, task.workspace.bridge
         n_y, n_z = problem.n_y, problem.n_z
         coefficients, s = _coefficients(method.tableau), method.tableau.s
@@ -307,6 +294,8 @@ class _GeneralRun(Run):
             known_first=coefficients.known_first,
             error_kind=coefficients.error_kind,
             maximum_norm=method.norm == "max",
+            classic=method.controller == "classic",
+            error_before=1e-4,
             a=arrays["a"],
             ab=arrays["ab"],
             c=arrays["c"],
@@ -318,19 +307,7 @@ class _GeneralRun(Run):
             g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
             matrix=dense_lu(n_z),
         )
-        if fixed is None:
-            self.integrator["h"] = first_step(task, coefficients.error_order + 1)
-        else:
-            last = round((task.t_span[1] - task.t_span[0]) / fixed)
-            for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
-                self.method[name] = value
-            self.integrator["h"] = fixed
-
-    def _advance(self) -> int:
-        workspace = self._task.workspace
-        return self._kernel(
-            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
-        )
+        self.choose_steps(fixed, coefficients.error_order + 1)
 
 
 def _rows_with_z(problem, t0: float, x0: np.ndarray) -> np.ndarray:

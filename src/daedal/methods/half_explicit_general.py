@@ -10,11 +10,8 @@ equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i) itself.
 
 from __future__ import annotations
 
-from math import isfinite
-
 import numpy as np
 
-from daedal.events.roots import begin
 from daedal.kernels.callbacks import (
     CALLBACK,
     COMPILED_CODE_RAISED,
@@ -23,24 +20,28 @@ from daedal.kernels.callbacks import (
     call,
     repeat_in_python,
 )
-from daedal.kernels.compilation import announce, inlined, kernel, part
+from daedal.kernels.compilation import announce, kernel, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.norms import set_weights
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
-from daedal.methods.dassl_run import (
-    BUFFER_FULL,
-    FINISHED,
-    MAX_STEPS,
-    ZERO_WEIGHT,
-    empty_buffers,
-    process_step,
-    step_end,
-    store_step,
-)
-from daedal.methods.dassl_step import CALLBACK_RAISED, ERROR_TEST_FAILED, RESIDUAL_UNEVALUABLE, differences
+from daedal.methods.dassl_run import empty_buffers
+from daedal.methods.dassl_step import differences
 from daedal.methods.half_explicit import NODES, TWO_ESTIMATES
+from daedal.methods.one_step import (
+    accept,
+    backward_differences,
+    close_step,
+    end_of_step,
+    growth_by_memory,
+    growth_classic,
+    next_step,
+    open_run,
+    polynomial,
+    reason_of,
+    reject,
+    step_to_try,
+    too_small,
+)
 
-_SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 5.0
 _MAX_ITERATIONS = 25
 
 GENERAL = np.dtype(
@@ -52,6 +53,8 @@ GENERAL = np.dtype(
         ("known_first", INTEGER),
         ("error_kind", INTEGER),
         ("maximum_norm", INTEGER),
+        ("classic", INTEGER),
+        ("error_before", FLOAT),
         ("a", ADDRESS),
         ("ab", ADDRESS),
         ("c", ADDRESS),
@@ -250,53 +253,28 @@ def advance_general(systems, methods, integrators, runs, root_functions):
     """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
     system, m, w, r, roots = systems[0], methods[0], integrators[0], runs[0], root_functions[0]
     n_y, n_z = m.n_y, m.n_z
-    phi = differences(w)
-    rtol, atol, weights = floats(w.rtol, w.n), floats(w.atol, w.n), floats(w.inverse_weights, w.n)
     empty_buffers(r)
     if not r.started:
+        reason = open_run(system, w, r, roots)
+        if reason != 0:
+            return reason
         y, z_start = floats(w.y, w.n), floats(m.z_start, n_z)
-        for i in range(w.n):
-            phi[0, i] = y[i]
         for i in range(n_z):
             z_start[i] = y[n_y + i]
-        r.zero_weight = set_weights(y, rtol, atol, weights)
-        if r.zero_weight >= 0:
-            return ZERO_WEIGHT
-        r.started = 1
-        w.c.psi[0] = w.h
-        if r.has_roots:
-            if begin(system, roots, w.t, w.t, w.c.psi, phi, 0, w.h) != 0:
-                return CALLBACK_RAISED
-            r.t_low = w.t
         slopes = float_rows(m.k, m.stages + 2, n_y)
         status = _call(system, m.f, w.t, y[:n_y], z_start, slopes[0 if m.known_first else m.stages + 1])
         if status != 0:
-            return _reason(status)
+            return reason_of(status)
     taken = 0
     while True:
-        if r.pending:
-            reason = process_step(system, w, r, roots)
-            if reason != 0:
-                return reason
-            if (m.fixed and w.steps >= m.last_step) or (not m.fixed and r.sign * (w.t - r.t_end) >= 0.0):
-                return FINISHED
-        if w.steps >= r.max_steps and not m.fixed:
-            return MAX_STEPS
-        if taken >= r.slice or (r.dense and r.rows_stored + NODES + 1 > r.rows):
-            return BUFFER_FULL
-        r.zero_weight = set_weights(phi[0], rtol, atol, weights)
-        if r.zero_weight >= 0:
-            return ZERO_WEIGHT
-        w.h_min = max(4.0 * np.finfo(np.float64).eps * abs(w.t), 1e-30 * abs(r.t_end - w.t))
-        status = _step(system, m, w, r)
-        if status != 0:
-            return status
+        reason = next_step(system, m, w, r, roots, taken, NODES + 1)
+        if reason != 0:
+            return reason
+        reason = _step(system, m, w, r)
+        if reason != 0:
+            return reason
         taken += 1
-        r.pending = 1
-        r.searching = r.has_roots
-        r.found = 0
-        r.t_limit = step_end(w, r)
-        store_step(w, r)
+        close_step(w, r)
 
 
 @part
@@ -339,108 +317,72 @@ def _size(m, w, h, weights_of, start, y):
 
 
 @part
+def _error(m, w, h):
+    """The error of the step in units of the tolerance."""
+    s, start, y = m.stages, differences(w)[0], floats(w.y, w.n)
+    size = _size(m, w, h, floats(m.e, s), start, y)
+    if m.error_kind == TWO_ESTIMATES and size > 0.0:
+        size = size * size / (size + 0.01 * _size(m, w, h, floats(m.e2, s), start, y))
+    return size
+
+
+@part
 def _step(system, m, w, r):
+    """One accepted step; 0 or the reason to stop."""
     n_y, n_z, s = m.n_y, m.n_z, m.stages
-    phi, y = differences(w), floats(w.y, w.n)
-    k, z, z_start = float_rows(m.k, s + 2, n_y), floats(m.z, n_z), floats(m.z_start, n_z)
-    failures = 0
+    y, yp, k = floats(w.y, w.n), floats(w.yp, w.n), float_rows(m.k, s + 2, n_y)
+    z, z_start, slope = floats(m.z, n_z), floats(m.z_start, n_z), floats(m.slope, n_y)
     m.matrix_known = 0
     while True:
-        h = w.h
-        if not m.fixed:
-            if abs(h) > r.h_max:
-                h = r.sign * r.h_max
-            rest = r.t_stop - w.t
-            if isfinite(r.t_stop) and r.sign * (h - rest) > -1e-8 * abs(rest):
-                h = rest
-            if abs(h) < w.h_min:
-                return ERROR_TEST_FAILED if failures == 0 or w.attempt_newton_failures == 0 else RESIDUAL_UNEVALUABLE
-        status = _attempt(system, m, w, h)
-        size = 0.0
+        h = step_to_try(m, w, r)
+        if h == 0.0:
+            return too_small(w)
+        t = end_of_step(m, w, r, h)
+        status, size = _attempt(system, m, w, h), 0.0
         if status == 0 and not m.fixed:
-            size = _size(m, w, h, floats(m.e, s), phi[0], y)
-            if m.error_kind == TWO_ESTIMATES and size > 0.0:
-                size = size * size / (size + 0.01 * _size(m, w, h, floats(m.e2, s), phi[0], y))
-        t = m.t0 + (w.steps + 1) * h if m.fixed else w.t + h
+            size = _error(m, w, h)
+            if not size < np.inf:
+                status = UNEVALUABLE
         if status == 0 and size <= 1.0:
-            if isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-14 * (abs(t) + abs(h)):
-                t = r.t_stop
             if not m.known_first:
-                for j in range(n_y):
-                    k[s, j] = k[s + 1, j]
-                status = _hidden(system, m, t, y[:n_y], z, k[s + 1])
+                status = _hidden(system, m, t, y[:n_y], z, slope)
             if status == 0:
                 break
-        if status == RAISED:
-            return CALLBACK_RAISED
-        failures += 1
-        m.rejected = 1
-        if status != 0 or not size < np.inf:
-            if m.fixed:
-                return _reason(status if status != 0 else UNEVALUABLE)
-            w.newton_failures += 1
-            w.attempt_newton_failures += 1
-            w.h = 0.25 * h
-            m.matrix_known = 0
-            continue
-        w.error_test_failures += 1
-        w.attempt_error_failures += 1
-        w.h = h * max(_SMALLEST, _SAFETY * size ** (-1.0 / m.order))
-    w.attempt_newton_failures = 0
-    w.attempt_error_failures = 0
+        if status == RAISED or (m.fixed and status != 0):
+            return reason_of(status)
+        reject(m, w, h, size if status == 0 else -1.0)
+        m.matrix_known = 0
+    for j in range(n_y):
+        if not m.known_first:
+            k[s, j] = k[s + 1, j]
+            k[s + 1, j] = slope[j]
+        yp[j] = k[s - 1, j] if m.known_first else slope[j]
     for i in range(n_z):
         y[n_y + i] = z[i]
-    _polynomial(m, w, h)
-    yp = floats(w.yp, w.n)
+        yp[n_y + i] = (z[i] - z_start[i]) / h
+    polynomial(w, h, y, k, float_rows(m.inner, NODES - 1, s + 2), n_y, NODES)
+    _chord(m, w, y, z_start)
     for j in range(n_y):
-        yp[j] = k[s - 1, j] if m.known_first else k[s + 1, j]
         if m.known_first:
             k[0, j] = k[s - 1, j]
     for i in range(n_z):
-        yp[n_y + i] = (z[i] - z_start[i]) / h
         z_start[i] = z[i]
-    w.t = t
-    w.h_last = h
-    w.k_last = NODES
-    w.steps += 1
+    accept(m, w, t, h, NODES)
     if not m.fixed:
-        grow = min(_LARGEST, _SAFETY * max(size, 1e-12) ** (-1.0 / m.order))
-        w.h = h * max(_SMALLEST, min(grow, 1.0) if m.rejected else grow)
-        m.rejected = 0
+        w.h = h * (growth_classic(m, size) if m.classic else growth_by_memory(m, size))
     return 0
 
 
 @part
-def _polynomial(m, w, h):
-    """The polynomial of the step in Newton form: y by the dense output of the method, z linear between the ends."""
-    n_y, n_z, s = m.n_y, m.n_z, m.stages
-    phi, k, y = differences(w), float_rows(m.k, s + 2, n_y), floats(w.y, w.n)
-    inner, z_start = float_rows(m.inner, NODES - 1, s + 2), floats(m.z_start, n_z)
-    for i in range(NODES):
-        w.c.psi[i] = h * (i + 1) / NODES
-    w.c.psi[NODES] = 2.0 * h
-    for j in range(n_y + n_z):
-        start = phi[0, j] if j < n_y else z_start[j - n_y]
-        phi[NODES, j] = start
-        phi[0, j] = y[j]
-        for q in range(NODES - 1):
-            if j < n_y:
-                value = 0.0
-                for i in range(s + 2):
-                    if inner[q, i] != 0.0:
-                        value += inner[q, i] * k[i, j]
-                phi[q + 1, j] = start + h * value
-            else:
-                theta = 1.0 - (q + 1.0) / NODES
-                phi[q + 1, j] = (1.0 - theta) * start + theta * y[j]
-        for order in range(1, NODES + 1):
-            for q in range(NODES, order - 1, -1):
-                phi[q, j] = phi[q - 1, j] - phi[q, j]
-
-
-@inlined
-def _reason(status):
-    return CALLBACK_RAISED if status == RAISED else RESIDUAL_UNEVALUABLE
+def _chord(m, w, y, z_start):
+    """z between the ends of the step: linear."""
+    phi, n_y = differences(w), m.n_y
+    for i in range(m.n_z):
+        j = n_y + i
+        for q in range(NODES + 1):
+            theta = 1.0 - q / NODES
+            phi[q, j] = (1.0 - theta) * z_start[i] + theta * y[j]
+        backward_differences(phi, j, NODES)
 
 
 announce(advance_general, "the half-explicit methods for semi-explicit problems")

@@ -18,17 +18,13 @@ For the methods of Brasey and Hairer ab_i = a_{i+1}: the constraint of the next 
 
 from __future__ import annotations
 
-from math import isfinite
-
 import numpy as np
 
-from daedal.events.roots import begin
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import announce, inlined, kernel, part
+from daedal.kernels.compilation import announce, kernel, part
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.norms import set_weights
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, after_step
+from daedal.kernels.system import HOOK_CHANGED
 from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
 from daedal.mechanics.constrained import (
     CONSTRAINED,
@@ -41,25 +37,29 @@ from daedal.mechanics.constrained import (
     evaluate,
     load_state,
 )
-from daedal.methods.dassl_run import (
-    BUFFER_FULL,
-    FINISHED,
-    HOOK_STOPPED,
-    MAX_STEPS,
-    ZERO_WEIGHT,
-    empty_buffers,
-    process_step,
-    step_end,
-    store_step,
-)
-from daedal.methods.dassl_step import CALLBACK_RAISED, ERROR_TEST_FAILED, RESIDUAL_UNEVALUABLE, differences
+from daedal.methods.dassl_run import empty_buffers
+from daedal.methods.dassl_step import differences
 from daedal.methods.half_explicit import NODES, PROJECTED_ERROR, TWO_ESTIMATES
-from daedal.methods.runge_kutta_run import STIFF
+from daedal.methods.one_step import (
+    STIFF,
+    accept,
+    close_step,
+    end_of_step,
+    give_to_owner,
+    growth_by_memory,
+    growth_classic,
+    next_step,
+    open_run,
+    polynomial,
+    reason_of,
+    reject,
+    step_to_try,
+    too_small,
+    watch_stiffness,
+)
 
-_BETA, _SAFETY, _SMALLEST, _LARGEST = 0.04, 0.9, 0.2, 10.0
-_LARGEST_CLASSIC = 5.0
 _STIFF_LIMIT, _STIFF_STEPS = 1.5, 15  # a low limit: suspicions are looked into
-_HARMLESS = 0.1
+_HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
 HALF_EXPLICIT = np.dtype(
     [
@@ -102,52 +102,24 @@ def advance_half_explicit(systems, methods, integrators, runs, root_functions):
     """Integrate until the end, a failure, a terminal event, stiffness, or a full buffer; returns the reason."""
     system, m, w, r, roots = systems[0], methods[0], integrators[0], runs[0], root_functions[0]
     c = record_at(m.system, CONSTRAINED)
-    phi = differences(w)
-    rtol, atol, weights = floats(w.rtol, w.n), floats(w.atol, w.n), floats(w.inverse_weights, w.n)
     empty_buffers(r)
     if not r.started:
-        y = floats(w.y, w.n)
-        for i in range(w.n):
-            phi[0, i] = y[i]
-        r.zero_weight = set_weights(y, rtol, atol, weights)
-        if r.zero_weight >= 0:
-            return ZERO_WEIGHT
-        r.started = 1
-        w.c.psi[0] = w.h
-        if r.has_roots:
-            if begin(system, roots, w.t, w.t, w.c.psi, phi, 0, w.h) != 0:
-                return CALLBACK_RAISED
-            r.t_low = w.t
+        reason = open_run(system, w, r, roots)
+        if reason != 0:
+            return reason
     taken = 0
     while True:
-        if r.pending:
-            reason = process_step(system, w, r, roots)
-            if reason != 0:
-                return reason
-            if (m.fixed and w.steps >= m.last_step) or (not m.fixed and r.sign * (w.t - r.t_end) >= 0.0):
-                return FINISHED
-            if system.hook_signal != 0:
-                return HOOK_STOPPED
-            if m.stop_when_stiff and m.stiff_count >= _STIFF_STEPS:
-                return STIFF
-        if w.steps >= r.max_steps and not m.fixed:
-            return MAX_STEPS
-        if taken >= r.slice or (r.dense and r.rows_stored + NODES + 1 > r.rows):
-            return BUFFER_FULL
-        r.zero_weight = set_weights(phi[0], rtol, atol, weights)
-        if r.zero_weight >= 0:
-            return ZERO_WEIGHT
-        w.h_min = max(4.0 * np.finfo(np.float64).eps * abs(w.t), 1e-30 * abs(r.t_end - w.t))
-        status = _step(system, m, c, w, r)
+        reason = next_step(system, m, w, r, roots, taken, NODES + 1)
+        if reason != 0:
+            return reason
+        if m.stop_when_stiff and m.stiff_count >= _STIFF_STEPS:
+            return STIFF
+        reason = _step(system, m, c, w, r)
         system.factorisations = m.factorisations
-        if status != 0:
-            return status
+        if reason != 0:
+            return reason
         taken += 1
-        r.pending = 1
-        r.searching = r.has_roots
-        r.found = 0
-        r.t_limit = step_end(w, r)
-        store_step(w, r)
+        close_step(w, r)
 
 
 @part
@@ -307,185 +279,54 @@ def _error(m, c, w, h):
 
 @part
 def _step(system, m, c, w, r):
-    """One accepted step."""
+    """One accepted step; 0 or the reason to stop."""
     n, s = w.n, m.stages
-    phi, k = differences(w), float_rows(m.k, s + 2, n)
+    k, y, yp = float_rows(m.k, s + 2, n), floats(w.y, n), floats(w.yp, n)
     if not m.slope_known and (m.known_first or m.end_slope):
-        status = _slope_at(system, m, c, w.t, phi[0], k[0] if m.known_first else k[s + 1])
+        status = _slope_at(system, m, c, w.t, differences(w)[0], k[0] if m.known_first else k[s + 1])
         if status != 0:
-            return _reason(status)
+            return reason_of(status)
         m.slope_known = 1
-    failures = 0
     while True:
-        h = w.h
-        if not m.fixed:
-            if abs(h) > r.h_max:
-                h = r.sign * r.h_max
-            rest = r.t_stop - w.t
-            if isfinite(r.t_stop) and r.sign * (h - rest) > -1e-8 * abs(rest):
-                h = rest
-            if abs(h) < w.h_min:
-                return ERROR_TEST_FAILED if failures == 0 or w.attempt_newton_failures == 0 else RESIDUAL_UNEVALUABLE
-        status = _stages(system, m, c, w, h)
-        if status == RAISED:
-            return CALLBACK_RAISED
-        size = 0.0
+        h = step_to_try(m, w, r)
+        if h == 0.0:
+            return too_small(w)
+        t = end_of_step(m, w, r, h)
+        status, size, changed = _stages(system, m, c, w, h), 0.0, False
         if status == 0 and not m.fixed:
             size = _error(m, c, w, h)
-        if status != 0 or not size < np.inf:
-            if m.fixed:
-                return _reason(status if status != 0 else UNEVALUABLE)
-            w.newton_failures += 1
-            w.attempt_newton_failures += 1
-            failures += 1
-            w.h = 0.25 * h
-            m.rejected = 1
-            continue
-        changed = False
-        if size <= 1.0:
-            status, changed = _hook(system, m, w, r, h)
-            if status == RAISED:
-                return CALLBACK_RAISED
+            if not size < np.inf:
+                status = UNEVALUABLE
+        if status == 0 and size <= 1.0:
+            if m.stop_when_stiff and m.known_first:
+                watch_stiffness(m, w, h, k, floats(m.second, n), _STIFF_LIMIT)
+            if system.hook != 0:
+                status = give_to_owner(system, w, t, h)
+                if status == HOOK_CHANGED:
+                    status = 0
+                    changed = m.fixed or _size(m, floats(w.scratch, n), floats(w.inverse_weights, n)) > _HARMLESS
+            if status == 0 and m.end_slope:
+                status = _slope_at(system, m, c, t, y, yp)
             if status == 0:
                 break
-            if m.fixed:
-                return RESIDUAL_UNEVALUABLE
-            w.newton_failures += 1
-            w.attempt_newton_failures += 1
-            failures += 1
-            w.h = 0.25 * h
-            m.rejected = 1
-            continue
-        w.error_test_failures += 1
-        w.attempt_error_failures += 1
-        failures += 1
-        m.rejected = 1
-        w.h = h * max(_SMALLEST, _SAFETY * size ** (-1.0 / m.order))
-    w.attempt_newton_failures = 0
-    w.attempt_error_failures = 0
-    return _accept(system, m, c, w, r, h, size, changed)
-
-
-@part
-def _end_of_step(m, w, r, h):
-    t = w.t + h
-    if m.fixed:
-        t = m.t0 + (w.steps + 1) * h
-    elif isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-14 * (abs(t) + abs(h)):
-        t = r.t_stop
-    return t
-
-
-@part
-def _hook(system, m, w, r, h):
-    """Watch for stiffness, and give the step to the owner of the problem; its status, and whether it changed y much."""
-    n = w.n
-    if m.stop_when_stiff and m.known_first:
-        _watch_stiffness(m, w, h)
-    if system.hook == 0:
-        return 0, False
-    y, before, t = floats(w.y, n), floats(w.scratch, n), _end_of_step(m, w, r, h)
+        if status == RAISED or (m.fixed and status != 0):
+            return reason_of(status)
+        reject(m, w, h, size if status == 0 else -1.0)
     for i in range(n):
-        before[i] = y[i]
-    signal = after_step(system, t, h, y)
-    if signal != HOOK_CHANGED:
-        return signal, False
-    for i in range(n):
-        before[i] -= y[i]
-    return 0, m.fixed or _size(m, before, floats(w.inverse_weights, n)) > _HARMLESS
-
-
-@part
-def _accept(system, m, c, w, r, h, size, changed):
-    n, s = w.n, m.stages
-    k = float_rows(m.k, s + 2, n)
-    y, yp = floats(w.y, n), floats(w.yp, n)
-    t = _end_of_step(m, w, r, h)
-    if m.end_slope:
-        for i in range(n):
+        if m.end_slope:
             k[s, i] = k[s + 1, i]
-        status = _slope_at(system, m, c, t, y, k[s + 1])
-        if status != 0:
-            return _reason(status)
-    _polynomial(m, w, h)
-    for i in range(n):
-        yp[i] = k[s + 1, i] if m.end_slope else k[s - 1, i]
-        if m.known_first:
+            k[s + 1, i] = yp[i]
+        else:
+            yp[i] = k[s - 1, i]
+    polynomial(w, h, y, k, float_rows(m.inner, NODES - 1, s + 2), n, NODES)
+    if m.known_first:
+        for i in range(n):
             k[0, i] = k[s - 1, i]
     m.slope_known = 0 if changed and m.known_first else 1
-    w.t = t
-    w.h_last = h
-    w.k_last = NODES
-    w.steps += 1
+    accept(m, w, t, h, NODES)
     if not m.fixed:
-        w.h = h * _growth(m, size)
-        m.error_before = max(size, 1e-4)
-        m.rejected = 0
+        w.h = h * (growth_classic(m, size) if m.classic else growth_by_memory(m, size))
     return 0
-
-
-@part
-def _growth(m, size):
-    """The ratio of the next step to this one: by a PI controller, or the classical rule."""
-    if m.classic:
-        grow = min(_LARGEST_CLASSIC, _SAFETY * max(size, 1e-12) ** (-1.0 / m.order))
-    else:
-        factor = max(size, 1e-12) ** (1.0 / m.order - 0.75 * _BETA) / max(m.error_before, 1e-4) ** _BETA / _SAFETY
-        grow = 1.0 / max(factor, 1.0 / _LARGEST)
-    if m.rejected:
-        grow = min(grow, 1.0)
-    return max(grow, _SMALLEST)
-
-
-@part
-def _polynomial(m, w, h):
-    """Backward differences of the values at t_1, t_1 - h/5, ..., t_0: the polynomial of the step in Newton form."""
-    n, s = w.n, m.stages
-    phi, k, y = differences(w), float_rows(m.k, s + 2, n), floats(w.y, n)
-    inner = float_rows(m.inner, NODES - 1, s + 2)
-    for i in range(NODES):
-        w.c.psi[i] = h * (i + 1) / NODES
-    w.c.psi[NODES] = 2.0 * h
-    for j in range(n):
-        start = phi[0, j]
-        phi[NODES, j] = start
-        phi[0, j] = y[j]
-        for q in range(NODES - 1):
-            value = 0.0
-            for i in range(s + 2):
-                if inner[q, i] != 0.0:
-                    value += inner[q, i] * k[i, j]
-            phi[q + 1, j] = start + h * value
-        for order in range(1, NODES + 1):
-            for q in range(NODES, order - 1, -1):
-                phi[q, j] = phi[q - 1, j] - phi[q, j]
-
-
-@part
-def _watch_stiffness(m, w, h):
-    """|h lambda| from the last two stages, both at t_1, as DOPRI5 does; a suspicion, which is looked into elsewhere."""
-    n, s = w.n, m.stages
-    k, y, stage = float_rows(m.k, s + 2, n), floats(w.y, n), floats(m.second, n)
-    a = float_rows(m.a, s, s)
-    _combine(a[s - 2], s - 2, k, differences(w)[0], h, 0, n, stage)
-    top, bottom = 0.0, 0.0
-    for i in range(n):
-        top += (k[s - 1, i] - k[s - 2, i]) ** 2
-        bottom += (y[i] - stage[i]) ** 2
-    if bottom <= 0.0:
-        return
-    if abs(h) * np.sqrt(top / bottom) > _STIFF_LIMIT:
-        m.nonstiff_count = 0
-        m.stiff_count += 1
-    else:
-        m.nonstiff_count += 1
-        if m.nonstiff_count >= 6 and m.stiff_count > 0:
-            m.stiff_count = 0
-
-
-@inlined
-def _reason(status):
-    return CALLBACK_RAISED if status == RAISED else RESIDUAL_UNEVALUABLE
 
 
 announce(advance_half_explicit, "the half-explicit Runge-Kutta methods")

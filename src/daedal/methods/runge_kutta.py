@@ -173,7 +173,31 @@ def first_step(task: Task, order: int) -> float:
     return task.sign * min(max(0.01 * d0 / d1, abs(given)), longest)
 
 
-class _RungeKuttaRun(Run):
+class OneStepRun(Run):
+    """A run of a one-step method: `kernel` advances, `method` is the record of the method."""
+
+    kernel: Any
+    method: Any
+
+    def choose_steps(self, fixed: float | None, order: int) -> None:
+        """The first step of a controlled run, or constant steps."""
+        task = self._task
+        if fixed is None:
+            self.integrator["h"] = first_step(task, order)
+            return
+        last = round((task.t_span[1] - task.t_span[0]) / fixed)
+        for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
+            self.method[name] = value
+        self.integrator["h"] = fixed
+
+    def _advance(self) -> int:
+        workspace = self._task.workspace
+        return self.kernel(
+            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
+        )
+
+
+class _RungeKuttaRun(OneStepRun):
     """A run of an explicit method."""
 
     def __init__(self, method: DOPRI5, task: Task, fixed: float | None = None):
@@ -182,11 +206,11 @@ class _RungeKuttaRun(Run):
         from daedal.kernels.records import Record
         from daedal.methods import runge_kutta_run
 
-        self._runge_kutta = runge_kutta_run
+        self.kernel = runge_kutta_run.advance_runge_kutta
         rate = task.rate
         arrays = method.tableau.arrays
         s = arrays["b"].size
-        self.tableau = Record(
+        self.method = Record(
             runge_kutta_run.TABLEAU,
             n=task.n,
             stages=s,
@@ -203,16 +227,4 @@ class _RungeKuttaRun(Run):
             e=arrays["e"],
             inner=arrays["inner"],
         )
-        if fixed is None:
-            self.integrator["h"] = first_step(task, method.tableau.order)
-        else:
-            last = round((task.t_span[1] - task.t_span[0]) / fixed)
-            for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
-                self.tableau[name] = value
-            self.integrator["h"] = fixed
-
-    def _advance(self) -> int:
-        workspace = self._task.workspace
-        return self._runge_kutta.advance_runge_kutta(
-            workspace.system.data, self.tableau.data, self.integrator.data, self.run.data, self.roots.data
-        )
+        self.choose_steps(fixed, method.tableau.order)
