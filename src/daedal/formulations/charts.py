@@ -66,7 +66,12 @@ def _complete(chart, c, level):
 
 @part
 def _same_branch(chart, top, sign):
-    """Whether det [R~; K] has the sign that it has where the chart was chosen: another one is beyond a fold."""
+    """Whether det [R~; K] has the sign that it has where the chart was chosen: another one is beyond a fold.
+
+    A chart that the user has given is never left, and its folds are the user's.
+    """
+    if chart.limit == np.inf:
+        return True
     if top:
         if chart.sign == 0:
             chart.sign = sign
