@@ -139,3 +139,17 @@ def test_model():
     assert library.get("jay_index2", t1=0.5).reference.y[0] == pytest.approx(np.exp(0.5))
     with pytest.raises(daedal.InvalidProblemError, match="t1"):
         library.jay_index2(t1=0.0)
+
+
+def test_the_classical_method_is_of_order_2_only():
+    """The negative control: RK4 satisfies condition 5 but not 6, which f nonlinear in z needs."""
+    from daedal.methods.half_explicit_tableaux import RK4_HALF_EXPLICIT
+
+    model = daedal.library.get("jay_index2")
+    errors = []
+    for n in (160, 320, 640):
+        method = daedal.HalfExplicit(RK4_HALF_EXPLICIT)
+        sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, fixed_step=1.0 / n)
+        errors.append(np.max(np.abs(sol.y[:, -1] / model.extra["exact"](1.0) - 1.0)))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.25)
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(2.0, abs=0.25)

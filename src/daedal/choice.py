@@ -186,7 +186,7 @@ class Choice:
 
     def _singular_point(self, segment, passed: bool):
         """The singular configuration that the monitor found, or None if it was a false alarm."""
-        from daedal.analysis.singular import SingularPoint, find_passage, smallest_singular_value, usual_norms
+        from daedal.analysis.singular import SingularPoint, find_passage, smallest_singular_value
 
         monitor, dense = segment.reduction.monitor, segment.outcome.dense
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
@@ -201,5 +201,5 @@ class Choice:
             if dense is not None:
                 return find_passage(self._assembly, path, t0, t1)
             t1 = t0
-        norms = usual_norms(self._assembly, [(t0, path(t0)), (t1, path(t1))])
+        norms = np.where(monitor.array("norms") > 0.0, monitor.array("norms"), 1.0)
         return SingularPoint(t1, path(t1), *smallest_singular_value(self._assembly, t1, path(t1), norms))

@@ -251,6 +251,8 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
             segment.stuck = idle >= _MOST_IDLE
             if segment.stuck:
                 return segments
+            if segment.reduction.monitor is not None:
+                assembly.usual_norms = segment.reduction.monitor.array("norms").copy()
             start = _restart(assembly, segment)
         except KeyboardInterrupt:
             if not segments:

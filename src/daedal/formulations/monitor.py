@@ -23,6 +23,7 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, 
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 
+_VANISHING = 1e-7  # part of its usual norm below which a row is zero
 _SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
@@ -35,6 +36,7 @@ MONITOR = np.dtype(
         ("started", INTEGER),
         ("basis", ADDRESS),  # Q of the last step, by rows
         ("rows", ADDRESS),
+        ("norms", ADDRESS),  # the largest norms that the rows have had
         ("independence", FLOAT),
         ("smallest", FLOAT),
         ("t_before", FLOAT),
@@ -55,7 +57,7 @@ def monitor_hook(record, t, h, y):
     signal = HOOK_DONE
     if w.inner != 0:
         signal = call_hook(w.inner, w.inner_record, t, h, y)
-        if signal < 0 or signal >= HOOK_STOP:
+        if signal < 0:
             return signal
     else:
         n = c.m * c.nx
@@ -71,13 +73,16 @@ def monitor_hook(record, t, h, y):
 def _watch(w, c, t):
     nx, n_c = c.nx, c.n_c
     jacobian, rows, basis = floats(c.jacobian, n_c * nx), floats(w.rows, n_c * nx), floats(w.basis, n_c * nx)
+    norms, vanishing = floats(w.norms, n_c), 1.0
     for i in range(n_c):
         norm = 0.0
         for j in range(nx):
             norm += jacobian[i * nx + j] ** 2
-        norm = np.sqrt(norm) if norm > 0.0 else 1.0
+        norm = np.sqrt(norm)
+        norms[i] = max(norms[i], norm)
+        vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
         for j in range(nx):
-            rows[i * nx + j] = jacobian[i * nx + j] / norm
+            rows[i * nx + j] = jacobian[i * nx + j] / (norm if norm > 0.0 else 1.0)
     determinant = _determinant(w, rows, basis, nx, n_c) if w.started else 1.0
     if w.started and w.amplification:
         _watch_amplification(w, c, basis)
@@ -90,7 +95,7 @@ def _watch(w, c, t):
         w.started = 1
         return PASSED_SINGULAR
     w.started = 1
-    if w.independence < w.smallest:
+    if w.independence < w.smallest or vanishing < _VANISHING:
         return NEARLY_SINGULAR
     if w.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
         return AMPLIFYING

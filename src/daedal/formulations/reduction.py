@@ -77,7 +77,7 @@ def attach_monitor(reduction: Reduction, assembly, start: Start, *, amplificatio
     inner = functions[0].hook
     record = Record(
         MONITOR,
-        Arena({"basis": n_c * nx, "rows": n_c * nx, "work": 2 * nx + n_c}),
+        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c}),
         system=assembly.record.data.ctypes.data,
         inner=0 if inner is None else inner[0].address,
         inner_record=0 if inner is None else inner[1].data.ctypes.data,
@@ -89,6 +89,7 @@ def attach_monitor(reduction: Reduction, assembly, start: Start, *, amplificatio
     if values is not None:
         q, r = np.linalg.qr(values["jacobian"].T)
         record.array("basis")[:] = (q * np.where(np.diag(r) < 0.0, -1.0, 1.0)).T.ravel()
+        record.array("norms")[:] = np.maximum(assembly.usual_norms, np.linalg.norm(values["jacobian"], axis=1))
         record["t"], record["started"] = start.t, 1
     reduction.monitor = record
     reduction.kept_hook = inner

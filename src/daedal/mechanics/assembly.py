@@ -125,6 +125,7 @@ class Assembly:
     system: Any
     linear = False
     output_weight: Any = "M"
+    usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments of a run
     direction = 1  # of time: -1 if the run goes backwards, where damping has to change its sign
 
     def choose_weight(self, values: dict[str, np.ndarray] | None):
