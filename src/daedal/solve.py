@@ -147,7 +147,8 @@ def solve(
         if events is not None:
             raise InvalidProblemError("events are not located with fixed_step; leave one of them out")
     if constrained:
-        from daedal.constrained_run import Request, solve_constrained
+        from daedal.constrained_run import solve_constrained
+        from daedal.request import Request
 
         request = Request(
             problem,

@@ -120,7 +120,15 @@ class Shape:
 def build(assembly, start: Start, shape: Shape, *, hook=None, options=None, pivot=None) -> Reduction:
     """The formulation of `shape` for an assembled system."""
     from daedal.formulations.condensed import condensed_prepare, condensed_solve
-    from daedal.formulations.residuals import FORM, PLAIN, TOP_ACCELERATION, TOP_DYNAMICS, form_rate, form_residual
+    from daedal.formulations.residuals import (
+        FORM,
+        PLAIN,
+        TOP_ACCELERATION,
+        TOP_DYNAMICS,
+        form_rate,
+        form_residual,
+        scratch_size,
+    )
     from daedal.kernels.dense import dense_lu
     from daedal.kernels.records import Arena, Record
 
@@ -133,7 +141,7 @@ def build(assembly, start: Start, shape: Shape, *, hook=None, options=None, pivo
             "alpha": m + 3,
             "direction": nx * n_c,
             "pivot": 2 * nx,
-            "scratch": 6 * (nx + n_c) + nx * n_c + m * nx,
+            "scratch": scratch_size(m, nx, n_c),
             "force_q": nx * nx,
             "force_v": nx * nx,
             "rows_q": n_c * nx,

@@ -15,6 +15,7 @@ from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number, check_vector, check_weight
 from daedal.problems.compile import last_argument
+from daedal.problems.mechanical import FUNCTIONS
 
 _RESULTS = {
     "constraint": "n_constraints",
@@ -25,6 +26,9 @@ _RESULTS = {
     "state_rate": "n_r",
     "algebraic": "n_w",
 }
+EVALUATED = tuple(name for name in FUNCTIONS if name != "contact")
+"""The functions that kernels call; contact coordinates are eliminated before."""
+
 _KEPT_RECORDS = 4
 _LONGEST_MOVE = 10.0
 _FIELDS = {
@@ -298,23 +302,7 @@ def argument_sizes(system: MechanicalSystem, name: str) -> tuple[int, ...]:
 
 def _functions(system: MechanicalSystem, t, q, increments, time_increment) -> dict[str, Any]:
     """The user's functions, and for compiled constraints the missing derivatives by the complex step."""
-    functions = {
-        name: getattr(system, name)
-        for name in (
-            "mass",
-            "force",
-            "constraint",
-            "constraint_jacobian",
-            "constraint_t",
-            "acceleration_bias",
-            "velocity_constraint",
-            "velocity_jacobian",
-            "velocity_bias",
-            "state_rate",
-            "algebraic",
-        )
-        if callable(getattr(system, name))
-    }
+    functions = {name: getattr(system, name) for name in EVALUATED if callable(getattr(system, name))}
     missing = [name for name in ("constraint_jacobian", "constraint_t", "acceleration_bias") if name not in functions]
     if missing and "constraint" in functions and is_compiled(system.constraint):
         functions |= _by_complex_step(system, t, q, increments, time_increment, missing)

@@ -5,22 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.errors import Unevaluable
-from daedal.mechanics.assembly import Assembly, argument_sizes
+from daedal.mechanics.assembly import EVALUATED, Assembly, argument_sizes
 from daedal.problems.compile import last_argument
-
-_FUNCTIONS = (
-    "mass",
-    "force",
-    "constraint",
-    "constraint_jacobian",
-    "constraint_t",
-    "acceleration_bias",
-    "velocity_constraint",
-    "velocity_jacobian",
-    "velocity_bias",
-    "state_rate",
-    "algebraic",
-)
 
 
 def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None) -> str | None:
@@ -39,7 +25,7 @@ def complaint(assembly: Assembly, t: float, state: np.ndarray, w=None, lam=None)
     lam = np.zeros(system.n_lambda) if lam is None or np.size(lam) != system.n_lambda else np.asarray(lam)
     w = np.zeros(system.n_w) if w is None else np.asarray(w)
     extra = [values for values in (state[2 * n :], w, lam if system.force_uses_multipliers else lam[:0]) if values.size]
-    for name in _FUNCTIONS:
+    for name in EVALUATED:
         function = getattr(system, name)
         if not callable(function):
             continue

@@ -13,7 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_callable, check_names, check_real, check_size, check_sparsity
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
-_FUNCTIONS = (
+FUNCTIONS = (
     "mass",
     "force",
     "constraint",
@@ -27,6 +27,7 @@ _FUNCTIONS = (
     "algebraic",
     "contact",
 )
+"""The names of all functions of a system."""
 _LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal mass is kept as a full matrix
 
 
@@ -180,7 +181,7 @@ class MechanicalSystem:
         given |= sizes | {"n_q": n_q, "names": _checked_names(names, n_q)}
         if not callable(mass):
             given["mass"] = _constant_mass(mass, n_q)
-        for name in _FUNCTIONS:
+        for name in FUNCTIONS:
             function = given[name]
             if name == "force" or (function is not None and callable(function)):
                 check_callable(function, name)
@@ -208,7 +209,7 @@ class MechanicalSystem:
             raise InvalidProblemError("contact_guess is given, but contact is not")
         if not isinstance(force_uses_multipliers, (bool, np.bool_)):
             raise InvalidProblemError(f"force_uses_multipliers must be True or False, got {force_uses_multipliers!r}")
-        for name in (*_FUNCTIONS, "contact_guess"):
+        for name in (*FUNCTIONS, "contact_guess"):
             if callable(given[name]):
                 _check_arguments(name, given)
         n_lambda = sizes["n_constraints"] + sizes["n_velocity_constraints"]
@@ -266,7 +267,7 @@ class MechanicalSystem:
     def compiled(self) -> MechanicalSystem:
         """The same system with its functions passed through ``numba.njit``."""
         functions = {
-            name: compiled_function(getattr(self, name)) for name in _FUNCTIONS if callable(getattr(self, name))
+            name: compiled_function(getattr(self, name)) for name in FUNCTIONS if callable(getattr(self, name))
         }
         if callable(self.contact_guess):
             functions["contact_guess"] = compiled_function(self.contact_guess)
