@@ -225,9 +225,163 @@ def test_root_at_the_end_of_the_interval_counts():
     assert [event.t for event in sol.events] == [2.0]
 
 
-def test_zero_that_is_touched_and_not_crossed_counts_only_where_a_step_ends():
-    """BCP section 5.3.3: the test is one of signs; between steps a double root is invisible."""
-    assert not clock(lambda t, y: (t - 0.7123) ** 2).events
+@pytest.mark.parametrize("place", [0.25, 0.7123, 1.0])
+def test_zero_that_is_touched_and_not_crossed_counts_on_demand(place):
+    """Inside of a step, and where one ends."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0]], 1)
+    for function in (lambda t, y: (t - place) ** 2, lambda t, y: -((t - place) ** 4)):
+        run = {"t_span": (0.0, 2.0), "initial": ([1.0], [0.0]), "first_step": 0.25, "max_step": 0.25}
+        assert not daedal.solve(problem, events=function, **run).events
+        sol = daedal.solve(problem, events=Event(function, touch=True, delta=1e-6), **run)
+        assert len(sol.events) == 1
+        assert abs(sol.events[0].t - place) < 0.04
+        assert sol.events[0].direction == (-1 if function(0.0, None) > 0.0 else 1)
+
+
+def test_zero_touched_at_the_end_of_the_run_counts():
+    """Nobody knows whether it would be crossed."""
+    assert [event.t for event in clock(lambda t, y: (t - 2.0) ** 2, t1=2.0).events] == [2.0]
+
+
+def test_zero_that_rounding_makes_flat_is_a_contact():
+    """1 - sin t is exactly zero on an interval of 1e-8 around its contact."""
+    assert not clock(lambda t, y: 1.0 - math.sin(t)).events
+    assert not clock(lambda t, y: (1.0 - math.sin(t)) * 1e-200).events
+
+
+def test_function_that_reaches_zero_and_stays_there_is_an_event():
+    sol = clock(lambda t, y: max(3.3 - t, 0.0))
+    assert times(sol) == pytest.approx([3.3], abs=1e-10)
+    assert sol.events[0].direction == -1
+
+
+# --- inside of a step -----------------------------------------------------------------------------------------
+
+
+@given(st.floats(0.5, 9.5), st.floats(-5.0, -0.5))
+def test_parabolas_are_seen_however_narrow_they_dip_below_zero(place, exponent):
+    """Steps of the clock are up to 5 long."""
+    half = 10.0**exponent
+    sol = clock(lambda t, y: (t - place) ** 2 - half**2)
+    expected = [t for t in (place - half, place + half) if 0.0 < t < 10.0]
+    np.testing.assert_allclose(times(sol), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("depth", [0.3, 1e-2, 1e-5])
+def test_dips_of_a_wave_are_all_seen(tol, depth):
+    sol = oscillate(lambda t, y: math.cos(t) + 1.0 - depth, t1=100.0, rtol=tol, atol=tol)
+    half, dips = math.acos(1.0 - depth), math.pi * np.arange(1, 32, 2)
+    np.testing.assert_allclose(times(sol), np.sort(np.concatenate([dips - half, dips + half])), atol=1e-8)
+
+
+def test_ends_alone_miss_pairs_of_crossings_and_cost_half():
+    function = lambda t, y: (t - 7.0) ** 2 - 1e-4  # noqa: E731
+    ends, extrema = clock(Event(function, inside="ends")), clock(function)
+    assert not ends.events and len(extrema.events) == 2
+    far = lambda t, y: 2.0 + math.sin(t)  # noqa: E731
+    ends, extrema = clock(Event(far, inside="ends")), clock(far)
+    assert ends.stats.event_evaluations == ends.stats.steps + 1
+    assert extrema.stats.event_evaluations <= 2 * extrema.stats.steps + 10
+
+
+def test_many_turns_in_one_step_are_seen_in_order():
+    """Two functions, one dips, the other crosses before, between and after."""
+    events = [lambda t, y: (t - 7.0) ** 2 - 0.01, lambda t, y: t - 6.8, lambda t, y: t - 7.0, lambda t, y: 7.2 - t]
+    sol = clock(events)
+    np.testing.assert_allclose(times(sol), [6.8, 6.9, 7.0, 7.1, 7.2], atol=1e-10)
+    assert [event.index for event in sol.events] == [1, 0, 2, 0, 3]
+
+
+# --- how often, how exactly, how fast -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("occurrence", [1, 2, 5])
+def test_terminal_may_be_the_number_of_an_occurrence(occurrence):
+    sol = oscillate(Event(lambda t, y: y[0], terminal=occurrence))
+    np.testing.assert_allclose(times(sol), math.pi * np.arange(1, occurrence + 1), atol=1e-6)
+    assert sol.status == "event" and sol.t[-1] == sol.events[-1].t
+    assert [event.terminal for event in sol.events] == [False] * (occurrence - 1) + [True]
+
+
+def test_terminal_occurrence_that_is_not_reached():
+    sol = oscillate(Event(lambda t, y: y[0], terminal=100))
+    assert sol.status == "finished" and len(sol.events) == 6 and not any(event.terminal for event in sol.events)
+
+
+def test_occurrences_are_counted_for_each_function_in_its_direction():
+    sol = oscillate([Event(lambda t, y: y, terminal=[3, 2], direction=[0, 1])], t1=30.0)
+    assert sol.t[-1] == pytest.approx(3.0 * math.pi, abs=1e-6) and sol.events[-1].index == 0
+
+
+def test_terminal_attribute_counts_as_in_scipy():
+    def crossing(t, y):
+        return y[0]
+
+    crossing.terminal = 3
+    assert oscillate(crossing).t[-1] == pytest.approx(3.0 * math.pi, abs=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_location_may_be_coarse(tol):
+    function = lambda t, y: math.exp(t) - 30.0  # noqa: E731
+    exact, coarse = clock(function), clock(Event(function, tol=tol))
+    assert 0.0 <= coarse.events[0].t - exact.events[0].t <= tol
+    assert coarse.stats.event_evaluations <= exact.stats.event_evaluations
+
+
+def test_compiled_functions_find_the_same_events():
+    numba = pytest.importorskip("numba")
+
+    def one(t, y):
+        return y[0] - 0.3
+
+    def two(t, y, yp):
+        return np.array([yp[0], t - 3.0])
+
+    plain = oscillate([one, two])
+    compiled = oscillate([numba.njit(one), numba.njit(two)])
+    assert [event.index for event in compiled.events] == [event.index for event in plain.events]
+    np.testing.assert_allclose(times(compiled), times(plain), rtol=1e-13)
+    assert compiled.stats.event_evaluations == plain.stats.event_evaluations
+
+
+def test_compiled_functions_have_parameters():
+    numba = pytest.importorskip("numba")
+    problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] - p[0]], 1, params=np.array([2.0, 3.0]))
+    level = numba.njit(lambda t, y, yp, p: y[0] - p[1])
+    sol = daedal.solve(problem, (0.0, 4.0), ([0.0], [2.0]), events=level)
+    assert times(sol) == pytest.approx([1.5])
+
+
+def test_errors_of_compiled_functions_reach_the_user():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def raising(t, y):
+        if t > 1.0:
+            raise ValueError("compiled")
+        return 1.0
+
+    @numba.njit
+    def undefined(t, y):
+        return np.nan if t > 1.0 else 1.0
+
+    with pytest.raises(ValueError, match="compiled"):
+        clock(raising)
+    with pytest.raises(daedal.InvalidProblemError, match="undefined returned nan"):
+        clock(undefined)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_events_of_a_compiled_function():
+    numba = pytest.importorskip("numba")
+    problem = daedal.ImplicitDAE(numba.njit(lambda t, y, yp: np.array([yp[0] - 1.0])), 1)
+    event = numba.njit(lambda t, y: math.sin(10.0 * math.pi * t))
+    options = {"max_step": 0.07, "max_steps": 10**6, "dense_output": False, "t_eval": [0.0]}
+    sol = daedal.solve(problem, (0.0, 10_000.05), ([0.0], [1.0]), events=event, **options)
+    assert len(sol.events) == 100_000 and sol.t.size == 1
+    np.testing.assert_allclose(times(sol), 0.1 * np.arange(1, 100_001), atol=1e-9)
 
 
 # --- what events leave alone, and what they see ---------------------------------------------------------------

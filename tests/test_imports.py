@@ -14,14 +14,14 @@ PACKAGE = Path(daedal.__file__).parent
 
 # No room imports those listed with it: data flows problem -> initial values -> formulation -> method -> solution.
 FORBIDDEN = {
-    "errors": {"problems", "formulations", "methods", "kernels", "initial", "events", "solve"},
-    "problems": {"formulations", "methods", "initial", "events", "solve", "solution"},
-    "kernels": {"problems", "formulations", "methods", "initial", "events", "solve", "solution"},
-    "mechanics": {"formulations", "methods", "initial", "events", "solve", "solution"},
-    "formulations": {"methods", "events", "solve"},
-    "initial": {"events", "solve"},
-    "events": {"methods", "solve"},
-    "methods": {"solve"},
+    "errors": {"problems", "formulations", "methods", "kernels", "initial", "events", "solve", "hybrid"},
+    "problems": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
+    "kernels": {"problems", "formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
+    "mechanics": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
+    "formulations": {"methods", "events", "solve", "hybrid"},
+    "initial": {"events", "solve", "hybrid"},
+    "events": {"methods", "solve", "hybrid"},
+    "methods": {"solve", "hybrid"},
 }
 CUSTOMERS = {"library", "reproduce", "viz", "cli"}  # these use Daedal as a user does
 PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "viz"}

@@ -35,6 +35,9 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
+from daedal.hybrid.problem import HybridProblem, Mode, Transition
+from daedal.hybrid.solution import HybridSolution
+from daedal.hybrid.table import EventTable, HybridEvent
 from daedal.initial.consistent import consistent_initial
 from daedal.linear_solvers import (
     GMRES,
@@ -44,10 +47,20 @@ from daedal.linear_solvers import (
     Preconditioner,
 )
 from daedal.mechanical_solution import MechanicalSolution
+from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.runge_kutta import DOPRI5, RK4
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
+from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
 
@@ -67,15 +80,20 @@ __all__ = [
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",
+    "Collocation",
     "CoordinateProjection",
     "DaedalError",
     "EssentialODE",
     "Event",
     "EventRecord",
+    "EventTable",
     "FuehrerLeimkuhler",
     "HalfExplicit",
     "Hanke",
     "HessenbergDAE",
+    "HybridEvent",
+    "HybridProblem",
+    "HybridSolution",
     "ILUPreconditioner",
     "ImplicitDAE",
     "InconsistentInitialError",
@@ -90,14 +108,19 @@ __all__ = [
     "MechanicalSolution",
     "MechanicalSystem",
     "MinimalExtension",
+    "Mode",
+    "ModifiedBDF",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
+    "SecondOrderDAE",
+    "SecondOrderSolution",
     "SemiExplicitDAE",
     "Solution",
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
+    "Transition",
     "Unevaluable",
     "__version__",
     "advise",

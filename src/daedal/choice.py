@@ -22,12 +22,14 @@ _STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at whi
 
 def named_method(method, options):
     """A method object from its name."""
+    from daedal.methods.collocation import Collocation
     from daedal.methods.dassl import DASSL
     from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+    from daedal.methods.modified_bdf import ModifiedBDF
     from daedal.methods.runge_kutta import DOPRI5, RK4
 
-    kinds = (DASSL, PHEM56, HEM3, HEM4, HEM5, HEDOP5, DOPRI5, RK4)
-    known = {kind.__name__.lower(): kind for kind in kinds}
+    kinds = (DASSL, PHEM56, HEM3, HEM4, HEM5, HEDOP5, DOPRI5, RK4, ModifiedBDF, Collocation)
+    known = {kind.__name__.lower(): kind for kind in kinds} | {ModifiedBDF.name: ModifiedBDF}
     if isinstance(method, (*kinds, HalfExplicit)):
         if options:
             raise InvalidProblemError(
@@ -50,6 +52,19 @@ def named_method(method, options):
         hint = f"did you mean '{close[0]}'? " if close else ""
         raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
     raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
+
+
+def second_order_method(method, options):
+    """A method for a SecondOrderDAE: one of second order, or DASSL for the first-order form."""
+    if isinstance(method, str) and method == "auto":
+        method = "modified_bdf"
+    chosen = named_method(method, options)
+    if not getattr(chosen, "second_order", False) and chosen.name != "dassl":
+        raise InvalidProblemError(
+            f"{type(chosen).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or dassl for its "
+            "first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
+        )
+    return chosen
 
 
 def _fastest(measures) -> float:
@@ -100,7 +115,8 @@ class Choice:
             self.formulation = VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300))
         elif any_form:
             self.method = method
-            self.formulation = projection if method.name in EXPLICIT else named_formulation("ggl")
+            direct = "index3" if getattr(method, "second_order", False) else "ggl"
+            self.formulation = projection if method.name in EXPLICIT else named_formulation(direct)
         else:
             self.formulation = named_formulation(formulation)
             if not any_method and method.name == "half_explicit":

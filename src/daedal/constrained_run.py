@@ -104,7 +104,10 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
 
 def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment]) -> Segment:
     formulation, method = choice.formulation, choice.method
-    reduction = formulation.reduce(assembly, start) if choice.changed else segments[-1].reduction.restart(start)
+    if choice.changed:
+        reduction = _reduce(formulation, assembly, start, method)
+    else:
+        reduction = segments[-1].reduction.restart(start)
     choice.changed = False
     watched = request.fixed_step is None or not assembly.linear
     if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
@@ -112,10 +115,19 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     steps = request.max_steps - sum(segment.stats.steps for segment in segments)
     if choice.step_limit is not None:
         steps = min(steps, choice.step_limit)
-    outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, bool(segments))
+    outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, segments)
     stats = task.workspace.statistics(outcome.integrator, 0.0)
     signal = int(task.workspace.system["hook_signal"])
     return Segment(reduction, outcome, method, formulation, stats, signal)
+
+
+def _reduce(formulation, assembly, start: Start, method) -> Reduction:
+    """The problem rewritten, as an equation of the order that the method solves."""
+    if not getattr(method, "second_order", False):
+        return formulation.reduce(assembly, start)
+    from daedal.formulations.second_order import second_order_form
+
+    return second_order_form(formulation, assembly, start, project=getattr(method, "projection", "never") != "never")
 
 
 def _restart(assembly, segment: Segment) -> Start:
@@ -128,7 +140,7 @@ def _restart(assembly, segment: Segment) -> Start:
     return assembly.start(t, state[0])
 
 
-def _run_segment(request, assembly, start, reduction, method, progress, max_steps, later):
+def _run_segment(request, assembly, start, reduction, method, progress, max_steps, earlier: list[Segment]):
     from daedal.methods.task import Task
     from daedal.methods.workspace import Workspace
 
@@ -145,9 +157,12 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
             method = replace(method, max_order=min(method.max_order, left))
             method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
     problem, span = reduction.problem, (start.t, request.span[1])
-    workspace = Workspace(problem, **method.workspace_options(problem))
+    if getattr(method, "second_order", False):
+        workspace = method.workspace(problem)
+    else:
+        workspace = Workspace(problem, **method.workspace_options(problem))
     rtol, atol = _tolerances(request, assembly, reduction, start)
-    times = request.times
+    times, later = request.times, bool(earlier)
     if later:
         sign = 1.0 if span[1] > span[0] else -1.0
         times = None if times is None else times[sign * (times - start.t) > 0.0]
@@ -165,7 +180,7 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
         rtol=rtol,
         atol=atol,
         t_eval=times,
-        switching=_switching(request, assembly, reduction, start),
+        switching=_switching(request, assembly, reduction, start, earlier),
         max_steps=max_steps,
         first_step=request.first_step if not later else None,
         max_step=request.max_step,
@@ -235,8 +250,8 @@ def _tolerances(request, assembly, reduction: Reduction, start: Start):
     return rtol, atol
 
 
-def _switching(request, assembly, reduction: Reduction, start: Start):
-    """The user's events, as functions of (t, q, v)."""
+def _switching(request, assembly, reduction: Reduction, start: Start, earlier: list[Segment]):
+    """The user's events, as functions of (t, q, v), with what has happened in earlier segments."""
     if request.events is None:
         return None
     from daedal.events.event import gather_events
@@ -246,10 +261,13 @@ def _switching(request, assembly, reduction: Reduction, start: Start):
     functions = gather_events(request.events, view, start.t, start.z, start.slope)
     if functions is None:
         return None
+    for segment in earlier:
+        for event in segment.outcome.events:
+            functions.occurred[event.index] += 1
     inner = functions.evaluate
 
     def evaluate(t, y, yp):
         state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
         return inner(t, state[:n], state[:n])
 
-    return replace(functions, evaluate=evaluate)
+    return replace(functions, evaluate=evaluate, plain=evaluate if reduction.recover is None else None)

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.hybrid.driver import solve_hybrid
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real, check_tolerances
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
@@ -110,6 +119,8 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
+    if isinstance(problem, HybridProblem):
+        return solve_hybrid(**locals())
     began = time.perf_counter()
     wishes: dict[str, Any] = {}
     if isinstance(problem, LinearDAE):
@@ -118,22 +129,28 @@ def solve(
         problem, initial, wishes = first_order(problem, formulation, _check_span(t_span)[0], initial)
         formulation = "none"
     constrained = isinstance(problem, (MechanicalSystem, HessenbergDAE))
-    if not constrained and not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+    second_order = isinstance(problem, SecondOrderDAE)
+    if not constrained and not second_order and not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a MechanicalSystem or a HessenbergDAE, "
-            f"got {type(problem).__name__}"
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem or a "
+            f"HessenbergDAE, got {type(problem).__name__}"
         )
     if not constrained and formulation not in ("auto", "none", None):
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
     if constrained:
         method = _check_constrained(method, method_options)
+    elif second_order:
+        from daedal.choice import second_order_method
+
+        method = second_order_method(method, method_options)
     else:
         method = _check_method(method, method_options, isinstance(problem, SemiExplicitDAE))
     if wishes:
         kept = {name: value for name, value in wishes.items() if _is_open(getattr(method, name))}
         method = replace(method, **kept)
-    rtol, atol = check_tolerances(problem.n, rtol, atol)
+    if not second_order:
+        rtol, atol = check_tolerances(problem.n, rtol, atol)
     times = _check_times(t_eval, span)
     if dense_output is not None:
         dense_output = check_flag(dense_output, "dense_output")
@@ -146,8 +163,7 @@ def solve(
         fixed_step = _check_fixed_step(fixed_step, span, max_steps)
         if events is not None:
             raise InvalidProblemError("events are not located with fixed_step; leave one of them out")
-    if constrained:
-        from daedal.constrained_run import solve_constrained
+    if constrained or second_order:
         from daedal.request import Request
 
         request = Request(
@@ -168,6 +184,12 @@ def solve(
             correct_initial,
             began,
         )
+        if second_order:
+            from daedal.second_order_run import solve_second_order
+
+            return solve_second_order(request, method)
+        from daedal.constrained_run import solve_constrained
+
         return solve_constrained(request, formulation, method)
 
     from daedal.events.event import gather_events

@@ -4,33 +4,67 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.problems.checks import check_callable
 from daedal.problems.compile import last_argument
+
+_LOCATIONS = ("roots", "monitoring", "auto")
+_INSIDE = ("ends", "extrema")
 
 
 @dataclass(frozen=True)
 class Event:
-    """A switching function whose zeros are located during the integration.
+    r"""A switching function whose zeros are located during the integration.
 
     Parameters
     ----------
     function : callable
         ``function(t, y)`` or ``function(t, y, yp)`` (and the parameters last, when the problem has some); for
-        :class:`SemiExplicitDAE` ``function(t, y, z)``. Returns a number, or a vector for several functions at
-        once.
-    terminal : bool or sequence of bool
-        Whether the integration stops there.
+        :class:`SemiExplicitDAE` ``function(t, y, z)``, for mechanisms ``function(t, q, v)``. Returns a number, or a
+        vector for several functions at once. Functions compiled with ``numba.njit`` are called without the
+        interpreter, if all functions of the run are compiled.
+    terminal : bool or int, or a sequence of them
+        Whether the integration stops there; an integer k means at the k-th occurrence. Events that are not terminal
+        are recorded and change nothing.
     direction : {0, 1, -1} or sequence
         Only changes from - to + (1), only from + to - (-1), or both (0), in the direction of integration.
     name : str or sequence of str, optional
         How the event is called in ``sol.events``.
+    inside : {"extrema", "ends"}
+        "extrema" looks for pairs of crossings inside of a step, for one more evaluation per step and a few where the
+        function turns back towards zero; "ends" compares the signs at the ends of steps only.
+    touch : bool or sequence of bool
+        Whether an extremum that comes closer than `delta` to zero, without a change of sign, counts.
+    location : {"roots", "monitoring", "auto"} or sequence
+        "roots": by root finding on the interpolant. "monitoring": the event is a step that ends with
+        :math:`|s| \le \delta`; steps that would jump over this layer are repeated with a smaller step size. "auto":
+        root finding where the function is nearly straight from step to step, else monitoring.
+    delta : float or sequence, optional
+        Half width of the layer, in units of the function; the largest rtol by default.
+    tol : float or sequence, optional
+        Length of time to which roots are located; :math:`100 u (|t| + |h|)`, i.e. round-off, by default, which costs
+        two or three evaluations more than a coarse one.
+
+    Notes
+    -----
+    The rules, for every method:
+
+    * A function that is zero at the start of the run does not fire there; it has the sign that it takes just behind.
+    * A zero at the end of the run counts.
+    * A zero that is touched and not crossed does not count, unless `touch` is set.
+    * Functions whose roots are closer than the resolution in time fire together, at the same time, and are listed in
+      the order of the events. If one of them is terminal all of them are recorded.
+    * The time is the first one known to lie behind the root: the function has its new sign there.
+    * A function that jumps over zero fires at the jump.
+    * With monitoring the event is the arrival in the layer: the direction is that of the approach, and there is no
+      other event until the function has left the layer. A run that begins in the layer begins after the event.
 
     Examples
     --------
@@ -47,11 +81,17 @@ class Event:
     terminal: Any = False
     direction: Any = 0
     name: Any = None
+    inside: Any = "extrema"
+    touch: Any = False
+    location: Any = "roots"
+    delta: Any = None
+    tol: Any = None
 
 
 @dataclass(frozen=True)
 class EventRecord:
-    """An event that happened: when, with the state there, which function, and the direction of its change."""
+    """An event that happened: when, with the state there, which function, the direction of its change, and whether it
+    ended the run."""
 
     t: float
     y: np.ndarray
@@ -64,12 +104,64 @@ class EventRecord:
 
 @dataclass(frozen=True)
 class SwitchingFunctions:
-    """All switching functions of a run, stacked; ``evaluate(t, y, yp)`` returns the vector of their values."""
+    """All switching functions of a run, stacked; ``evaluate(t, y, yp)`` returns the vector of their values.
+
+    The options of :class:`Event` are vectors with one entry for each function. If all functions are compiled,
+    ``compiled(t, y, yp[, params])`` computes the same as ``plain``.
+    """
 
     evaluate: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
-    direction: np.ndarray
-    terminal: np.ndarray
     names: tuple[str, ...]
+    initial: np.ndarray  # the values at the start
+    direction: np.ndarray
+    terminal: np.ndarray  # the occurrence that ends the run, 0 for none
+    interior: np.ndarray
+    touch: np.ndarray
+    location: np.ndarray  # 0: roots, 1: monitoring, 2: auto
+    delta: np.ndarray  # NaN where it is left to the tolerance
+    tolerance: np.ndarray
+    occurred: np.ndarray  # how often each has fired before this run
+    plain: Callable[[float, np.ndarray, np.ndarray], np.ndarray] | None = None
+    compiled: Any = None
+    params: Any = None
+
+    @property
+    def native(self):
+        """The compiled function that may be called in place of `evaluate`, if there is one."""
+        return self.compiled if self.evaluate is self.plain else None
+
+    def checked(self, values: np.ndarray) -> np.ndarray:
+        """Values of the compiled functions, none of them NaN."""
+        bad = np.flatnonzero(np.isnan(values))
+        if bad.size:
+            raise InvalidProblemError(f"events: {self.names[bad[0]]} returned nan; it must return numbers")
+        return values
+
+
+@dataclass
+class _Stack:
+    """The options of functions gathered so far."""
+
+    initial: list[float] = field(default_factory=list)
+    direction: list[int] = field(default_factory=list)
+    terminal: list[int] = field(default_factory=list)
+    interior: list[bool] = field(default_factory=list)
+    touch: list[bool] = field(default_factory=list)
+    location: list[int] = field(default_factory=list)
+    delta: list[float] = field(default_factory=list)
+    tolerance: list[float] = field(default_factory=list)
+
+    def add(self, event: Event, values: np.ndarray, where: str):
+        size = values.size
+        self.initial += values.reshape(-1).astype(float).tolist()
+        self.direction += _spread(event.direction, size, (-1, 0, 1), f"{where}.direction")
+        self.terminal += _occurrences(event.terminal, size, f"{where}.terminal")
+        self.interior += [_INSIDE.index(v) == 1 for v in _spread(event.inside, size, _INSIDE, f"{where}.inside")]
+        self.touch += _spread(event.touch, size, (False, True), f"{where}.touch")
+        places = _spread(event.location, size, _LOCATIONS, f"{where}.location")
+        self.location += [_LOCATIONS.index(v) for v in places]
+        self.delta += _lengths(event.delta, size, np.nan, f"{where}.delta")
+        self.tolerance += _lengths(event.tol, size, 0.0, f"{where}.tol")
 
 
 def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -> SwitchingFunctions | None:
@@ -77,20 +169,27 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
     given = _as_list(events)
     if not given:
         return None
-    calls = []
-    directions: list[int] = []
-    terminals: list[bool] = []
+    calls, parts = [], []
     names: list[str] = []
+    stack = _Stack()
     for position, event in enumerate(given):
         event = _as_event(event, position)
         call = _checked(_with_state(event.function, problem, position), position, _title(event, position))
-        size = call(t0, y0.copy(), yp0.copy()).size
-        calls.append((call, size))
-        directions += _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
-        terminals += _spread(event.terminal, size, (False, True), f"events[{position}].terminal")
-        names += _names(event, position, size)
-    direction, terminal = np.array(directions, dtype=np.int64), np.array(terminals, dtype=bool)
-    return SwitchingFunctions(_stacked(calls), direction, terminal, tuple(names))
+        values = call(t0, y0.copy(), yp0.copy())
+        calls.append((call, values.size))
+        parts.append((event.function, values.size if values.ndim else 0))
+        stack.add(event, values, f"events[{position}]")
+        names += _names(event, position, values.size)
+    evaluate = _stacked(calls)
+    return SwitchingFunctions(
+        evaluate=evaluate,
+        plain=evaluate,
+        names=tuple(names),
+        occurred=np.zeros(len(names), dtype=np.int64),
+        compiled=_compiled(parts, problem, y0.size),
+        params=problem.params,
+        **{name: np.array(values) for name, values in vars(stack).items()},
+    )
 
 
 def _as_list(events) -> list:
@@ -116,7 +215,7 @@ def _as_event(event, position) -> Event:
     direction = getattr(event, "direction", 0)
     if isinstance(direction, Real):
         direction = int(float(direction) > 0.0) - int(float(direction) < 0.0)
-    return Event(event, bool(getattr(event, "terminal", False)), direction)
+    return Event(event, getattr(event, "terminal", False), direction)
 
 
 def _with_state(function, problem, position):
@@ -137,6 +236,21 @@ def _with_state(function, problem, position):
     return lambda t, y, yp: function(t, y, yp, *extra)
 
 
+def _compiled(parts, problem, n: int):
+    """The compiled stack of all functions for a state that begins with n variables, if all of them are compiled."""
+    if not all(is_compiled(function) for function, _ in parts):
+        return None
+    from daedal.events.compiled import CompiledPart, stacked
+
+    n_y, has_params = getattr(problem, "n_y", None), problem.params is not None
+    if has_params:
+        parameter_vector(problem.params)
+    middle = f"y[:{n}], yp[:{n}]" if n_y is None else f"y[:{n_y}], y[{n_y}:{n}]"
+    arguments = {2: f"t, y[:{n}]", 3: f"t, {middle}", 4: f"t, {middle}, p"}
+    spelt = [CompiledPart(f, arguments[_positional_arguments(f)], size) for f, size in parts]
+    return stacked(tuple(spelt), has_params)
+
+
 def _positional_arguments(function) -> int:
     try:
         parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
@@ -152,14 +266,16 @@ def _title(event: Event, position: int) -> str:
 
 
 def _checked(function, position: int, title: str):
-    """``function(t, y, yp)`` with its result as an array: of any size, or of the `size` that it had at the start."""
+    """``function(t, y, yp)`` with its result checked: of any size, or of the `size` that it had at the start."""
 
-    def call(t, y, yp, size=None) -> np.ndarray:
+    def call(t, y, yp, size=None):
         try:
             value = function(t, y, yp)
         except Unevaluable as error:
             message = f"events[{position}] ({title}) cannot be evaluated at t = {t:g}: {error}"
             raise InvalidProblemError(message.rstrip(": ")) from error
+        if size == 1 and isinstance(value, float) and value == value:
+            return value
         try:
             array = np.asarray(value)
         except ValueError:  # nested sequences of different lengths
@@ -181,12 +297,41 @@ def _checked(function, position: int, title: str):
     return call
 
 
-def _spread(value, size: int, allowed: tuple, name: str) -> list:
+def _each(value, size: int) -> list:
     """`value` for each of `size` functions, where a single one counts for all."""
-    values = list(value) if np.iterable(value) else [value] * size
-    if len(values) != size or not all(v in allowed for v in values):
+    return list(value) if np.iterable(value) and not isinstance(value, str) else [value] * size
+
+
+def _spread(value, size: int, allowed: tuple, name: str) -> list:
+    """One of the allowed values for each of `size` functions."""
+    values = _each(value, size)
+    if len(values) != size or not all(any(v is a or v == a for a in allowed) for v in values):
         raise InvalidProblemError(f"{name} must be one of {allowed}, or one for each function ({size}), got {value!r}")
     return values
+
+
+def _occurrences(value, size: int, name: str) -> list[int]:
+    """False: never, True: the first, k: the k-th occurrence ends the run."""
+    values = _each(value, size)
+    if len(values) != size or not all(isinstance(v, (bool, int, np.bool_, np.integer)) and v >= 0 for v in values):
+        raise InvalidProblemError(
+            f"{name} must be True, False or the number of the occurrence that ends the run, or one for each function "
+            f"({size}), got {value!r}"
+        )
+    return [int(v) for v in values]
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _lengths(value, size: int, default: float, name: str) -> list[float]:
+    """A positive number, or `default` in place of None, for each of `size` functions."""
+    values = _each(value, size)
+    good = [v is None or (_is_number(v) and 0.0 < float(v) < np.inf) for v in values]
+    if len(values) != size or not all(good):
+        raise InvalidProblemError(f"{name} must be a positive number, or one for each function ({size}), got {value!r}")
+    return [default if v is None else float(v) for v in values]
 
 
 def _names(event: Event, position: int, size: int) -> Sequence[str]:
@@ -201,6 +346,10 @@ def _names(event: Event, position: int, size: int) -> Sequence[str]:
 
 
 def _stacked(calls):
+    """All functions as one; the result of a single function need not be an array."""
+    if len(calls) == 1:
+        [(only, count)] = calls
+        return lambda t, y, yp: only(t, y, yp, count)
     ends = np.cumsum([size for _, size in calls])
 
     def evaluate(t, y, yp):

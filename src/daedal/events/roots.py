@@ -1,7 +1,8 @@
 """Roots of switching functions on the interpolant of a step, as in DASSLRT (BCP section 5.3.3).
 
-A sign change between the two ends of a step is followed to its leftmost root by the Illinois algorithm of Hiebert and
-Shampine, for a vector of functions at once. The located time is the right end of the final bracket.
+A sign change between two points is followed to its leftmost root by the Illinois algorithm of Hiebert and Shampine, for
+a vector of functions at once. The located time is the right end of the final bracket. The two points are the ends of
+the step, or lie inside where the function turns back towards zero (:mod:`daedal.events.extrema`).
 """
 
 from __future__ import annotations
@@ -10,162 +11,250 @@ from math import copysign, isfinite
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, call
-from daedal.kernels.compilation import inlined, part
-from daedal.kernels.interpolation import newton_polynomial
-from daedal.kernels.records import ADDRESS, INTEGER, floats, integers
-
-_RESOLUTION = 100.0 * np.finfo(float).eps
-_MAX_BISECTIONS = 200
-
-ROOTS = np.dtype(
-    [
-        ("n", INTEGER),
-        ("size", INTEGER),  # length of the state
-        ("functions", CALLBACK),
-        ("direction", ADDRESS),
-        ("terminal", ADDRESS),
-        ("low", ADDRESS),
-        ("high", ADDRESS),
-        ("trial", ADDRESS),
-        ("fired", ADDRESS),
-        ("y", ADDRESS),
-        ("yp", ADDRESS),
-    ]
+from daedal.events.extrema import first_reversal
+from daedal.events.switching import (
+    LAYER_WATCHED,
+    MUTED,
+    ROOTS_LOCATED,
+    STOPPING,
+    copy,
+    evaluate_on,
+    resolution,
+    same_sign,
 )
-"""The switching functions g(t, y, y'), their values at both ends of the search interval, and which of them fired."""
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.records import floats, integers
 
-
-@part
-def _evaluate_on(system, roots, t, t_end, psi, phi, k, values):
-    """values = g(t, y(t), y'(t)) on the polynomial of the last step."""
-    n = roots.size
-    block = floats(roots.functions.block, 2 * n + roots.n)
-    y, yp = floats(roots.y, n), floats(roots.yp, n)
-    newton_polynomial(t, t_end, psi, phi, k, y, yp)
-    for i in range(n):
-        block[i] = y[i]
-        block[n + i] = yp[i]
-    system.event_evaluations += 1
-    status = call(roots.functions, t)
-    for i in range(roots.n):
-        values[i] = block[2 * n + i]
-    return status
-
-
-@inlined
-def _copy(source, target):
-    for i in range(source.size):
-        target[i] = source[i]
-
-
-@inlined
-def resolution(t, h):
-    """The length below which two times are not told apart: 100 u (|t| + |h|)."""
-    return _RESOLUTION * (abs(t) + abs(h))
+_MAX_BISECTIONS = 200
+_MOST_PIECES = 50  # into which a step is divided by turning functions
 
 
 @part
 def begin(system, roots, t, t_end, psi, phi, k, h):
-    """Values at the left end of a search; a function that vanishes there is looked at a resolution further on."""
-    low, trial = floats(roots.low, roots.n), floats(roots.trial, roots.n)
-    status = _evaluate_on(system, roots, t, t_end, psi, phi, k, low)
-    if status != 0:
-        return status
-    for i in range(roots.n):
-        if low[i] == 0.0:
-            ahead = t + copysign(resolution(t, h), h)
-            status = _evaluate_on(system, roots, ahead, t_end, psi, phi, k, trial)
-            for j in range(roots.n):
-                if low[j] == 0.0:
-                    low[j] = trial[j]
-            break
-    return status
-
-
-@inlined
-def _crosses(low, high, direction):
-    """Whether the sign changes in the wanted direction."""
-    if not (low < 0.0 < high or high < 0.0 < low):
-        return False
-    return direction == 0 or (high > low) == (direction > 0)
-
-
-@inlined
-def _arrives(low, high, direction):
-    """Whether the function reaches exactly zero from the wanted side."""
-    return high == 0.0 and low != 0.0 and (direction == 0 or (low < 0.0) == (direction > 0))
+    """Values at the left end of a search."""
+    return evaluate_on(system, roots, t, t_end, psi, phi, k, floats(roots.low, roots.n))
 
 
 @part
 def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
-    """Find the first root in (t_low, t_high] given the values at t_low.
+    """Find the first event in (t_low, t_high] given the values at t_low.
 
     Returns (found, time, status); the functions that fired are marked in ``roots.fired`` with the sign of their
-    change, and ``roots.low`` holds the values at the right end of the searched interval.
+    change, doubled if they end the run, and ``roots.low`` holds the values at the right end of the searched interval.
     """
-    low_values, high_values, trial = (
-        floats(roots.low, roots.n),
-        floats(roots.high, roots.n),
-        floats(roots.trial, roots.n),
-    )
-    directions, fired = integers(roots.direction, roots.n), integers(roots.fired, roots.n)
-    status = _evaluate_on(system, roots, t_high, t_end, psi, phi, k, high_values)
+    n = roots.n
+    low, high, last = floats(roots.low, n), floats(roots.high, n), floats(roots.last, n)
+    fired, aim = integers(roots.fired, n), integers(roots.aim, n)
+    status = evaluate_on(system, roots, t_high, t_end, psi, phi, k, high)
     if status != 0:
         return False, t_high, status
-    left, right = t_low, t_high
+    copy(high, last)
+    _take_aim(roots)
+    left, resolved = t_low, resolution(t_end, t_high - t_low)
+    for _ in range(_MOST_PIECES):
+        status = _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k)
+        if status != 0:
+            return False, left, status
+        right, touching, status = first_reversal(system, roots, left, t_high, t_end, psi, phi, k)
+        if status != 0:
+            return False, left, status
+        reached, status = _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k)
+        if status != 0:
+            return False, reached, status
+        if touching >= 0 and reached == right:
+            change = 1 if low[touching] < 0.0 else -1
+            if aim[touching] == 0 or aim[touching] == change:
+                fired[touching] = change
+        if _count(roots):
+            return True, reached, 0
+        if right == t_high and reached == right:
+            break
+        left = reached
+        copy(high, low)
+        copy(last, high)
+    _enter_layers(roots)
+    copy(high, low)
+    return _count(roots), t_high, 0
+
+
+@part
+def _take_aim(roots):
+    """The directions that count now; functions inside of their layer, or just landing there, have no roots."""
+    n = roots.n
+    directions, aim, location = integers(roots.direction, n), integers(roots.aim, n), integers(roots.location, n)
+    side, crooked = integers(roots.side, n), integers(roots.crooked, n)
+    high, delta = floats(roots.high, n), floats(roots.delta, n)
+    for i in range(n):
+        aim[i] = directions[i]
+        if location[i] != ROOTS_LOCATED:
+            lands = abs(high[i]) <= delta[i] and (location[i] == LAYER_WATCHED or crooked[i] != 0)
+            if side[i] == 0 or lands:
+                aim[i] = MUTED
+
+
+@part
+def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
+    """A function that vanishes at the left end has the sign that it takes a resolution further on."""
+    n = roots.n
+    low, trial = floats(roots.low, n), floats(roots.trial, n)
+    vanishing = False
+    for i in range(n):
+        vanishing = vanishing or low[i] == 0.0
+    if not vanishing or abs(t_high - left) <= resolved:
+        return 0
+    status = evaluate_on(system, roots, left + copysign(resolved, t_high - left), t_end, psi, phi, k, trial)
+    for i in range(n):
+        if low[i] == 0.0:
+            low[i] = trial[i]
+    return status
+
+
+@inlined
+def _crosses(low, high, aim):
+    """Whether the sign changes in the wanted direction."""
+    if aim == MUTED or not (low < 0.0 < high or high < 0.0 < low):
+        return False
+    return aim == 0 or (high > low) == (aim > 0)
+
+
+@inlined
+def _arrives(low, high, aim):
+    """Whether the function reaches exactly zero from the wanted side."""
+    return aim != MUTED and high == 0.0 and low != 0.0 and (aim == 0 or (low < 0.0) == (aim > 0))
+
+
+@part
+def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k):
+    """The Illinois algorithm on (left, right]: marks what fired first; returns (end of the bracket or `right`, status).
+
+    ``roots.low`` and ``roots.high`` are the values at the ends of the bracket afterwards.
+    """
+    n = roots.n
+    low, high, trial = floats(roots.low, n), floats(roots.high, n), floats(roots.trial, n)
+    aim, fired, tolerance = integers(roots.aim, n), integers(roots.fired, n), floats(roots.tolerance, n)
     alpha, last_side, side, last_leader = 1.0, -1, -1, -1
-    resolved = resolution(t_end, t_high - t_low)
-    found = False
-    width = np.inf
+    width, plateau = np.inf, False
+    for i in range(n):
+        fired[i] = 0
     for _ in range(_MAX_BISECTIONS):
         leader, steepest, arrived = -1, -1.0, False
-        for i in range(roots.n):
-            if _crosses(low_values[i], high_values[i], directions[i]):
-                share = abs(high_values[i] / (high_values[i] - low_values[i]))
+        for i in range(n):
+            if _crosses(low[i], high[i], aim[i]):
+                share = abs(high[i] / (high[i] - low[i]))
                 if leader < 0 or share > steepest:
                     leader, steepest = i, share
-            elif _arrives(low_values[i], high_values[i], directions[i]):
+            elif _arrives(low[i], high[i], aim[i]):
                 arrived = True
-        if leader < 0:
-            found = arrived
+        if leader < 0 and not arrived:
+            return right, 0
+        if abs(right - left) <= max(resolved, tolerance[leader] if leader >= 0 else 0.0):
             break
-        found = True
-        if abs(right - left) <= resolved:
-            break
-        if leader != last_leader:
-            alpha = 1.0
-        elif side == last_side:
-            alpha = 2.0 * alpha if side == 0 else 0.5 * alpha
-        last_leader, last_side = leader, side
-        high = high_values[leader]
-        middle = right - (right - left) * high / (high - alpha * low_values[leader])
-        width_before, width = width, abs(right - left)
-        slow = width > 0.5 * width_before
-        if slow or not isfinite(middle) or not isfinite(high_values[leader]) or not isfinite(low_values[leader]):
+        if leader >= 0:
+            if leader != last_leader:
+                alpha = 1.0
+            elif side == last_side:
+                alpha = 2.0 * alpha if side == 0 else 0.5 * alpha
+            last_leader, last_side = leader, side
+            middle = right - (right - left) * high[leader] / (high[leader] - alpha * low[leader])
+            width_before, width = width, abs(right - left)
+            slow = width > 0.5 * width_before
+            if slow or not isfinite(middle) or not isfinite(high[leader]) or not isfinite(low[leader]):
+                middle = 0.5 * (left + right)
+            if abs(middle - left) < resolved and abs(right - left) > 10.0 * resolved:
+                middle = left + 0.1 * (right - left)
+        elif plateau:
             middle = 0.5 * (left + right)
-        if abs(middle - left) < resolved and abs(right - left) > 10.0 * resolved:
-            middle = left + 0.1 * (right - left)
-        status = _evaluate_on(system, roots, middle, t_end, psi, phi, k, trial)
+        else:  # zero at the right end: since when?
+            plateau = True
+            middle = right - copysign(0.9 * resolved, right - left)
+        status = evaluate_on(system, roots, middle, t_end, psi, phi, k, trial)
         if status != 0:
-            return False, middle, status
+            return middle, status
         on_the_left = False
-        for i in range(roots.n):
-            direction = directions[i]
-            if _crosses(low_values[i], trial[i], direction) or _arrives(low_values[i], trial[i], direction):
+        for i in range(n):
+            if _crosses(low[i], trial[i], aim[i]) or _arrives(low[i], trial[i], aim[i]):
                 on_the_left = True
         if on_the_left:
             right, side = middle, 1
-            _copy(trial, high_values)
+            copy(trial, high)
         else:
             left, side = middle, 0
-            _copy(trial, low_values)
-    for i in range(roots.n):
-        low, high, direction = low_values[i], high_values[i], directions[i]
-        fired[i] = 0
-        if found and (_crosses(low, high, direction) or _arrives(low, high, direction)):
-            fired[i] = 1 if high > low else -1
-    if not found:
-        _copy(high_values, low_values)
-        return False, t_high, 0
-    return True, right, 0
+            copy(trial, low)
+    return _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k)
+
+
+@part
+def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
+    """Mark what fires in the bracket, and what does so less than a resolution later; returns (time, status).
+
+    A function that is exactly zero at the end of the bracket and has its old sign again behind it, or is zero until it
+    has its old sign at the end of the step, only touches zero.
+    """
+    n = roots.n
+    low, high, ahead, last = floats(roots.low, n), floats(roots.high, n), floats(roots.trial, n), floats(roots.last, n)
+    aim, fired, touch = integers(roots.aim, n), integers(roots.fired, n), integers(roots.touch, n)
+    arrived, waiting = False, False
+    for i in range(n):
+        if _crosses(low[i], high[i], aim[i]):
+            fired[i] = 1 if high[i] > low[i] else -1
+        elif _arrives(low[i], high[i], aim[i]):
+            arrived = True
+        elif aim[i] != MUTED:
+            waiting = True
+    further = right + copysign(resolved, t_high - right if right != t_high else roots.t_end - right)
+    room = abs(t_high - right) > resolved
+    if not (arrived and right != roots.t_end) and not (waiting and room):
+        for i in range(n):
+            if _arrives(low[i], high[i], aim[i]):
+                fired[i] = 1 if low[i] < 0.0 else -1
+        return right, 0
+    status = evaluate_on(system, roots, further, t_end, psi, phi, k, ahead)
+    if status != 0:
+        return right, status
+    late = False
+    for i in range(n):
+        if _arrives(low[i], high[i], aim[i]):
+            returns = same_sign(low[i], last[i] if ahead[i] == 0.0 else ahead[i])
+            if touch[i] or not returns:
+                fired[i] = 1 if low[i] < 0.0 else -1
+        elif room and fired[i] == 0 and (_crosses(low[i], ahead[i], aim[i]) or _arrives(low[i], ahead[i], aim[i])):
+            fired[i] = 1 if low[i] < 0.0 else -1
+            late = True
+    if late:
+        copy(ahead, high)
+        return further, 0
+    return right, 0
+
+
+@part
+def _enter_layers(roots):
+    """Functions that are watched fire where a step has ended in their layer, until they have left it."""
+    n = roots.n
+    directions, location, fired = integers(roots.direction, n), integers(roots.location, n), integers(roots.fired, n)
+    side, crooked = integers(roots.side, n), integers(roots.crooked, n)
+    high, delta = floats(roots.high, n), floats(roots.delta, n)
+    for i in range(n):
+        if location[i] == ROOTS_LOCATED:
+            continue
+        if abs(high[i]) > delta[i]:
+            side[i] = 1 if high[i] > 0.0 else -1
+        elif side[i] != 0 and (location[i] == LAYER_WATCHED or crooked[i] != 0):
+            if directions[i] == 0 or directions[i] == -side[i]:
+                fired[i] = -side[i]
+            side[i] = 0
+
+
+@part
+def _count(roots):
+    """Whether a function has fired; those that have done so often enough to end the run are marked."""
+    n = roots.n
+    fired, count, terminal = integers(roots.fired, n), integers(roots.count, n), integers(roots.terminal, n)
+    crooked, any_fired = integers(roots.crooked, n), False
+    for i in range(n):
+        if fired[i] != 0:
+            any_fired = True
+            crooked[i] = 0
+            count[i] += 1
+            if terminal[i] > 0 and count[i] >= terminal[i]:
+                fired[i] *= STOPPING
+    return any_fired

@@ -170,31 +170,37 @@ class MinimalExtension:
 
     def reduce(self, assembly, start: Start) -> Reduction:
         """The form for an assembled system."""
-        from daedal.formulations.charts import CHART, pivot_hook
         from daedal.formulations.residuals import MINIMAL_EXTENSION
-        from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
 
         if assembly.m != 2 or assembly.linear:
             raise InvalidProblemError("the minimal extension is made for mechanical systems")
-        pivot = _dependent(assembly, start)
+        pivot = dependent_coordinates(assembly, start)
         n_c = assembly.n_c
         shape = Shape(n_top=n_c, alpha=(0.0, 1.0), variant=MINIMAL_EXTENSION, extra=n_c)
-        record = Record(
-            CHART,
-            Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
-            system=assembly.record.data.ctypes.data,
-            matrix=dense_lu(max(n_c, 1)),
-            limit=_checked_limit(self.restart),
-        )
-        record.array("pivot")[:] = pivot
-        hook = (pivot_hook, record) if n_c else None
+        hook = pivot_watch(self, assembly, pivot) if n_c else None
         reduction = build(assembly, start, shape, hook=hook, pivot=pivot)
         reduction.restart = lambda new: self.reduce(assembly, new)
         return reduction
 
 
-def _dependent(assembly, start: Start) -> np.ndarray:
+def pivot_watch(formulation: MinimalExtension, assembly, pivot: np.ndarray):
+    """The hook that stops a run when other dependent coordinates have to be chosen."""
+    from daedal.formulations.charts import CHART, pivot_hook
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Arena, Record
+
+    record = Record(
+        CHART,
+        Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
+        system=assembly.record.data.ctypes.data,
+        matrix=dense_lu(max(assembly.n_c, 1)),
+        limit=_checked_limit(formulation.restart),
+    )
+    record.array("pivot")[:] = pivot
+    return pivot_hook, record
+
+
+def dependent_coordinates(assembly, start: Start) -> np.ndarray:
     """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
     from scipy.linalg import qr
 

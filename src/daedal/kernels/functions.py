@@ -41,16 +41,20 @@ class NativeFunction:
 
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """F(t, y, y'), from Python."""
-        n = self.n
-        memory = np.zeros(3 * n + 1)
+        return self.evaluate_block(t, (y, yp))
+
+    def evaluate_block(self, t: float, arguments) -> np.ndarray:
+        """The result of the kernel for vectors that stand in its block one after the other."""
+        n, count = self.n, len(arguments)
+        memory = np.zeros((count + 1) * n + 1)
         memory[:1].view(np.int64)[0] = self.record.data.ctypes.data
-        memory[1 : n + 1], memory[n + 1 : 2 * n + 1] = y, yp
+        memory[1 : count * n + 1] = np.concatenate(arguments)
         function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)(self.kernel.address)
         status = function(float(t), memory.ctypes.data + 8)
         self.bridge.raise_pending()
         if status != 0:
             raise Unevaluable("a function of the model cannot be evaluated here")
-        return memory[2 * n + 1 :].copy()
+        return memory[count * n + 1 :].copy()
 
 
 def store_vector(name: str, size: int):

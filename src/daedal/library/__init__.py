@@ -34,6 +34,7 @@ from daedal.library.pendulums import pendulum
 from daedal.library.population import food_web
 from daedal.library.squeezer import seven_body
 from daedal.library.stability import stability_example1, stability_example2
+from daedal.library.switching_examples import degenerate_switch, switched_pulse, switched_ramp
 from daedal.library.textbook import (
     coupled_derivatives,
     damped_oscillator,
@@ -44,6 +45,7 @@ from daedal.library.textbook import (
 )
 from daedal.library.trajectory import tppc2, tppc3
 from daedal.library.transistor import transistor_amplifier
+from daedal.library.truck import truck
 from daedal.library.unicursal import unicursal_loop
 from daedal.library.violin import ViolinRun, play_violin, violin_slip, violin_stick
 
@@ -55,6 +57,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         coupled_derivatives,
         crank_slider,
         damped_oscillator,
+        degenerate_switch,
         differentiator_cascade,
         double_pendulum,
         flame,
@@ -84,9 +87,12 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         stability_example1,
         stability_example2,
         stability_example3,
+        switched_pulse,
+        switched_ramp,
         tppc2,
         tppc3,
         transistor_amplifier,
+        truck,
         unicursal_loop,
         violin_slip,
         violin_stick,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from daedal.analysis.failure import Failure
 from daedal.errors import InvalidProblemError
 from daedal.events.event import EventRecord
+from daedal.events.record import leave_layers, switching_record, watch_layers
 from daedal.linear_solvers import GMRES
 from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_mask, check_real, check_vector
@@ -247,7 +247,9 @@ class Run:
             self.integrator.array(name)[:] = values
         self.integrator.array("correction")[:] = 0.0
         method.prepare_tests(task, self.integrator)
-        self.roots = _roots(task)
+        self.roots = switching_record(
+            task.switching, task.workspace.bridge, task.n, task.t_span, float(task.rtol.max())
+        )
         self.run = _run_record(task)
         self._first_is_output = task.t_eval is None or (task.t_eval.size > 0 and task.t_eval[0] == task.t_span[0])
         # By number of the slice: collecting a slice twice, as an interrupt may bring about, does no harm.
@@ -257,6 +259,7 @@ class Run:
     def to_the_end(self) -> Outcome:
         bridge = self._task.workspace.bridge
         reason, interrupted, exception = 0, False, None
+        watch_layers(self.roots, self._task.workspace.system, self.integrator.array("yp"))
         try:
             while True:
                 began = time.perf_counter()
@@ -269,6 +272,8 @@ class Run:
         except KeyboardInterrupt:
             self._collect()
             interrupted = True
+        finally:
+            leave_layers(self.roots, self._task.workspace.system)
         if isinstance(bridge.exception, KeyboardInterrupt):
             bridge.exception, interrupted = None, True
         elif bridge.exception is not None:
@@ -316,11 +321,15 @@ class Run:
                 yp=run.array("event_yp")[m].copy(),
                 index=int(i),
                 name=switching.names[i],
-                direction=int(fired[i]),
-                terminal=bool(switching.terminal[i]),
+                direction=int(np.sign(fired[i])),
+                terminal=abs(int(fired[i])) > 1,
             )
             for i in np.flatnonzero(fired)
         ]
+
+    def orders_of(self, degrees: np.ndarray) -> np.ndarray:
+        """The order of every step from the degree of its polynomial."""
+        return degrees if self.constant_order is None else np.full(degrees.size, self.constant_order)
 
     def _outcome(self, reason, interrupted, exception) -> Outcome:
         task, integrator = self._task, self.integrator
@@ -335,7 +344,7 @@ class Run:
             t = np.concatenate([[task.t_span[0]], t])
             y, yp = np.concatenate([task.y0[None], y]), np.concatenate([task.yp0[None], yp])
         steps = joined["step_t"], joined["step_h"], joined["step_order"]
-        orders = steps[2] if self.constant_order is None else np.full(steps[2].size, self.constant_order)
+        orders = self.orders_of(steps[2])
         dense = None
         if task.dense and steps[0].size:
             starts = np.concatenate([[0], np.cumsum(steps[2] + 1)[:-1]])
@@ -424,38 +433,6 @@ class _FixedRun(Run):
         from daedal.methods.bdf_fixed import advance_fixed
 
         return advance_fixed(*self._records(), self._max_change, self._last_step)
-
-
-def _roots(task: Task):
-    """The ROOTS record for the user's switching functions."""
-    from daedal.events.roots import ROOTS
-    from daedal.kernels.records import Arena, Record
-
-    n = task.n
-    switching = task.switching
-    if switching is None:
-        return _no_roots()
-    m = switching.direction.size
-    block = np.zeros(2 * n + m)
-
-    def body(t):
-        block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
-
-    arena = Arena(
-        {**dict.fromkeys(("direction", "terminal", "low", "high", "trial", "fired"), m), "y": n, "yp": n},
-        integers=("direction", "terminal", "fired"),
-    )
-    arena.arrays["direction"][:] = switching.direction
-    arena.arrays["terminal"][:] = switching.terminal
-    return Record(ROOTS, arena, n=m, size=n, functions=task.workspace.bridge.python(body, block))
-
-
-@cache
-def _no_roots():
-    from daedal.events.roots import ROOTS
-    from daedal.kernels.records import Record
-
-    return Record(ROOTS)
 
 
 def _new_integrator(n: int):

@@ -11,6 +11,7 @@ from math import isfinite
 import numpy as np
 
 from daedal.events.roots import begin, locate
+from daedal.events.switching import STOPPING
 from daedal.kernels.compilation import announce, inlined, kernel, part
 from daedal.kernels.differences import ROWS
 from daedal.kernels.interpolation import newton_polynomial
@@ -206,9 +207,9 @@ def process_step(system, w, r, roots):
 
 @part
 def _stops(roots):
-    fired, terminal = integers(roots.fired, roots.n), integers(roots.terminal, roots.n)
+    fired = integers(roots.fired, roots.n)
     for i in range(roots.n):
-        if fired[i] != 0 and terminal[i]:
+        if abs(fired[i]) == STOPPING:
             return True
     return False
 

@@ -23,6 +23,7 @@ from daedal.kernels.callbacks import (
 from daedal.kernels.compilation import announce, kernel, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
+from daedal.kernels.system import after_step
 from daedal.methods.dassl_run import empty_buffers
 from daedal.methods.dassl_step import differences
 from daedal.methods.half_explicit import NODES, TWO_ESTIMATES
@@ -346,6 +347,10 @@ def _step(system, m, w, r):
         if status == 0 and size <= 1.0:
             if not m.known_first:
                 status = _hidden(system, m, t, y[:n_y], z, slope)
+            if status == 0 and system.hook != 0:
+                for i in range(n_z):
+                    y[n_y + i] = z[i]
+                status = after_step(system, t, h, y)
             if status == 0:
                 break
         if status == RAISED or (m.fixed and status != 0):

@@ -1,0 +1,158 @@
+"""Sign changes inside of a step that the signs at its ends do not show: pairs of crossings, and contacts.
+
+One value in the middle of the step and the parabola through the three say whether a function turns back towards zero
+in between. Only then is its extremum on the interpolant looked for, by successive parabolas, until the sign has changed
+or it is clear that it will not.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from daedal.events.switching import MUTED, copy, evaluate_on, same_sign
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.records import floats, integers
+
+_MARGIN = 0.25  # part of the step by which the parabola may err in the place of an extremum
+_CLEAR = 0.7  # an extremum above this part of the smallest value seen is not near zero
+_NEAR_END = 0.01
+_MOST_PARABOLAS = 25
+_NARROW = 1e-7  # part of the step in which an extremum is not resolved further
+
+
+@part
+def first_reversal(system, roots, left, right, t_end, psi, phi, k):
+    """The first place found in (left, right) where a function has the sign that it has at neither end.
+
+    Returns (place, touching, status): `right` if there is none; ``roots.high`` holds the values at the place.
+    `touching` is the index of a function that comes closer than its delta to zero there and keeps its sign, or -1.
+    """
+    n = roots.n
+    low, high, middle, trial, last = (
+        floats(roots.low, n),
+        floats(roots.high, n),
+        floats(roots.middle, n),
+        floats(roots.trial, n),
+        floats(roots.last, n),
+    )
+    aim, interior = integers(roots.aim, n), integers(roots.interior, n)
+    touch, delta = integers(roots.touch, n), floats(roots.delta, n)
+    place, touching, asked = right, -1, False
+    for i in range(n):
+        asked = asked or (interior[i] != 0 and aim[i] != MUTED and same_sign(low[i], last[i]))
+    if not asked:
+        return place, touching, 0
+    status = evaluate_on(system, roots, 0.5 * (left + right), t_end, psi, phi, k, middle)
+    if status != 0:
+        return place, touching, status
+    for i in range(n):
+        if not (interior[i] and aim[i] != MUTED and same_sign(low[i], last[i])):
+            continue
+        x, value, allowed = 0.5, 0.0, delta[i] if touch[i] else 0.0
+        if same_sign(low[i], middle[i]):
+            x, value, status = _lowest(system, roots, i, left, right - left, t_end, psi, phi, k, allowed)
+            if status != 0:
+                return place, touching, status
+        found = left + x * (right - left)
+        if value <= allowed and abs(found - left) < abs(place - left):
+            status = evaluate_on(system, roots, found, t_end, psi, phi, k, trial)
+            if status != 0:
+                return place, touching, status
+            place, touching = found, i if value > 0.0 else -1
+            copy(trial, high)
+    return place, touching, 0
+
+
+@part
+def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
+    """Follow function i, positive after multiplication by its sign, to its extremum or to the first value below zero.
+
+    Returns (x, value, status) with the place left + x length; the search is given up, with the last value, as soon as
+    a parabola stays clear of zero, or of `allowed`.
+    """
+    n = roots.n
+    sign = 1.0 if floats(roots.low, n)[i] > 0.0 else -1.0
+    xa, xm, xb = 0.0, 0.5, 1.0
+    fa, fm, fb = (
+        sign * floats(roots.low, n)[i],
+        sign * floats(roots.middle, n)[i],
+        sign * floats(roots.last, n)[i],
+    )
+    u = _turning(fa, fm, fb, integers(roots.fired, n)[i] != 0, allowed)
+    if u < 0.0:
+        return xm, np.inf, 0
+    if not (fm < fa and fm < fb):  # the lowest value stands at an end: is there a lower one next to it?
+        value, status = _value(system, roots, i, left + u * length, t_end, psi, phi, k, sign)
+        edge = 1.0 - _NEAR_END if u > 0.5 else _NEAR_END
+        if status == 0 and value >= min(fa, fb) and u != edge:
+            u = edge
+            value, status = _value(system, roots, i, left + u * length, t_end, psi, phi, k, sign)
+        if status != 0 or value >= min(fa, fb):
+            return xm, np.inf, status
+        if u > 0.5:
+            xa, fa = xm, fm
+        else:
+            xb, fb = xm, fm
+        xm, fm = u, value
+    for _ in range(_MOST_PARABOLAS):
+        x, least = _vertex(xa, fa, xm, fm, xb, fb)
+        if fm <= 0.0 or not least < max(_CLEAR * fm, allowed) or xb - xa < _NARROW:
+            break
+        if abs(x - xm) < 1e-3 * (xb - xa):
+            x = xm + 0.05 * ((xb - xm) if xb - xm > xm - xa else (xa - xm))
+        value, status = _value(system, roots, i, left + x * length, t_end, psi, phi, k, sign)
+        if status != 0:
+            return x, value, status
+        if value < fm:
+            if x > xm:
+                xa, fa = xm, fm
+            else:
+                xb, fb = xm, fm
+            xm, fm = x, value
+        elif x > xm:
+            xb, fb = x, value
+        else:
+            xa, fa = x, value
+    return xm, fm, 0
+
+
+@part
+def _value(system, roots, i, t, t_end, psi, phi, k, sign):
+    """Function i, times its sign at the start of the search."""
+    trial = floats(roots.trial, roots.n)
+    status = evaluate_on(system, roots, t, t_end, psi, phi, k, trial)
+    return sign * trial[i], status
+
+
+@inlined
+def _turning(fa, fm, fb, just_fired, allowed):
+    """Where the parabola through three equidistant values comes near zero, or -1."""
+    u, curvature = -1.0, fa - 2.0 * fm + fb
+    if curvature > 0.0 and isfinite(curvature):
+        vertex = 0.5 + 0.25 * (fa - fb) / curvature
+        least = fm - 0.125 * (fb - fa) ** 2 / curvature
+        near = least < max(_CLEAR * min(fa, fm, fb), allowed)
+        inside = -_MARGIN < vertex < 1.0 + _MARGIN
+        leaving = just_fired and vertex < 0.5 and fa <= fm  # what has just fired moves away from zero
+        if near and inside and not leaving:
+            u = vertex
+            if vertex <= 0.0:
+                u = _NEAR_END
+            elif vertex >= 1.0:
+                u = 1.0 - _NEAR_END
+    return u
+
+
+@inlined
+def _vertex(xa, fa, xm, fm, xb, fb):
+    """Place and value of the extremum of the parabola through three points, the middle one the lowest."""
+    p, q = (fm - fa) / (xm - xa), (fb - fm) / (xb - xm)
+    curvature = (q - p) / (xb - xa)
+    slope = p + curvature * (xm - xa)  # at xm
+    x, least = xm, fm
+    if curvature > 0.0:
+        x = xm - 0.5 * slope / curvature
+        least = fm - 0.25 * slope * slope / curvature
+    return x, least

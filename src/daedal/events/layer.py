@@ -1,0 +1,92 @@
+"""The monitoring algorithm: an event is a step that ends in a layer of width 2 delta around s = 0.
+
+The values of a switching function form four intervals, (-inf, -delta), [-delta, 0], (0, delta] and (delta, inf). A step
+may stay in its interval, leave the layer or land in it; one that would jump over the layer is repeated with a smaller
+step size. So the event is the end of a step, where the equations are satisfied, and no root of an interpolant has to be
+found: robust for functions that are flat, or curved on the scale of a step, near their root.
+
+A step that has been repeated too often, as for functions with a jump, is let through; the root is then located in it.
+
+The check is a hook: methods call it with every step that they are about to accept.
+"""
+
+from __future__ import annotations
+
+from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, copy, evaluate_at, resolution, same_sign
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.records import floats, integers, record_at
+from daedal.kernels.system import HOOK, HOOK_DONE, SYSTEM, call_hook
+
+_MOST_TRIES = 8  # DASSL gives up after 10 failures
+_STRAIGHT = 0.5  # relative change of slope from step to step
+_CUT = 0.5  # ratio of steps that says that a method has shortened its step
+
+
+@pointer(HOOK)
+def layer_hook(record, t, h, y):
+    """The inner hook, then the check: a step that jumps over a layer 'cannot be evaluated', and is repeated shorter."""
+    roots = record_at(record, ROOTS)
+    signal = HOOK_DONE
+    if roots.inner != 0:
+        signal = call_hook(roots.inner, roots.inner_record, t, h, y)
+        if signal < 0:
+            return signal
+    n, size = roots.n, roots.size
+    tried = floats(roots.tried, n)
+    _take_over(roots, t - h)
+    status = evaluate_at(record_at(roots.system, SYSTEM), roots, t, floats(y, size), floats(roots.slope, size), tried)
+    if status != 0:
+        return status
+    roots.t_tried = t
+    if not _jumps(roots, h):
+        return signal
+    if roots.tries >= _MOST_TRIES or abs(h) <= 10.0 * resolution(t, h):
+        return signal
+    roots.tries += 1
+    return UNEVALUABLE
+
+
+@part
+def _take_over(roots, t):
+    """If the step that was tried last has been accepted, this one begins where it ended."""
+    n = roots.n
+    if abs(t - roots.t_tried) < abs(t - roots.t_start):
+        copy(floats(roots.start, n), floats(roots.before, n))
+        copy(floats(roots.tried, n), floats(roots.start, n))
+        roots.t_before = roots.t_start
+        roots.t_start = roots.t_tried
+        roots.tries = 0
+
+
+@part
+def _jumps(roots, h):
+    """Whether a function jumps over its layer; for those judged by their shape, on a way that is not straight.
+
+    Crooked are also functions before whose zero the method shortens its steps, as for equations that end there.
+    """
+    n = roots.n
+    location, crooked = integers(roots.location, n), integers(roots.crooked, n)
+    start, before, tried = floats(roots.start, n), floats(roots.before, n), floats(roots.tried, n)
+    delta, h_before, jump = floats(roots.delta, n), roots.t_start - roots.t_before, False
+    for i in range(n):
+        over = (start[i] > delta[i] and tried[i] < -delta[i]) or (start[i] < -delta[i] and tried[i] > delta[i])
+        if location[i] == LAYER_WATCHED:
+            jump = jump or over
+        elif location[i] == BY_SHAPE:
+            slope = (tried[i] - start[i]) / h
+            if over and not _is_straight(h_before, start[i] - before[i], slope):
+                crooked[i] = 1
+                jump = True
+            elif abs(h) < _CUT * abs(h_before) and not same_sign(start[i], start[i] + slope * h_before):
+                crooked[i] = 1
+    return jump
+
+
+@inlined
+def _is_straight(h_before, change, slope):
+    """Whether the slope is that of the step before, up to a part of the larger one."""
+    if h_before == 0.0:
+        return False
+    earlier = change / h_before
+    return abs(slope - earlier) <= _STRAIGHT * max(abs(slope), abs(earlier))

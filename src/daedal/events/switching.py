@@ -1,0 +1,97 @@
+"""Switching functions as kernels see them: the record, and their values on the polynomial of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, call, repeat_in_python
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats
+
+_RESOLUTION = 100.0 * np.finfo(float).eps
+
+ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
+MUTED = 2  # in place of a direction: the function cannot fire now
+STOPPING = 2  # the mark, times the sign of the change, of a function that fires and ends the run
+
+INTEGERS = ("direction", "terminal", "count", "interior", "touch", "location", "side", "crooked", "aim", "fired")
+FLOATS = ("tolerance", "delta", "low", "high", "last", "middle", "trial", "start", "before", "tried")
+
+ROOTS = np.dtype(
+    [
+        ("n", INTEGER),
+        ("size", INTEGER),  # length of the state
+        ("functions", CALLBACK),
+        ("t_end", FLOAT),  # of the run
+        *[(name, ADDRESS) for name in INTEGERS],
+        *[(name, ADDRESS) for name in FLOATS],
+        ("y", ADDRESS),
+        ("yp", ADDRESS),
+        # for functions that are watched before a step is accepted
+        ("watched", INTEGER),  # how many
+        ("system", ADDRESS),
+        ("slope", ADDRESS),  # y' at the end of the step
+        ("inner", ADDRESS),  # another hook, which comes first
+        ("inner_record", ADDRESS),
+        ("t_start", FLOAT),
+        ("t_before", FLOAT),
+        ("t_tried", FLOAT),
+        ("tries", INTEGER),
+    ]
+)
+"""The switching functions s(t, y, y'), how each of them is located, and their values at several places.
+
+``low`` and ``high`` belong to the ends of the interval that is searched, ``last`` to the end of the step, ``start``
+and ``before`` to the last two accepted points and ``tried`` to the point that is about to be accepted.
+"""
+
+
+@inlined
+def resolution(t, h):
+    """The length below which two times are not told apart: 100 u (|t| + |h|)."""
+    return _RESOLUTION * (abs(t) + abs(h))
+
+
+@inlined
+def copy(source, target):
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@inlined
+def same_sign(a, b):
+    """Whether both are positive, or both negative."""
+    return (a > 0.0 and b > 0.0) or (a < 0.0 and b < 0.0)
+
+
+@part
+def evaluate_at(system, roots, t, y, yp, values):
+    """values = s(t, y, y'); a NaN is left to Python, which says whose it is."""
+    n = roots.size
+    block = floats(roots.functions.block, 2 * n + roots.n)
+    for i in range(n):
+        block[i] = y[i]
+        block[n + i] = yp[i]
+    system.event_evaluations += 1
+    status = call(roots.functions, t)
+    bad = status == COMPILED_CODE_RAISED
+    if status == 0:
+        for i in range(roots.n):
+            bad = bad or np.isnan(block[2 * n + i])
+    if bad:
+        for i in range(n):
+            block[i] = y[i]
+            block[n + i] = yp[i]
+        status = repeat_in_python(roots.functions, t)
+    for i in range(roots.n):
+        values[i] = block[2 * n + i]
+    return status
+
+
+@part
+def evaluate_on(system, roots, t, t_end, psi, phi, k, values):
+    """values = s(t, y(t), y'(t)) on the polynomial of the last step."""
+    y, yp = floats(roots.y, roots.size), floats(roots.yp, roots.size)
+    newton_polynomial(t, t_end, psi, phi, k, y, yp)
+    return evaluate_at(system, roots, t, y, yp, values)

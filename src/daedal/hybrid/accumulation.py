@@ -1,0 +1,65 @@
+"""Transitions that follow each other without end: accumulation at a point (Zeno) and chattering."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+_INTERVALS = 6  # that must shrink by nearly the same factor
+_EVEN = 0.2  # how much of that factor's distance from 1 it may vary
+_RESOLUTION = 1e3 * float(np.finfo(float).eps)  # relative distance of times that can just be told apart
+_CLOSE = 100.0  # distance from the point of accumulation at which to stop, in units of that
+_FEW = 30  # transitions with no more than that between them are chattering
+_WINDOW = 500  # transitions over which chattering is measured
+_HOPELESS = 10.0  # the run would take so many times `max_events`, or
+_MANY = 10**6  # transitions, if that is more
+
+
+class Watch:
+    """Follows the times of the transitions that were taken."""
+
+    def __init__(self, span: tuple[float, float], rtol: float, max_events: int):
+        self._t0, self._t1 = span
+        self._rtol, self._most = rtol, max(max_events, _MANY)
+        self._times: dict[str, deque[float]] = {}
+        self._recent: deque[float] = deque(maxlen=_WINDOW)
+
+    def add(self, name: str, t: float) -> float | None:
+        """Note a transition; returns the point at which transitions of this name accumulate, if that has been reached.
+
+        Intervals d_k that shrink by the factor c add up: t* = t_k + d_k c / (1 - c).
+        """
+        self._recent.append(t)
+        times = self._times.setdefault(name, deque(maxlen=_INTERVALS + 1))
+        times.append(t)
+        if len(times) <= _INTERVALS:
+            return None
+        steps = np.abs(np.diff(times))
+        if steps[-1] >= steps[0]:
+            return None
+        if steps[-1] == 0.0:
+            return t
+        factors = steps[1:] / steps[:-1]
+        factor = float((steps[-1] / steps[0]) ** (1.0 / (_INTERVALS - 1)))
+        rest = float(steps[-1]) * factor / (1.0 - factor)
+        if np.max(np.abs(factors - factor)) > max(_EVEN * (1.0 - factor), _EVEN * factor):
+            return None
+        if rest > max(self._rtol * abs(t - self._t0), _CLOSE * _RESOLUTION * abs(t)):
+            return None
+        sign = 1.0 if self._t1 > self._t0 else -1.0
+        return t + sign * rest
+
+    def forget(self):
+        """Begin anew, after an accumulation has been dealt with."""
+        self._times.clear()
+        self._recent.clear()
+
+    def is_chattering(self, t: float) -> bool:
+        """Whether transitions follow each other so fast that the end of the interval is out of reach."""
+        if len(self._recent) >= _FEW and abs(t - self._recent[-_FEW]) < _FEW * _RESOLUTION * abs(t):
+            return True
+        if len(self._recent) < _WINDOW:
+            return False
+        speed = abs(t - self._recent[0]) / (_WINDOW - 1)
+        return abs(self._t1 - t) > _HOPELESS * self._most * speed

@@ -1,0 +1,221 @@
+"""The state of a mode as a vector, and how functions of it are called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import DaedalError, InvalidProblemError
+from daedal.mechanics.assembly import Assembly
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import check_vector
+from daedal.problems.compile import last_argument
+
+_CLASSES = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
+_LETTERS = {
+    MechanicalSystem: ("q", "v"),
+    SemiExplicitDAE: ("y", "z"),
+    LinearDAE: ("x", "y"),
+    SecondOrderDAE: ("x", "xp"),
+    HessenbergDAE: ("z", "y"),
+    ImplicitDAE: ("y", "yp"),
+}
+
+
+def is_problem(problem) -> bool:
+    """Whether it can be the problem of a mode."""
+    return isinstance(problem, _CLASSES)
+
+
+def positional_names(function) -> list[str] | None:
+    """The names of the arguments that a function must be given; None if it does not tell."""
+    try:
+        parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+
+
+def _split(problem) -> int | None:
+    """Where the vector divides into the two arguments of functions of the state."""
+    if isinstance(problem, MechanicalSystem):
+        return problem.n_q
+    if isinstance(problem, SemiExplicitDAE):
+        return problem.n_y
+    if isinstance(problem, LinearDAE):
+        return problem.n_x
+    if isinstance(problem, SecondOrderDAE):
+        return problem.n
+    return (problem.order - 1) * problem.n_x or None if isinstance(problem, HessenbergDAE) else None
+
+
+def _is_pair(initial) -> bool:
+    """Whether it is a pair of vectors, of which the second may be None, and not a vector with two entries."""
+    return isinstance(initial, (tuple, list)) and len(initial) == 2 and any(x is None or np.ndim(x) for x in initial)
+
+
+class StateForm:
+    """How the state of a problem is stacked in one vector: (q, v, r), (y, z), (x, x'), or y."""
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.params = getattr(problem, "params", None)
+        self.mechanical = isinstance(problem, MechanicalSystem)
+        self.implicit = isinstance(problem, ImplicitDAE)
+        self.second_order = isinstance(problem, SecondOrderDAE)
+        self.first_and_second: tuple[str, str] = next(v for k, v in _LETTERS.items() if isinstance(problem, k))
+        self.n: int = 2 * problem.n if self.second_order else problem.n
+        self.labels = tuple(problem.label(i) for i in range(problem.n))
+        if self.second_order:
+            self.labels += tuple(f"{label}'" for label in self.labels)
+        self.split: int | None = _split(problem)
+        self._quick: bool | None = None
+
+    def differential(self) -> np.ndarray:
+        """Which entries of the vector must be given; the others can be computed."""
+        needed = np.ones(self.n, dtype=bool)
+        if isinstance(self.problem, (SemiExplicitDAE, LinearDAE)):
+            needed[self.split :] = False
+        elif self.implicit and self.problem.algebraic is not None:
+            needed[np.asarray(self.problem.algebraic, dtype=bool)] = False
+        elif self.second_order and self.problem.order is not None:
+            needed = np.concatenate([self.problem.order > 0, self.problem.order > 1])
+        return needed
+
+    def output(self, solution) -> np.ndarray:
+        """The vectors at the output points, in columns."""
+        return np.concatenate([solution.x, solution.xp]) if self.second_order else solution.y[: self.n]
+
+    def at_event(self, solution, event) -> tuple[np.ndarray, np.ndarray | None]:
+        """The vector at an event, and y' of an implicit problem."""
+        if self.second_order:
+            x, xp, _ = solution._split(event.y[:, None], event.yp[:, None])
+            return np.concatenate([x[:, 0], xp[:, 0]]), None
+        return event.y[: self.n], event.yp[: self.n] if self.implicit else None
+
+    def stack(self, initial, what: str) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """Vector, its derivative if that is given, and whether something was left to be computed."""
+        (first, second), problem, n = self.first_and_second, self.problem, self.n
+        if self.mechanical:
+            initial = getattr(initial, "initial", initial)  # of a consistent state
+            if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 4:
+                raise InvalidProblemError(f"{what}expected a pair (q, v), or (q, v, r), got {initial!r}")
+            q, v, r = (*initial, None)[:3]
+            parts = [
+                check_vector(q, problem.n_q, f"{what}q", names=problem.names),
+                np.zeros(problem.n_q) if v is None else check_vector(v, problem.n_q, f"{what}v"),
+                np.zeros(problem.n_r) if r is None else check_vector(r, problem.n_r, f"{what}r"),
+            ]
+            return np.concatenate(parts), None, v is None
+        a, b = initial if _is_pair(initial) else (initial, None)
+        if self.implicit or isinstance(problem, HessenbergDAE):
+            y = check_vector(a, n, f"{what}{first}", names=self.labels)
+            return y, None if b is None or not self.implicit else check_vector(b, n, f"{what}{second}"), b is None
+        assert self.split is not None
+        x = check_vector(a, self.split, f"{what}{first}")
+        z = np.zeros(n - self.split) if b is None else check_vector(b, n - self.split, f"{what}{second}")
+        return np.concatenate([x, z]), None, b is None
+
+    def completed(self, initial):
+        """What the user gave as initial values, with None for the second part if only the first is there."""
+        alone = not self.mechanical and not isinstance(self.problem, HessenbergDAE) and not _is_pair(initial)
+        return (initial, None) if alone else initial
+
+    def initial(self, y: np.ndarray, yp: np.ndarray | None):
+        """What :func:`daedal.solve` takes."""
+        if self.mechanical:
+            k = self.problem.n_q
+            return (y[:k], y[k : 2 * k], y[2 * k :]) if y.size > 2 * k else (y[:k], y[k:])
+        if isinstance(self.problem, HessenbergDAE):
+            return y
+        return (y, yp) if self.implicit else (y[: self.split], y[self.split :])
+
+    def event_function(self, guard) -> Callable[..., np.ndarray]:
+        """``guard(t, y, yp)`` with the arguments that :func:`daedal.solve` gives to an event of this problem."""
+        if self.second_order:
+            return lambda t, x, xp: guard(t, np.concatenate([x, xp]), None)
+        return guard if self.implicit else lambda t, y: guard(t, y, None)
+
+    def bind(self, function, what: str, *, sees_all: bool = True) -> Callable[[float, np.ndarray, Any], Any]:
+        """`function` as one of (t, y, yp), whatever of the arguments it takes.
+
+        During an integration a function of a mechanical system sees q and v only, not (`sees_all`) further states r.
+        """
+        names = positional_names(function)
+        names = ["t", *self.first_and_second] if names is None else names
+        split, extras = self.split, [self._extra(name, names, what, sees_all) for name in names[3:]]
+        if len(names) < 2:
+            raise InvalidProblemError(f"{what} takes {len(names)} arguments; expected {self.expected}")
+        if len(names) == 2:
+            n = self.n
+            return lambda t, y, yp: function(t, y[:n])
+        if split is None:
+            if any(extras):
+                return lambda t, y, yp: function(t, y, yp, *[extra(function, t, y) for extra in extras])
+            return lambda t, y, yp: function(t, y, yp)
+        end = 2 * split if self.mechanical else self.n
+        if extras:
+            return lambda t, y, yp: function(t, y[:split], y[split:end], *[extra(function, t, y) for extra in extras])
+        return lambda t, y, yp: function(t, y[:split], y[split:end])
+
+    def _extra(self, name: str, names: list[str], what: str, sees_all: bool):
+        """What an argument behind the state gets."""
+        if self.mechanical and self.problem.n_r and name in ("lam", "r") and not sees_all:
+            raise InvalidProblemError(f"{what} takes '{name}', but of a system with states r it can see q and v only")
+        if self.mechanical and name == "lam":
+            return lambda function, t, y: self.accelerate(t, y)[1]
+        if self.mechanical and name == "r" and self.problem.n_r:
+            return lambda function, t, y: y[2 * self.problem.n_q :]
+        if self.params is not None and name == names[-1]:
+            return lambda function, t, y: last_argument(function, self.params)[0]
+        raise InvalidProblemError(f"{what} takes ({', '.join(names)}); expected {self.expected}")
+
+    @property
+    def expected(self) -> str:
+        """The arguments of functions of this state, for messages."""
+        first, second = self.first_and_second
+        arguments = f"(t, {first}) or (t, {first}, {second})" if self.implicit else f"(t, {first}, {second})"
+        extras = ["lam"] if self.mechanical else []
+        extras += ["the parameters"] if self.params is not None else []
+        return arguments + (f", and behind them {' and '.join(extras)} if wanted" if extras else "")
+
+    def accelerate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations and multipliers of a mechanical system.
+
+        The quick way, which does not look for dependent constraints, is taken if it gave the same at the first point.
+        """
+        k = self.problem.n_q
+        state = y if y.size == self.n else np.concatenate([y, np.zeros(self.n - y.size)])
+        if self._quick is not False:
+            a, lam, _, _, status = Assembly(self.problem, t, y[:k]).accelerate(t, state)
+            if self._quick and status[0] == 0 and np.isfinite(a).all():
+                return a[0], lam[0]
+        point = self.problem.at(t, y[:k], y[k : 2 * k], r=state[2 * k :])
+        if self._quick is None:
+            self._quick = bool(np.allclose(point.multipliers, lam[0], rtol=1e-6, atol=1e-9))
+        return point.acceleration, point.multipliers
+
+    def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:
+        """A function of a small step: the state, and y' of an implicit problem, after it; None if that is not known."""
+        if self.mechanical:
+            k = self.problem.n_q
+            v, a = y[k : 2 * k], self.accelerate(t, y)[0]
+            rest = y[2 * k :]
+            return lambda h: (np.concatenate([y[:k] + h * v + 0.5 * h * h * a, v + h * a, rest]), None)
+        if self.implicit:
+            return lambda h: None if yp is None else (y + h * yp, yp)
+        return lambda h: self._short_run(t, y, h)
+
+    def _short_run(self, t: float, y: np.ndarray, step: float):
+        from daedal.solve import solve
+
+        try:
+            short = solve(self.problem, (t, t + step), self.initial(y, None), rtol=1e-10, correct_initial=True)
+        except DaedalError:
+            return None
+        return self.output(short)[:, -1], None

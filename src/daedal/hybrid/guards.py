@@ -1,0 +1,230 @@
+"""The guards of a mode: their values, and what those say when the mode begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.events.event import Event
+from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.problem import Transition
+
+_BAND = 10.0  # tolerances within which a guard counts as zero when a mode begins
+_NOISE = 100.0 * float(np.finfo(float).eps)  # relative changes of the state that do not tell where a guard goes
+_LOOK = (1e-6, 1e-3, 1e-1)  # parts of a step at which one looks where a guard goes
+_SAME = 1e-3  # relative difference of rates that count as equal
+_TINY = 1e-300
+
+
+@dataclass
+class Start:
+    """What the guards say at the start of a mode.
+
+    Attributes
+    ----------
+    immediate : int or None
+        The first entry of the vector of guards that fires at once.
+    direction : numpy.ndarray
+        The changes of sign that end the mode.
+    leaving : dict
+        Guards that are zero at the start, by entry: the side to which they leave, and the time after which they are
+        there in spite of rounding errors.
+    """
+
+    immediate: int | None
+    direction: np.ndarray
+    leaving: dict[int, tuple[int, float]]
+
+
+@dataclass
+class Before:
+    """The state in which a mode ended.
+
+    Attributes
+    ----------
+    mode, y, yp
+        The mode, its vector and, for an implicit problem, its derivative.
+    fired : dict
+        The values of the guards that fired there, by name.
+    crossed : str or None
+        The transition that was taken, if its guard changed its sign.
+    """
+
+    mode: str
+    y: np.ndarray
+    yp: np.ndarray | None
+    fired: dict[str, float]
+    crossed: str | None
+
+
+class Guards:
+    """All guards of a mode, stacked."""
+
+    def __init__(self, mode: str, form: StateForm, transitions: list[Transition]):
+        self.mode, self.form, self.transitions = mode, form, transitions
+        self._calls = [form.bind(t.guard, f"guard of '{t.name}'", sees_all=False) for t in transitions]
+        self._places: list[tuple[int, int, int]] = []  # transition, first and last entry of its guard
+        self.owner: list[int] = []  # entry -> transition
+        self.names: list[str] = []
+        self.direction = np.empty(0, dtype=np.int64)
+        self.immediate = np.empty(0, dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def prepare(self, t: float, y: np.ndarray, yp: np.ndarray | None):
+        """Find out how many entries each guard has; done once, at the first state of the mode."""
+        if self._places or not self.transitions:
+            return
+        directions: list[int] = []
+        for i, transition in enumerate(self.transitions):
+            size = self._checked(i, self._call(i, t, y, yp), t, None).size
+            self._places.append((i, len(self.owner), len(self.owner) + size))
+            self.owner += [i] * size
+            self.names += [transition.name or ""] if size == 1 else [f"{transition.name}[{j}]" for j in range(size)]
+            directions += _spread(transition.direction, size, transition.name)
+        self.direction = np.array(directions, dtype=np.int64)
+        self.immediate = np.array([self.transitions[i].immediate for i in self.owner])
+
+    def evaluate(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
+        """The values of all guards."""
+        values = np.empty(len(self.owner))
+        for i, begin, end in self._places:
+            value = self._call(i, t, y, yp)
+            kind = type(value)
+            if kind in (float, np.float64) and end - begin == 1:
+                values[begin] = value
+            elif kind is np.ndarray and value.dtype == float and value.shape == (end - begin,):
+                values[begin:end] = value
+            else:
+                values[begin:end] = self._checked(i, value, t, end - begin)
+        if np.isnan(values).any():
+            i = self.owner[int(np.flatnonzero(np.isnan(values))[0])]
+            self._checked(i, np.nan, t, None)
+        return values
+
+    def _call(self, i: int, t: float, y, yp):
+        try:
+            return self._calls[i](t, y, yp)
+        except Unevaluable as error:
+            name = self.transitions[i].name
+            message = f"the guard of '{name}' cannot be evaluated at t = {t:g}: {error}".rstrip(": ")
+            raise InvalidProblemError(message) from error
+
+    def _checked(self, i: int, value, t: float, size: int | None) -> np.ndarray:
+        """The value of a guard as a vector: of any size, or of the one that it had before."""
+        try:
+            array = np.atleast_1d(np.asarray(value))
+        except ValueError:  # nested sequences of different lengths
+            array = np.empty(0)
+        name = self.transitions[i].name
+        if array.dtype.kind not in "fiub" or array.ndim > 1 or array.size == 0 or np.isnan(array).any():
+            raise InvalidProblemError(
+                f"the guard of '{name}' must return a number other than NaN, or a vector of them; it returned {value!r}"
+                f" at t = {t:g} in mode '{self.mode}'"
+            )
+        if size is not None and array.size != size:
+            raise InvalidProblemError(
+                f"the guard of '{name}' returned {array.size} values at t = {t:g}; at its first call it returned {size}"
+            )
+        return array
+
+    def event(self, t0: float, start: Start) -> Event:
+        """The terminal event that ends the mode."""
+        leaving = [(i, side, wait) for i, (side, wait) in start.leaving.items()]
+
+        def guard(t, y, yp):
+            values = self.evaluate(t, y, yp)
+            for i, side, wait in leaving:
+                if abs(t - t0) <= wait:
+                    values[i] = side * max(abs(values[i]), _TINY)
+            return values
+
+        return Event(
+            self.form.event_function(guard), terminal=True, direction=start.direction.tolist(), name=self.names
+        )
+
+    def start(self, t: float, y: np.ndarray, yp, weights: np.ndarray, before: Before | None, step: float) -> Start:
+        """Judge the guards at the start of the mode.
+
+        Parameters
+        ----------
+        weights : numpy.ndarray
+            rtol |y| + atol.
+        before : Before or None
+            Where the last mode ended.
+        step : float
+            A typical step, with the sign of the direction of integration.
+        """
+        values, direction = self.evaluate(t, y, yp), self.direction.copy()
+        wrong = direction * values > 0.0
+        doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
+        leaving: dict[int, tuple[int, float]] = {}
+        if doubtful.size == 0:
+            return Start(None, direction, leaving)
+        band, noise = self._bands(t, y, yp, values, weights)
+        fired = before.fired if before is not None else {}
+        zero = [int(i) for i in doubtful if abs(values[i]) <= max(band[i], 4.0 * abs(fired.get(self.names[i], 0.0)))]
+        firing = wrong & self.immediate
+        sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero)
+        for i in zero:
+            side = int(sides[i])
+            firing[i] = self.immediate[i] and side != 0 and side == direction[i]
+            if firing[i] and before is not None and self._passes(i, t, before, rates[i], step):
+                firing[i] = False
+            if direction[i] == 0:
+                direction[i] = -side
+            if side != 0 and waits[i] > 0.0:
+                leaving[i] = side, float(waits[i])
+        for i in doubtful.tolist():
+            if direction[i] == 0 and i not in zero:
+                direction[i] = -1 if values[i] > 0.0 else 1
+        hit = np.flatnonzero(firing)
+        return Start(int(hit[0]) if hit.size else None, direction, leaving)
+
+    def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
+        """How much the guards change with errors of the tolerance, and with round-off, in the state."""
+        pattern = np.cos(0.7 + 1.3 * np.arange(y.size))  # no combination of few entries cancels
+        moved = self.evaluate(t, y + _BAND * weights * pattern, yp)
+        rounded = self.evaluate(t + _NOISE * t, y + _NOISE * np.abs(y) * pattern, yp)
+        return 2.0 * np.abs(moved - values), 2.0 * np.abs(rounded - values) + _TINY
+
+    def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
+        """Of some guards: the side to which they move (0 if it cannot be told), when they are there, and their rate."""
+        sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
+        if not entries:
+            return sides, waits, rates
+        motion = self.form.motion(t, y, yp)
+        for part in _LOOK:
+            ahead = motion(part * step)
+            if ahead is None:
+                continue
+            found = self.evaluate(t + part * step, *ahead)
+            change = found - values
+            new = (sides == 0) & (np.abs(change) > noise)
+            sides[new], rates[new] = np.sign(change[new]).astype(np.int64), change[new] / (part * step)
+            arrived = (waits == 0.0) & (sides != 0) & (found * sides > noise)
+            waits[arrived] = part * abs(step)
+            if waits[entries].all():
+                break
+        return sides, waits, rates
+
+    def _passes(self, i: int, t: float, before: Before, rate: float, step: float) -> bool:
+        """Whether the guard of the transition just taken goes on as it came: then it marks an instant, and no limit."""
+        if before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
+            return False
+        values = self.evaluate(t, before.y, before.yp)
+        came = self._leave(t, before.y, before.yp, values, np.full(values.size, _TINY), step, [i])[2][i]
+        return bool(abs(came - rate) <= _SAME * abs(rate))
+
+
+def _spread(direction, size: int, name) -> list[int]:
+    values = list(direction) if np.iterable(direction) else [direction] * size
+    if len(values) != size or not all(v in (-1, 0, 1) for v in values):
+        raise InvalidProblemError(
+            f"direction of '{name}' must be -1, 0 or 1, or one of them for each entry of its guard ({size}), "
+            f"got {direction!r}"
+        )
+    return [int(v) for v in values]

@@ -1,0 +1,304 @@
+"""What a user says about a model with modes: the problem of each, and how one follows the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.arguments import is_problem
+from daedal.problems.checks import check_callable, check_flag
+
+ZENO = "zeno"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A mode of a :class:`HybridProblem`: its problem, and options of :func:`daedal.solve` for this mode only.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem or HessenbergDAE
+        The equations of the mode.
+    method, formulation, rtol, atol, max_step : optional
+        As in :func:`daedal.solve`; what is given there holds for the modes that say nothing.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> fall = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    >>> daedal.Mode(fall, method="dopri5").options
+    {'method': 'dopri5'}
+    """
+
+    problem: Any
+    method: Any = None
+    formulation: Any = None
+    rtol: Any = None
+    atol: Any = None
+    max_step: float | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that were given."""
+        names = ("method", "formulation", "rtol", "atol", "max_step")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True)
+class Transition:
+    r"""A change of mode: when the guard changes its sign, the reset map gives the initial values of the target mode.
+
+    Parameters
+    ----------
+    source : str or sequence of str
+        The mode, or modes, that end.
+    target : str, callable or None
+        The mode that follows; a function of the state that returns its name; None ends the run.
+    guard : callable or "zeno"
+        ``guard(t, q, v)`` for a mechanical system, ``guard(t, y, z)`` for a semi-explicit problem, ``guard(t, y)`` or
+        ``guard(t, y, yp)`` for an implicit one; a further argument `lam` of a guard of a mechanical system gets the
+        multipliers, the last one the parameters if the problem has some. Returns a number, or a vector whose entries
+        are guards each. ``"zeno"`` stands for the point at which transitions into the source mode accumulate; what
+        motion is left there is projected onto the constraints of the target.
+    direction : {0, 1, -1} or sequence
+        -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes its sign.
+    reset : callable or dict, optional
+        From the arguments of a guard to the initial values of the target mode, in the form that :func:`daedal.solve`
+        takes; a dict has one function for each target. Without a reset the state goes on as it is.
+    name : str, optional
+        How the transition is called in ``sol.events``.
+    project : bool
+        Whether a state that violates the constraints of the target mode is moved onto them, a mechanical system in the
+        norm of its mass (for velocities a perfectly inelastic impact). Otherwise it is refused, unless it is off by no
+        more than the tolerances explain.
+    immediate : bool
+        Whether the transition fires at once if its mode begins on the wrong side of the guard. Otherwise the guard has
+        to come back first.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> impact = daedal.Transition(
+    ...     "flight", "flight", lambda t, q, v: q[0], direction=-1, reset=lambda t, q, v: (q, -0.8 * v), name="impact"
+    ... )
+    >>> impact.name
+    'impact'
+    """
+
+    source: Any
+    target: Any
+    guard: Any
+    direction: Any = 0
+    reset: Any = None
+    name: str | None = None
+    project: bool = False
+    immediate: bool = True
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The modes it leads out of."""
+        return (self.source,) if isinstance(self.source, str) else tuple(self.source)
+
+    def reset_to(self, target: str) -> Callable[..., Any] | None:
+        """The reset map for a target mode, or None."""
+        return self.reset.get(target) if isinstance(self.reset, Mapping) else self.reset
+
+
+@dataclass(frozen=True, eq=False)
+class HybridProblem:
+    r"""Equations that change: modes, each a problem of any class, and transitions between them.
+
+    In mode :math:`i` the problem :math:`F_i(t, x, \dot x) = 0` holds until a guard :math:`s_j(t, x)` of one of its
+    transitions changes its sign. The reset map of that transition gives the initial values of the target mode,
+    :math:`x^+ = r_j(t, x^-)`, which may have another dimension and another index. Derivatives, algebraic variables and
+    multipliers are computed anew, and the integrator begins again with order 1.
+
+    Parameters
+    ----------
+    modes : dict
+        Problems, or :class:`Mode` objects with options, by name.
+    transitions : sequence of Transition
+        In the order of their priority: of those that fire at the same time the first one is taken, the others are
+        recorded, and fire in the new mode if their guards lie on the wrong side there.
+
+    Notes
+    -----
+    A guard that is zero when its mode begins, up to the tolerances, fires only if it leaves to the wrong side. One that
+    lies on the wrong side fires at once (see `immediate`). Transitions that follow each other in this way without end
+    are an error.
+
+    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, and further options: ``max_events`` (10**6), the
+    number of transitions after which it gives up, and ``record_events`` (True). ``max_steps`` holds for each stretch
+    between two transitions. It returns a :class:`HybridSolution`.
+
+    References
+    ----------
+    P. M. E. J. Wijckmans: Conditioning of differential algebraic equations and numerical solution of multibody
+    dynamics, thesis, TU Eindhoven, 1996, chapter 7.
+
+    Examples
+    --------
+    A ball that bounces until it comes to rest:
+
+    >>> import daedal
+    >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1, names=["height"])
+    >>> rest = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [-9.81], lambda t, q: [q[0]], n_q=1, n_constraints=1, names=["height"]
+    ... )
+    >>> problem = daedal.HybridProblem(
+    ...     modes={"flight": ball, "rest": rest},
+    ...     transitions=[
+    ...         daedal.Transition(
+    ...             "flight",
+    ...             "flight",
+    ...             guard=lambda t, q, v: q[0],
+    ...             direction=-1,
+    ...             reset=lambda t, q, v: (q, -0.5 * v),
+    ...             name="impact",
+    ...         ),
+    ...         daedal.Transition("flight", "rest", guard="zeno", name="comes to rest"),
+    ...     ],
+    ... )
+    >>> sol = daedal.solve(problem, (0.0, 3.0), ("flight", ([1.0], [0.0])), rtol=1e-8)
+    >>> print(f"{sol.events[0].t:.6f} {sol.events[-1].name} {sol.events[-1].t:.6f} {sol.mode[-1]}")
+    0.451524 comes to rest 1.354571 rest
+    """
+
+    modes: Mapping[str, Mode]
+    transitions: tuple[Transition, ...] = field(default=())
+
+    def __init__(self, modes, transitions=()):
+        object.__setattr__(self, "modes", _checked_modes(modes))
+        given = [transitions] if isinstance(transitions, Transition) else transitions
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise InvalidProblemError(f"transitions must be a list of Transition objects, got {type(given).__name__}")
+        checked = [_checked_transition(t, i, self.modes) for i, t in enumerate(given)]
+        object.__setattr__(self, "transitions", tuple(_with_names(checked)))
+        for mode in self.modes:
+            if len([t for t in self.transitions if t.guard == ZENO and mode in t.sources]) > 1:
+                raise InvalidProblemError(f"mode '{mode}' has several transitions with guard='zeno'; one can be taken")
+
+    @property
+    def mode_names(self) -> tuple[str, ...]:
+        """The names of the modes, in the order in which they were given."""
+        return tuple(self.modes)
+
+    def transitions_from(self, mode: str) -> list[Transition]:
+        """Those out of a mode that have a guard function."""
+        return [t for t in self.transitions if mode in t.sources and t.guard != ZENO]
+
+    def accumulation_from(self, mode: str) -> Transition | None:
+        """The transition that is taken where those out of a mode accumulate."""
+        return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
+
+    def compiled(self) -> HybridProblem:
+        """The same model with the functions of all its modes passed through ``numba.njit``."""
+        modes = {
+            name: replace(mode, problem=mode.problem.compiled()) if hasattr(mode.problem, "compiled") else mode
+            for name, mode in self.modes.items()
+        }
+        return HybridProblem(modes, self.transitions)
+
+    def check(self, t: float, initial):
+        """Check guards and resets at a state, and which modes can be reached; the report can be printed.
+
+        Parameters
+        ----------
+        t : float
+        initial : tuple
+            (mode, initial values), as :func:`daedal.solve` takes it.
+
+        Returns
+        -------
+        HybridReport
+
+        Raises
+        ------
+        InvalidProblemError
+            A guard that is zero wherever it is looked at, or returns something that is not a number.
+        """
+        from daedal.hybrid.check import check_hybrid
+
+        return check_hybrid(self, t, initial)
+
+
+def _checked_modes(modes) -> dict[str, Mode]:
+    if not isinstance(modes, Mapping) or not modes:
+        raise InvalidProblemError(f"modes must be a dict with a problem for each name, got {modes!r}")
+    checked = {}
+    for name, mode in modes.items():
+        if not isinstance(name, str) or not name:
+            raise InvalidProblemError(f"modes: the name of a mode must be a string that is not empty, got {name!r}")
+        mode = mode if isinstance(mode, Mode) else Mode(mode)
+        if not is_problem(mode.problem):
+            raise InvalidProblemError(
+                f"modes: '{name}' must be a problem (ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ...) or a Mode, "
+                f"got {'None' if mode.problem is None else type(mode.problem).__name__}"
+            )
+        checked[name] = mode
+    return checked
+
+
+def _checked_transition(transition, position: int, modes: Mapping[str, Mode]) -> Transition:
+    what = f"transitions[{position}]"
+    if not isinstance(transition, Transition):
+        raise InvalidProblemError(f"{what} must be a Transition, got {type(transition).__name__}")
+    if transition.name is not None and (not isinstance(transition.name, str) or not transition.name):
+        raise InvalidProblemError(f"{what}.name must be a string, got {transition.name!r}")
+    what = f"{what} ('{transition.name}')" if transition.name else what
+    sources = transition.source
+    if not isinstance(sources, str) and not (isinstance(sources, Sequence) and sources):
+        raise InvalidProblemError(f"{what}: source must be the name of a mode, or several, got {sources!r}")
+    for source in transition.sources:
+        _check_mode(what, "source", source, modes)
+    if transition.target is not None and not callable(transition.target):
+        _check_mode(what, "target", transition.target, modes)
+    if isinstance(transition.guard, str):
+        if transition.guard != ZENO:
+            raise InvalidProblemError(f"{what}: guard must be a function or 'zeno', got {transition.guard!r}")
+    else:
+        check_callable(transition.guard, f"{what}.guard")
+    if isinstance(transition.reset, Mapping):
+        for target, function in transition.reset.items():
+            _check_mode(what, "reset", target, modes)
+            check_callable(function, f"{what}.reset['{target}']")
+    elif transition.reset is not None:
+        check_callable(transition.reset, f"{what}.reset")
+    check_flag(transition.project, f"{what}.project")
+    check_flag(transition.immediate, f"{what}.immediate")
+    return transition
+
+
+def _check_mode(what: str, role: str, name, modes: Mapping[str, Mode]):
+    if not isinstance(name, str) or name not in modes:
+        raise InvalidProblemError(f"{what}: {role} {name!r} is not a mode; there are {', '.join(modes)}")
+
+
+def _with_names(transitions: list[Transition]) -> list[Transition]:
+    """Transitions without a name get one: that of the guard function, or the modes that it connects."""
+    given = [t.name for t in transitions if t.name is not None]
+    for name in given:
+        if given.count(name) > 1:
+            raise InvalidProblemError(f"transitions: the name '{name}' is given twice; names must differ")
+    taken, named = set(given), []
+    for transition in transitions:
+        if transition.name is None:
+            base, count = _default_name(transition), 1
+            name = base
+            while name in taken:
+                count += 1
+                name = f"{base} ({count})"
+            taken.add(name)
+            transition = replace(transition, name=name)
+        named.append(transition)
+    return named
+
+
+def _default_name(transition: Transition) -> str:
+    own = getattr(transition.guard, "__name__", "<lambda>")
+    if own != "<lambda>":
+        return own
+    target = "..." if callable(transition.target) else transition.target or "end"
+    return f"{' | '.join(transition.sources)} -> {target}"

@@ -1,0 +1,312 @@
+"""What came out of a run through modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.table import EventTable
+from daedal.mechanical_solution import State
+from daedal.problems.checks import check_real
+from daedal.solution import Solution, Statistics
+
+
+@dataclass(frozen=True)
+class HybridSegment:
+    """A stretch of the run in one mode, from `t0` to `t1`, its solution, and the names of its variables."""
+
+    mode: str
+    t0: float
+    t1: float
+    solution: Solution = field(repr=False)
+    names: tuple[str, ...] = field(repr=False)
+
+    def state(self, times: np.ndarray) -> Any:
+        """Dense output of this stretch: rows of values, or the state of a mechanical system."""
+        if self.solution.dense is None and self.t0 == self.t1 and self.solution.t.size:
+            return self.solution.y[:, :1].repeat(times.size, axis=1)
+        return self.solution(np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1)))
+
+    def values(self, times: np.ndarray) -> np.ndarray:
+        """The variables of `names` at `times`, shape (n, len(times))."""
+        return stacked(self.state(times))[: len(self.names)]
+
+
+def stacked(state: Any) -> np.ndarray:
+    """The variables of a state in one array."""
+    if isinstance(state, np.ndarray):
+        return state
+    return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Output points of one mode: times, and the stacked states in columns."""
+
+    mode: int
+    t: np.ndarray
+    y: np.ndarray
+
+
+class HybridSolution:
+    r"""The solution of a :class:`HybridProblem`.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The output times. Without `t_eval` those of transitions stand twice: before and after.
+    mode : numpy.ndarray of str, shape (nt,)
+        The mode at each of them; ``mode_index`` is its number in `modes`.
+    y : numpy.ndarray, shape (n, nt)
+        The variables, named by `names`; nan where the mode does not have a variable.
+    q, v, a, lam : numpy.ndarray
+        Positions, velocities, accelerations and multipliers, if all modes are mechanical systems with as many
+        coordinates; multipliers that a mode does not have are nan.
+    segments : list of HybridSegment
+        The stretches between transitions, each with the solution of its mode. Not kept with `t_eval` and
+        ``dense_output=False``.
+    events : EventTable
+        What happened, in order.
+    n_events : int
+        How many transitions were taken, recorded or not.
+    success : bool
+        Whether the end of the interval or a terminal event was reached.
+    status : str
+        ``"finished"``, ``"event"``, ``"interrupted"``, ``"zeno"``, ``"chattering"`` or ``"failed"``.
+    message : str
+        How it ended, in words.
+    stats : Statistics
+        Sums over all segments.
+    drift : dict
+        The largest residuals of the constraints over all segments.
+    """
+
+    def __init__(
+        self,
+        *,
+        modes: tuple[str, ...],
+        labels: list[tuple[str, ...]],
+        n_q: list[int | None],
+        chunks: list[Chunk],
+        segments: list[HybridSegment],
+        events: EventTable,
+        n_events: int,
+        success: bool,
+        status: str,
+        message: str,
+        stats: Statistics,
+        drift: dict[str, float],
+    ):
+        self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
+        self.success, self.status, self.message = success, status, message
+        self.stats, self.drift = stats, drift
+        self._labels, self._n_q, self._chunks = labels, n_q, chunks
+
+    # --- the output points ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def t(self) -> np.ndarray:
+        """The output times."""
+        return np.concatenate([chunk.t for chunk in self._chunks]) if self._chunks else np.empty(0)
+
+    @cached_property
+    def mode_index(self) -> np.ndarray:
+        """The number of the mode at each output time."""
+        counts = [chunk.t.size for chunk in self._chunks]
+        return np.repeat(np.array([chunk.mode for chunk in self._chunks], dtype=np.int64), counts)
+
+    @property
+    def mode(self) -> np.ndarray:
+        """The mode at each output time."""
+        return np.array(self.modes, dtype=object)[self.mode_index]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables of all modes that the run went through."""
+        used = dict.fromkeys([chunk.mode for chunk in self._chunks] + [self.modes.index(s.mode) for s in self.segments])
+        return tuple(dict.fromkeys(label for mode in used for label in self._labels[mode]))
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """The variables of `names`; nan where the mode does not have one."""
+        result = np.full((len(self.names), self.t.size), np.nan)
+        begin = 0
+        for chunk in self._chunks:
+            rows = self._rows(chunk.mode)
+            result[rows, begin : begin + chunk.t.size] = chunk.y[: len(rows)]
+            begin += chunk.t.size
+        return result
+
+    def _rows(self, mode: int) -> list[int]:
+        places = {name: i for i, name in enumerate(self.names)}
+        return [places[label] for label in self._labels[mode] if label in places]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The row of `y` that belongs to the variable `name`."""
+        if name not in self.names:
+            raise KeyError(f"no variable '{name}'; there are {', '.join(self.names[:20])}")
+        return self.y[self.names.index(name)]
+
+    # --- mechanical systems -----------------------------------------------------------------------------------------
+
+    def _coordinates(self) -> int:
+        """The number of coordinates of all modes of the run."""
+        found = {self._n_q[chunk.mode] for chunk in self._chunks}
+        n_q = found.pop() if len(found) == 1 else None
+        if n_q is None:
+            raise AttributeError(
+                "q, v, a and lam belong to runs all of whose modes are mechanical systems with as many coordinates; "
+                "take sol['name'], or the solutions in sol.segments"
+            )
+        return n_q
+
+    def _joined(self, rows: slice) -> np.ndarray:
+        return np.concatenate([chunk.y[rows] for chunk in self._chunks], axis=1)
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions."""
+        return self._joined(slice(0, self._coordinates()))
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities."""
+        n_q = self._coordinates()
+        return self._joined(slice(n_q, 2 * n_q))
+
+    @property
+    def a(self) -> np.ndarray:
+        """Accelerations."""
+        return self._of_segments("a")
+
+    @property
+    def lam(self) -> np.ndarray:
+        """Multipliers; nan where the mode has fewer than others."""
+        return self._of_segments("lam")
+
+    def _of_segments(self, name: str) -> np.ndarray:
+        self._coordinates()
+        if not self.segments:
+            raise InvalidProblemError(f"{name} needs the solutions of the segments; call solve with dense_output=True")
+        pairs = zip(self.segments, self._chunks, strict=True)
+        return _padded([getattr(segment.solution, name)[:, : chunk.t.size] for segment, chunk in pairs])
+
+    # --- dense output -----------------------------------------------------------------------------------------------
+
+    def _segment_numbers(self, times: np.ndarray) -> np.ndarray:
+        """The segment at each time; at a transition the one that begins there."""
+        begins = np.array([segment.t0 for segment in self.segments])
+        forward = self.segments[-1].t1 >= self.segments[0].t0
+        found = np.searchsorted(begins if forward else -begins, times if forward else -times, side="right") - 1
+        return np.maximum(found, 0)
+
+    def mode_at(self, t):
+        """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
+        times = self._times(t)
+        names = np.array([segment.mode for segment in self.segments], dtype=object)
+        found = names[self._segment_numbers(np.atleast_1d(times))]
+        return found[0] if times.ndim == 0 else found
+
+    def _times(self, t) -> np.ndarray:
+        if not self.segments:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        times = check_real(t, "t", "be a number or a vector")
+        if times.ndim > 1:
+            raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
+        low, high = sorted((self.segments[0].t0, self.segments[-1].t1))
+        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
+        if times.size and not (times.min() >= low - slack and times.max() <= high + slack):
+            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        return times
+
+    def __call__(self, t):
+        """Dense output: the solution at `t`, at a transition after it.
+
+        For a number that of the mode at `t`: a vector, or the :class:`~daedal.mechanical_solution.State` of a
+        mechanical system. For an array the same for all times if the modes are mechanical systems with as many
+        coordinates, otherwise rows like those of `y`, nan where a mode does not have a variable.
+        """
+        times = self._times(t)
+        flat = np.atleast_1d(times)
+        numbers = self._segment_numbers(flat)
+        if times.ndim == 0:
+            return _first(self.segments[numbers[0]].state(flat), float(times))
+        parts = [
+            (numbers == k, self.segments[k], self.segments[k].state(flat[numbers == k])) for k in np.unique(numbers)
+        ]
+        used = {self._n_q[self.modes.index(segment.mode)] for _, segment, _ in parts}
+        if len(used) == 1 and None not in used:
+            return _joined_states(flat, parts)
+        result = np.full((len(self.names), flat.size), np.nan)
+        for here, segment, state in parts:
+            rows = self._rows(self.modes.index(segment.mode))
+            result[np.ix_(rows, np.flatnonzero(here))] = stacked(state)[: len(rows)]
+        return result
+
+    # --- how it is shown --------------------------------------------------------------------------------------------
+
+    def plot(self, *args: Any, **options: Any):
+        """Plot the solution with its events and modes; see :func:`daedal.viz.plot_hybrid`."""
+        from daedal.viz import plot_hybrid
+
+        return plot_hybrid(self, *args, **options)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        stats = self.stats
+        interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        visited = dict.fromkeys(self.mode.tolist())
+        return [
+            ("status", self.status),
+            ("time", f"{interval} ({self.t.size} points)"),
+            ("modes", ", ".join(visited)),
+            ("transitions", f"{self.n_events}"),
+            ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
+            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
+            ("seconds", f"{stats.seconds:.4g}"),
+        ]
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
+        return f"Solution of a hybrid problem with {len(self.modes)} modes\n{rows}\n  {self.message}"
+
+    def _repr_html_(self) -> str:
+        from daedal.viz import hybrid_html
+
+        return hybrid_html(self)
+
+
+def _first(state: Any, t: float):
+    """The only column of a state."""
+    if isinstance(state, np.ndarray):
+        return state[:, 0].copy()
+    parts = {f.name: getattr(state, f.name)[:, 0].copy() for f in fields(state) if f.name != "t"}
+    return type(state)(t=t, **parts)
+
+
+def _joined_states(times: np.ndarray, parts) -> State:
+    """States of several segments in one; multipliers and variables that a mode does not have are nan."""
+    columns = []
+    for name in ("q", "v", "a", "lam", "r", "w", "reaction"):
+        height = max(getattr(values, name).shape[0] for _, _, values in parts)
+        joined = np.full((height, times.size), np.nan)
+        for here, _, values in parts:
+            rows = getattr(values, name)
+            joined[: rows.shape[0], here] = rows
+        columns.append(joined)
+    return State(times, *columns)
+
+
+def _padded(parts: list[np.ndarray]) -> np.ndarray:
+    """Arrays side by side, nan below those with fewer rows."""
+    height = max((part.shape[0] for part in parts), default=0)
+    result = np.full((height, sum(part.shape[1] for part in parts)), np.nan)
+    begin = 0
+    for part in parts:
+        result[: part.shape[0], begin : begin + part.shape[1]] = part
+        begin += part.shape[1]
+    return result

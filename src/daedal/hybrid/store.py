@@ -1,0 +1,79 @@
+"""What is kept of a run through modes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution
+from daedal.hybrid.table import EventTable, HybridEvent
+from daedal.mechanical_solution import MechanicalSolution
+from daedal.mechanics.assembly import Assembly
+from daedal.solution import Solution, Statistics
+
+_COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
+
+
+class Store:
+    """Output points, solutions of the segments and events, as far as they are asked for; sums of the rest."""
+
+    def __init__(self, problem: HybridProblem, forms: dict[str, StateForm], keeps_segments: bool, records_events: bool):
+        self._problem, self._forms = problem, forms
+        self._keeps_segments, self._records_events = keeps_segments, records_events
+        self._index = {name: i for i, name in enumerate(problem.modes)}
+        self.segments: list[HybridSegment] = []
+        self.chunks: list[Chunk] = []
+        self.events: list[HybridEvent] = []
+        self.n_events = 0
+        self._counts = dict.fromkeys(_COUNTERS, 0)
+        self._drift: dict[str, float] = {}
+        self._assemblies: dict[tuple, Assembly] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.chunks and not self.n_events
+
+    def record(self, event: HybridEvent):
+        """Note an event."""
+        self.n_events += event.kind in ("transition", "immediate", "zeno")
+        if self._records_events:
+            self.events.append(event)
+
+    def add(self, mode: str, t0: float, t1: float, solution: Solution, count: int):
+        """Keep a stretch in one mode, with the first `count` of its output points."""
+        for name in _COUNTERS:
+            self._counts[name] += getattr(solution.stats, name)
+        for name, value in (solution.drift or {}).items():
+            self._drift[name] = max(self._drift.get(name, 0.0), value)
+        form = self._forms[mode]
+        if self._keeps_segments:
+            self._share(mode, solution)
+            self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
+        if count or self._keeps_segments:
+            self.chunks.append(Chunk(self._index[mode], solution.t[:count], form.output(solution)[:, :count]))
+
+    def _share(self, mode: str, solution: Solution):
+        """Let the solutions of a mode have the same assembled system: most of what a short one would hold is that."""
+        assembly = getattr(solution, "_assembly", None)
+        if isinstance(assembly, Assembly) and isinstance(solution, MechanicalSolution):
+            key = mode, assembly.rows.tobytes(), bool(assembly.record["autonomous"]), str(assembly.output_weight)
+            solution._assembly = self._assemblies.setdefault(key, assembly)
+
+    def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
+        """The solution, of what there is."""
+        problem = self._problem
+        return HybridSolution(
+            modes=problem.mode_names,
+            labels=[self._forms[name].labels for name in problem.modes],
+            n_q=[getattr(mode.problem, "n_q", None) for mode in problem.modes.values()],
+            chunks=self.chunks,
+            segments=self.segments,
+            events=EventTable(self.events),
+            n_events=self.n_events,
+            success=success,
+            status=status,
+            message=message,
+            stats=Statistics(**self._counts, seconds=seconds),
+            drift=self._drift,
+        )

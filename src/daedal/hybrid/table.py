@@ -1,0 +1,128 @@
+"""The events of a run through modes, as a table."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+_COLUMNS = ("t", "name", "kind", "source", "target")
+_MOST_ROWS = 30  # in the printed table
+
+
+@dataclass(frozen=True)
+class HybridEvent:
+    """Something that happened in a run through modes.
+
+    Attributes
+    ----------
+    t : float
+        When.
+    name : str
+        Of the transition, or of the event.
+    kind : str
+        ``"transition"``; ``"immediate"``, a transition at the very start of its mode; ``"zeno"``, one at a point of
+        accumulation; ``"not taken"``, one that fired together with another before it in the list; ``"event"``, an event
+        that was given to :func:`daedal.solve`.
+    source, target : str or None
+        The mode that ended and the one that began; None if the run ended, or nothing changed.
+    y, y_after : numpy.ndarray
+        The stacked state before and after: (q, v, r) of a mechanical system, (y, z) of a semi-explicit problem.
+    direction : int
+        Of the change of sign of the guard.
+    """
+
+    t: float
+    name: str
+    kind: str
+    source: str
+    target: str | None
+    y: np.ndarray
+    y_after: np.ndarray | None = None
+    direction: int = 0
+
+
+class EventTable(Sequence):
+    """The events of a run in their order, a sequence of :class:`HybridEvent` that prints as a table."""
+
+    def __init__(self, records: Sequence[HybridEvent] = ()):
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, i: int) -> HybridEvent: ...
+    @overload
+    def __getitem__(self, i: slice) -> EventTable: ...
+    def __getitem__(self, i):
+        return EventTable(self._records[i]) if isinstance(i, slice) else self._records[i]
+
+    def __iter__(self) -> Iterator[HybridEvent]:
+        return iter(self._records)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def t(self) -> np.ndarray:
+        """The times of all events."""
+        return np.array([record.t for record in self._records], dtype=float)
+
+    def named(self, name: str) -> EventTable:
+        """Those of one name."""
+        return EventTable([record for record in self._records if record.name == name])
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """(t, name, kind, source, target) for each event."""
+        return [(r.t, r.name, r.kind, r.source, r.target or "") for r in self._records]
+
+    def to_csv(self, path=None) -> str:
+        """The table as comma-separated values; written to `path` if one is given."""
+        import csv
+        import io
+
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows([(repr(row[0]), *row[1:]) for row in self.rows()])
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(text.getvalue())
+        return text.getvalue()
+
+    def _shown(self) -> tuple[list[tuple[str, ...]], int]:
+        """The rows to print, as text, and how many are left out behind half of them."""
+        left_out = max(len(self) - _MOST_ROWS, 0)
+        head = _MOST_ROWS - _MOST_ROWS // 3 if left_out else len(self)
+        shown = [*self._records[:head], *(self._records[head + left_out :] if left_out else ())]
+        return [(f"{r.t:.10g}", r.name, r.kind, r.source, r.target or "-") for r in shown], left_out
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "no events"
+        rows, left_out = self._shown()
+        widths = [max(len(row[i]) for row in [_COLUMNS, *rows]) for i in range(len(_COLUMNS))]
+        lines = [
+            "  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in [_COLUMNS, *rows]
+        ]
+        if left_out:
+            lines.insert(1 + _MOST_ROWS - _MOST_ROWS // 3, f"... {left_out} more ...")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows, left_out = self._shown()
+        cells = "text-align: left; padding: 1px 12px 1px 0"
+
+        def line(row, tag):
+            return "<tr>" + "".join(f'<{tag} style="{cells}">{html.escape(text)}</{tag}>' for text in row) + "</tr>"
+
+        body = [line(row, "td") for row in rows]
+        if left_out:
+            body.insert(_MOST_ROWS - _MOST_ROWS // 3, f'<tr><td colspan="5">... {left_out} more ...</td></tr>')
+        return f"<table>{line(_COLUMNS, 'th')}{''.join(body)}</table>"

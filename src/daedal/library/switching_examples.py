@@ -1,0 +1,263 @@
+"""Small equations with discontinuous right-hand sides: a ramp, a pulse that integrators miss, a degenerate switch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+import daedal
+from daedal.library.model import Model, Reference, check_positive
+
+SOURCE = (
+    "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody "
+    "Dynamics, thesis, Eindhoven University of Technology, 1996, example {}"
+)
+
+
+def constant_rate(t, x, xp, p):
+    F = np.empty(1)
+    F[0] = xp[0] - p[0]
+    return F
+
+
+def ramp_ignored(t, x, xp):
+    F = np.empty(1)
+    F[0] = xp[0] - (5.0 if t > 10.0 else 0.0)
+    return F
+
+
+def pulse_ignored(t, x, xp):
+    F = np.empty(1)
+    F[0] = xp[0] - (10.0 if 10.0 < t < 11.0 else 5.0)
+    return F
+
+
+def cubic_rate(t, x, xp):
+    F = np.empty(1)
+    F[0] = xp[0] - 3.0 * (t - 3.0) ** 2
+    return F
+
+
+def sine_rate(t, x, xp):
+    F = np.empty(1)
+    F[0] = xp[0] - np.sin(t - 3.0)
+    return F
+
+
+def degenerate_ignored(t, x, xp):
+    F = np.empty(1)
+    F[0] = xp[0] - (3.0 * (t - 3.0) ** 2 if x[0] < 2.0 else np.sin(t - 3.0))
+    return F
+
+
+def _rate(value: float):
+    return daedal.ImplicitDAE(constant_rate, 1, params=np.array([value]), names=["x"])
+
+
+def _time(instant: float) -> Callable:
+    return lambda t, x: t - instant
+
+
+def switched_ramp(t1: float = 20.0) -> Model:
+    """A constant that begins to rise at t = 10: x' = 0, then 5.
+
+    Parameters
+    ----------
+    t1 : float
+        End time, after 10.
+
+    Notes
+    -----
+    The plainest discontinuity. An integrator that is not told of it meets it as a series of rejected steps. The model
+    is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``, ``ignoring``, the
+    same equation with an ``if`` in its residual, ``modes``, the rates (0, 5), and ``switches``, the times.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.switched_ramp()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> print(f"{sol.y[0, -1]:.6f}")
+    60.000000
+    """
+    check_positive(t1=t1)
+    return _time_switched(
+        "switched_ramp",
+        "A ramp that begins at t = 10",
+        SOURCE.format("7.1"),
+        ("rest", "rising"),
+        (0.0, 5.0),
+        (10.0,),
+        10.0,
+        t1,
+        ramp_ignored,
+        "A constant that begins to rise: the discontinuity that costs an unsuspecting integrator many rejected steps.",
+        r"x' = 0\ (t \le 10),\qquad x' = 5\ (t > 10),\qquad x(0) = 10",
+    )
+
+
+def switched_pulse(t1: float = 20.0) -> Model:
+    """A pulse between t = 10 and 11: x' = 5, 10, and 5 again.
+
+    Parameters
+    ----------
+    t1 : float
+        End time, after 11.
+
+    Notes
+    -----
+    BDF formulas integrate x' = 5 exactly, so that their step size grows without limit and they step over the pulse,
+    whatever the tolerance: the error is exactly 5, and nothing tells of it. The model is a :class:`HybridProblem` with
+    the modes "before", "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.switched_pulse()
+    >>> wrong = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]))
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> print(f"{wrong.y[0, -1]:.6f} {sol.y[0, -1]:.6f}")
+    100.000000 105.000000
+    """
+    check_positive(t1=t1)
+    return _time_switched(
+        "switched_pulse",
+        "A pulse that is stepped over",
+        SOURCE.format("7.2"),
+        ("before", "pulse", "after"),
+        (5.0, 10.0, 5.0),
+        (10.0, 11.0),
+        0.0,
+        t1,
+        pulse_ignored,
+        "A short pulse on a constant rate. A method that is not told of it steps over it and is wrong by exactly 5.",
+        r"x' = 10\ (10 < t < 11),\qquad x' = 5\ \text{otherwise},\qquad x(0) = 0",
+    )
+
+
+def _time_switched(name, title, source, names, rates, switches, x0, t1, ignoring, description, equations) -> Model:
+    if t1 <= switches[-1]:
+        raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
+    problem = daedal.HybridProblem(
+        {mode: _rate(rate) for mode, rate in zip(names, rates, strict=True)},
+        [
+            daedal.Transition(names[i], names[i + 1], _time(instant), direction=1, name=f"t = {instant:g}")
+            for i, instant in enumerate(switches)
+        ],
+    )
+
+    def exact(t: float) -> np.ndarray:
+        x, begin = x0, 0.0
+        for rate, end in zip(rates, (*switches, math.inf), strict=True):
+            x += rate * max(min(t, end) - begin, 0.0)
+            begin = end
+        return np.array([x])
+
+    return Model(
+        name=name,
+        title=title,
+        problem=problem,
+        t_span=(0.0, float(t1)),
+        initial=(names[0], ([x0], [rates[0]])),
+        index=0,
+        source=source,
+        description=description,
+        equations=equations,
+        reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
+        plot={"variables": ["x"]},
+        extra={
+            "exact": exact,
+            "ignoring": daedal.ImplicitDAE(ignoring, 1, names=["x"]),
+            "modes": rates,
+            "switches": switches,
+        },
+    )
+
+
+def degenerate_switch(t1: float = 4.0) -> Model:
+    r"""A switch at a triple zero: x' = 3 (t - 3)^2 while x < 2, sin(t - 3) above.
+
+    Parameters
+    ----------
+    t1 : float
+        End time, after 3.
+
+    Notes
+    -----
+    On the solution the switching function s = 2 - x is :math:`-(t-3)^3`. An error e of x moves its root by
+    :math:`e^{1/3}`, however it is located, and both a_1 = -3 (t-3)^2 and a_2 = -sin(t-3) vanish there. A root that is
+    found too early, a_1 < 0 < a_2, leads into a sliding mode x = 2, which ends with a change of sign of a_2 at
+    t = 3: so the error at the end is of the size of the tolerance, and not of its power 2/3. A root that is found too
+    late has no such remedy.
+
+    The model is a :class:`HybridProblem` with the modes "cubic", "sliding" and "sine". ``model.extra`` has
+    ``exact(t)``, ``switching(t, x)``, ``modes``, the problems by name, ``sides(t)``, the pair (a_1, a_2), and
+    ``ignoring``, the equation with an ``if``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.degenerate_switch()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> bool(model.reference.error(sol.y[:, -1]).max() < 1e-4)
+    True
+    """
+    check_positive(t1=t1)
+    if t1 <= 3.0:
+        raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the switch, t = 3")
+    modes = {
+        "cubic": daedal.ImplicitDAE(cubic_rate, 1, names=["x"]),
+        "sliding": _rate(0.0),
+        "sine": daedal.ImplicitDAE(sine_rate, 1, names=["x"]),
+    }
+
+    def switching(t, x):
+        return 2.0 - x[0]
+
+    def sides(t: float) -> tuple[float, float]:
+        return -3.0 * (t - 3.0) ** 2, -math.sin(t - 3.0)
+
+    def exact(t: float) -> np.ndarray:
+        return np.array([2.0 + (t - 3.0) ** 3 if t <= 3.0 else 3.0 - math.cos(t - 3.0)])
+
+    def onto_surface(t, x):
+        return np.array([2.0])
+
+    problem = daedal.HybridProblem(
+        modes,
+        [
+            daedal.Transition(
+                "cubic",
+                lambda t, x: "sliding" if sides(t)[1] > 0.0 else "sine",
+                switching,
+                direction=-1,
+                reset={"sliding": onto_surface},
+                name="x = 2",
+            ),
+            daedal.Transition("sliding", "sine", lambda t, x: sides(t)[1], direction=-1, name="a2 = 0"),
+        ],
+    )
+    return Model(
+        name="degenerate_switch",
+        title="A switch at a triple zero",
+        problem=problem,
+        t_span=(0.0, float(t1)),
+        initial=("cubic", ([-25.0], [27.0])),
+        index=0,
+        source=SOURCE.format("7.6"),
+        description="A right-hand side that switches where both of its branches vanish and the switching function has "
+        "a triple zero: the hardest case for the location of a switching point.",
+        equations=r"x' = 3 (t-3)^2\ (x < 2),\qquad x' = \sin(t-3)\ (x > 2),\qquad x(0) = -25",
+        reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
+        options={"rtol": 1e-8, "atol": 1e-8},
+        plot={"variables": ["x"]},
+        extra={
+            "exact": exact,
+            "switching": switching,
+            "modes": modes,
+            "sides": sides,
+            "ignoring": daedal.ImplicitDAE(degenerate_ignored, 1, names=["x"]),
+        },
+    )

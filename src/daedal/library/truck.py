@@ -1,0 +1,290 @@
+"""A truck that drives over a hump: five bodies in the plane, springs and dampers between them, one joint."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import daedal
+from daedal.library.mechanics import mechanical_model
+from daedal.library.model import Model, Reference, check_positive
+
+SOURCE = (
+    "E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the public "
+    "Python version by O. Verdier and C. Führer"
+)
+
+# Coordinates: name, mass (kg) or inertia (kg m^2), value in equilibrium (m, rad), body, direction (0 x, 1 z, 2 angle)
+COORDINATES = (
+    ("z1", 1450.0, 0.5, 2, 1),
+    ("z2", 3335.0, 2.0, 3, 1),
+    ("a2", 14313.0, 0.0, 3, 2),
+    ("z3", 600.0, 0.5, 4, 1),
+    ("z4", 1100.0, 2.9, 5, 1),
+    ("a4", 948.0, 0.0, 5, 2),
+    ("x5", 11515.0, -1.46, 6, 0),
+    ("z5", 11515.0, 2.9, 6, 1),
+    ("a5", 33000.0, 0.0, 6, 2),
+)
+# Force elements: name, from (body, x, z), to (body, x, z), stiffness (N/m), damping (N s/m), nominal force (N)
+ELEMENTS = (
+    ("10", (0, 0.0, 0.0), (2, 0.0, 0.0), 44e5, 600.0, -2.329145162e6),
+    ("12", (2, 0.0, 0.0), (3, -2.06, -1.34), 8.247e5, 21593.0, -2.46872662e5),
+    ("30", (1, 0.0, 0.0), (4, 0.0, 0.0), 22e5, 300.0, -1.147434838e6),
+    ("23", (4, 0.0, 0.0), (3, 2.44, -1.34), 2.711e5, 38537.0, -8.4924838e4),
+    ("24", (3, 1.94, 0.0), (5, -0.8, 0.0), 1.357e5, 12218.0, -1.2784288235294e5),
+    ("42", (3, 3.64, 0.0), (5, 0.9, 0.0), 1.357e5, 12218.0, -1.2720811764706e5),
+    ("25", (3, 0.98, 0.0), (6, 2.44, 0.0), 9.0e5, 38500.0, -8.5490594111111e5),
+)
+GRAVITY, SPEED, HUMP = 9.81, 15.0, 1e-3
+AC_X, AC_Z, CC_X, CC_Z = -3.07, 0.15, -1.61, -0.75  # the joint, on the chassis and on the loading area
+# The pneumatic element: adiabatic exponent, length in equilibrium (m), air pressure (Pa), 1/m, area (m^2)
+KAPPA, L_NOM, AIR, SHAPE, AREA = 1.4, 0.16, 1e5, 39.13228, 0.0562
+
+# The same tables as arrays, for compiled functions. Bodies: road under the rear and the front wheel, rear wheel,
+# chassis, front wheel, cabin, loading area. Horizontal position of those that do not move horizontally:
+FIXED_X = np.array([-2.06, 2.44, -2.06, 0.0, 2.44, 2.74, 0.0])
+MASSES = np.array([row[1] for row in COORDINATES])
+EQUILIBRIUM = np.array([row[2] for row in COORDINATES])
+BODY, DIRECTION = (np.array([row[k] for row in COORDINATES]) for k in (3, 4))
+ENDS = np.array([[row[1][0], row[2][0]] for row in ELEMENTS])
+POINTS = np.array([[row[1][1:], row[2][1:]] for row in ELEMENTS])
+# Distance from the start to the hump, at the rear and the front wheel (m)
+AHEAD = np.array([6.5, 2.0])
+
+ORIGIN = "in minimal coordinates, by extrapolation (order 22) in 34-digit arithmetic"
+# pneumatic: (q, v), lambda at t = 20; in minimal coordinates, with forces written down independently of those below
+SOLUTION = {
+    False: (
+        (
+            0.5001801054694154230,
+            2.000150667528064838,
+            -1.88454409763068694e-5,
+            0.5001407584877827757,
+            2.900098818677898080,
+            -1.87893481947868585e-5,
+            -1.459982891843938683,
+            2.900177866136617578,
+            -1.90414488449413693e-5,
+            -1.24848372561689396e-4,
+            -1.05111203719632417e-4,
+            1.26563571358396704e-5,
+            -9.83544577823770064e-5,
+            -7.02915796941175559e-5,
+            1.26214574227488899e-5,
+            -1.14884957678630434e-5,
+            -1.23380108236130867e-4,
+            1.27862692598434230e-5,
+        ),
+        (0.768410952317160682, -68056.4681485417704),
+    ),
+    True: (
+        (
+            0.5001801050218643828,
+            2.000150673912303117,
+            -1.88409165055089500e-5,
+            0.5001407593446159811,
+            2.900098837276231313,
+            -1.87848641690933308e-5,
+            -1.459982895915929014,
+            2.900177865914870066,
+            -1.90369245827266472e-5,
+            -1.24847672497619218e-4,
+            -1.05121083430230632e-4,
+            1.26493406169899192e-5,
+            -9.83558078045975045e-5,
+            -7.03204463432381399e-5,
+            1.26144936047057546e-5,
+            -1.14821759405084233e-5,
+            -1.23379754062984966e-4,
+            1.27792464914913103e-5,
+        ),
+        (0.768309336848197601, -68056.4681410393721),
+    ),
+}
+
+# p = (gravity, hump, speed, pneumatic, stiffness (7), damping (7), nominal force (7))
+
+
+def truck_force(t, q, v, p):
+    """Gravity and the force elements, each with tension k L + d L' + nominal force along the line between its ends.
+
+    The forces on every body are summed up as a force and a torque about its origin; the coordinates feel those in
+    their directions. By the principle of virtual work that is f = -sum F dL/dq.
+    """
+    place, rate, load = np.zeros((7, 3)), np.zeros((7, 3)), np.zeros((7, 3))
+    for body in range(7):
+        place[body, 0] = FIXED_X[body]
+    for wheel in range(2):
+        s = (p[2] * t - AHEAD[wheel]) / SPEED
+        if s > 0.0:
+            place[wheel, 1] = p[1] * s**6 * math.exp(-s)
+            rate[wheel, 1] = p[1] * s**5 * (6.0 - s) * math.exp(-s) * p[2] / SPEED
+    for i in range(9):
+        place[BODY[i], DIRECTION[i]] = q[i]
+        rate[BODY[i], DIRECTION[i]] = v[i]
+        if DIRECTION[i] == 1:
+            load[BODY[i], 1] = -MASSES[i] * p[0]
+    arm = np.zeros((2, 2))
+    for k in range(7):
+        dx = dz = vx = vz = 0.0
+        for end in range(2):
+            body, sign = ENDS[k, end], 2.0 * end - 1.0
+            c, s = math.cos(place[body, 2]), math.sin(place[body, 2])
+            arm[end, 0] = c * POINTS[k, end, 0] - s * POINTS[k, end, 1]
+            arm[end, 1] = s * POINTS[k, end, 0] + c * POINTS[k, end, 1]
+            dx += sign * (place[body, 0] + arm[end, 0])
+            dz += sign * (place[body, 1] + arm[end, 1])
+            vx += sign * (rate[body, 0] - rate[body, 2] * arm[end, 1])
+            vz += sign * (rate[body, 1] + rate[body, 2] * arm[end, 0])
+        length = math.sqrt(dx * dx + dz * dz)
+        if k == 3 and p[3] != 0.0:
+            static = p[4 + k] * L_NOM + p[18 + k]
+            compression = ((1.0 + SHAPE * L_NOM) / (1.0 + SHAPE * length)) ** KAPPA
+            tension = (static + AIR * AREA) * compression - AIR * AREA
+        else:
+            tension = p[4 + k] * length + p[18 + k]
+        tension += p[11 + k] * (dx * vx + dz * vz) / length
+        fx, fz = tension * dx / length, tension * dz / length
+        for end in range(2):
+            body, sign = ENDS[k, end], 1.0 - 2.0 * end
+            load[body, 0] += sign * fx
+            load[body, 1] += sign * fz
+            load[body, 2] += sign * (arm[end, 0] * fz - arm[end, 1] * fx)
+    f = np.empty(9)
+    for i in range(9):
+        f[i] = load[BODY[i], DIRECTION[i]]
+    return f
+
+
+def joint(t, q, p):
+    c2, s2, c5, s5 = np.cos(q[2]), np.sin(q[2]), np.cos(q[8]), np.sin(q[8])
+    g = np.empty(2, q.dtype)
+    g[0] = q[6] + c5 * CC_X - s5 * CC_Z - (c2 * AC_X - s2 * AC_Z)
+    g[1] = q[7] + s5 * CC_X + c5 * CC_Z - (q[1] + s2 * AC_X + c2 * AC_Z)
+    return g
+
+
+def joint_jacobian(t, q, p):
+    c2, s2, c5, s5 = np.cos(q[2]), np.sin(q[2]), np.cos(q[8]), np.sin(q[8])
+    jacobian = np.zeros((2, 9), q.dtype)
+    jacobian[0, 2] = s2 * AC_X + c2 * AC_Z
+    jacobian[0, 6] = 1.0
+    jacobian[0, 8] = -s5 * CC_X - c5 * CC_Z
+    jacobian[1, 1] = -1.0
+    jacobian[1, 2] = -c2 * AC_X + s2 * AC_Z
+    jacobian[1, 7] = 1.0
+    jacobian[1, 8] = c5 * CC_X - s5 * CC_Z
+    return jacobian
+
+
+def joint_bias(t, q, v, p):
+    c2, s2, c5, s5 = math.cos(q[2]), math.sin(q[2]), math.cos(q[8]), math.sin(q[8])
+    w2, w5 = v[2] * v[2], v[8] * v[8]
+    gamma = np.empty(2)
+    gamma[0] = w5 * (c5 * CC_X - s5 * CC_Z) - w2 * (c2 * AC_X - s2 * AC_Z)
+    gamma[1] = w5 * (s5 * CC_X + c5 * CC_Z) - w2 * (s2 * AC_X + c2 * AC_Z)
+    return gamma
+
+
+def truck(
+    pneumatic: bool = False,
+    speed: float = SPEED,
+    hump: float = HUMP,
+    t1: float = 20.0,
+    compiled: bool = False,
+) -> Model:
+    r"""A truck with a cabin and a loading area on suspensions drives over a hump of 12 cm.
+
+    The bodies are the rear wheel 1, the chassis 2, the front wheel 3, the cabin 4 and the loading area 5. Wheels move
+    vertically, chassis and cabin also rotate, the loading area moves freely and is hinged to the chassis.
+
+    Parameters
+    ----------
+    pneumatic : bool
+        Whether the front suspension is an air spring, with nearly the same stiffness in equilibrium.
+    speed : float
+        Speed of the truck (m/s).
+    hump : float
+        Height of the road is hump s^6 exp(-s), where s is the distance from the start of the hump in units of 15 m; its
+        top is at 115.7 hump.
+    t1 : float
+        End time (s); a reference is known for 20.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    This is not the truck of L. Wunderlich's thesis (Numerical Solution of Second Order Differential-Algebraic
+    Equations, 2005). That one, of B. Simeon, F. Grupp, C. Führer and P. Rentrop (J. Comput. Appl. Math. 50 (1994)
+    523-532), has seven bodies, eleven coordinates and one constraint, and the thesis prints none of its parameters. The
+    model here is its public relative with five bodies. The 526 and 1268 steps of the thesis cannot be compared with
+    runs of it.
+
+    Elements are in tension where their force F is positive. The forces follow from virtual work: an element of length L
+    contributes :math:`-F\, \partial L / \partial q`. The public Python version differs from that in the sign of the
+    horizontal forces in the torque on the chassis. Its air spring carries twice the static load; here it carries that
+    of the equilibrium, where it is as stiff as the steel spring to four digits.
+
+    The suspensions are short, compressed and hinged 1.34 m below the centre of the chassis. That softens its pitch,
+    which is 2.4 times the slope of the road between the wheels.
+
+    The source adds the forces of the constraints where Daedal subtracts them: the multipliers in equilibrium are
+    (0, -68056.2) N.
+
+    ``model.extra`` has ``lam``, ``start_lam`` (the multipliers in equilibrium) and ``road(t)``, the height of the road
+    under the rear and the front wheel.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.truck()
+    >>> at_start = model.problem.at(0.0, *model.initial)
+    >>> print(round(-at_start.multipliers[1], 1), abs(at_start.acceleration).max() < 1e-9)
+    68056.2 True
+    """
+    check_positive(speed=speed, t1=t1)
+    if not (isinstance(hump, (int, float)) and math.isfinite(hump)):
+        raise daedal.InvalidProblemError(f"hump={hump!r} must be a number")
+    elements = np.array([row[3:] for row in ELEMENTS], dtype=float)
+    problem = daedal.MechanicalSystem(
+        MASSES,
+        truck_force,
+        joint,
+        n_q=9,
+        n_constraints=2,
+        constraint_jacobian=joint_jacobian,
+        acceleration_bias=joint_bias,
+        params=np.array([GRAVITY, hump, speed, float(pneumatic), *elements.T.ravel()]),
+        names=[row[0] for row in COORDINATES],
+        constraint_names=["joint x", "joint z"],
+    )
+
+    def road(t):
+        s = np.maximum((speed * np.asarray(t, dtype=float) - AHEAD.reshape(2, *[1] * np.ndim(t))) / SPEED, 0.0)
+        return hump * s**6 * np.exp(-s)
+
+    reference, lam = None, None
+    if (speed, hump, t1) == (SPEED, HUMP, 20.0):
+        state, lam = SOLUTION[bool(pneumatic)]
+        reference = Reference(t1, np.array(state), ORIGIN, 1e-13)
+    return mechanical_model(
+        problem,
+        (EQUILIBRIUM, np.zeros(9)),
+        t1,
+        compiled=compiled,
+        reference=reference,
+        lam=lam,
+        extra={"road": road, "start_lam": np.array([0.0, -MASSES[6] * GRAVITY - 9.0e5 * 0.9 + 8.5490594111111e5])},
+        name="truck",
+        title="Truck",
+        source=SOURCE,
+        description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. "
+        "The hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
+        equations=r"\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T "
+        r"- G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\ "
+        r"0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} "
+        r"- R(a_2)\, a \end{aligned}",
+        plot={"variables": ["z1", "z2", "z4", "z5"]},
+    )

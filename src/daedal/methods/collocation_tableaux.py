@@ -1,0 +1,196 @@
+r"""Collocation methods for second-order equations as data: nodes, matrices, and what Newton's method needs of them.
+
+With the nodes c and the Lagrange polynomials L_j the coefficients are a_ij = int_0^{c_i} L_j and b_j = int_0^1 L_j
+(Wunderlich (6.7)); for x'' = f they become A~ = A^2 and b~ = b^T A (6.14e). Stages whose node is 0 are known, and A
+stands for the rest of the matrix where it has to be inverted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import Legendre, Polynomial
+
+KINDS = ("radau", "gauss", "lobatto")
+STAGES = range(2, 6)
+
+
+@dataclass(frozen=True)
+class CollocationTableau:
+    r"""Coefficients of a collocation method.
+
+    Attributes
+    ----------
+    kind : str
+        "radau" (IIA), "gauss" or "lobatto" (IIIA).
+    c, b, a : numpy.ndarray
+        Nodes, weights, matrix.
+    order : int
+        Classical order: 2s - 1, 2s, 2s - 2.
+    known : int
+        1 if the first node is 0, else 0.
+    """
+
+    kind: str
+    c: np.ndarray
+    b: np.ndarray
+    a: np.ndarray
+    order: int
+    known: int
+
+    @property
+    def s(self) -> int:
+        """The number of stages."""
+        return self.c.size
+
+    @property
+    def a_tilde(self) -> np.ndarray:
+        """A^2, the matrix for positions."""
+        return self.a @ self.a
+
+    @property
+    def b_tilde(self) -> np.ndarray:
+        """b^T A, the weights for positions."""
+        return self.b @ self.a
+
+    @property
+    def stiffly_accurate(self) -> bool:
+        """Whether the last stage is the end of the step."""
+        return self.kind != "gauss"
+
+
+@cache
+def tableau(kind: str, stages: int) -> CollocationTableau:
+    """The collocation method of a kind with so many stages.
+
+    Examples
+    --------
+    >>> from daedal.methods.collocation_tableaux import tableau
+    >>> print(tableau("radau", 2).a_tilde.round(6) + 0.0)
+    [[ 0.111111 -0.055556]
+     [ 0.5       0.      ]]
+    """
+    c = _nodes(kind, stages)
+    lagrange = [_lagrange(c, j) for j in range(stages)]
+    integrals = [polynomial.integ() for polynomial in lagrange]
+    a = np.array([[integral(ci) for integral in integrals] for ci in c])
+    b = np.array([integral(1.0) for integral in integrals])
+    known = 1 if kind == "lobatto" else 0
+    a[:known] = 0.0
+    order = {"radau": 2 * stages - 1, "gauss": 2 * stages, "lobatto": 2 * stages - 2}[kind]
+    return CollocationTableau(kind, c, b, a, order, known)
+
+
+def _nodes(kind: str, s: int) -> np.ndarray:
+    """Zeros of P_s, of P_s - P_{s-1}, or of P_s - P_{s-2} on [0, 1]."""
+    last = Legendre.basis(s, domain=[0.0, 1.0])
+    if kind == "gauss":
+        polynomial = last
+    elif kind == "radau":
+        polynomial = last - Legendre.basis(s - 1, domain=[0.0, 1.0])
+    else:
+        polynomial = last - Legendre.basis(s - 2, domain=[0.0, 1.0])
+    nodes = np.sort(np.real(polynomial.roots()))
+    slope = polynomial.deriv()
+    nodes = nodes - polynomial(nodes) / slope(nodes)
+    if kind != "gauss":
+        nodes[-1] = 1.0
+    if kind == "lobatto":
+        nodes[0] = 0.0
+    return nodes
+
+
+def _lagrange(nodes: np.ndarray, j: int) -> Polynomial:
+    others = np.delete(nodes, j)
+    polynomial = Polynomial.fromroots(others)
+    return polynomial / polynomial(nodes[j])
+
+
+@dataclass(frozen=True)
+class NewtonData:
+    r"""What the simplified Newton method takes from a tableau.
+
+    With W = A^{-1} and X_i = x_n + c_i h x'_n + Z_i the stages have X' = x'_n + W Z / h and
+    X'' = W^2 Z / h^2 - (W a_0) x''_n, where a_0 is the column of a known first stage. The eigenvalues of W decouple the
+    stages: one real system for each real eigenvalue g, with F_x + (g/h) F_x' + (g/h)^2 F_x'', and one of twice the size
+    for each pair. `transform` is real: pairs are blocks [[re, -im], [im, re]].
+    """
+
+    w: np.ndarray
+    w2: np.ndarray
+    known_column: np.ndarray
+    transform: np.ndarray
+    inverse: np.ndarray
+    real: np.ndarray
+    pairs: np.ndarray
+    gamma: float
+
+
+@cache
+def newton_data(kind: str, stages: int) -> NewtonData:
+    """The data of Newton's method for a tableau."""
+    t = tableau(kind, stages)
+    k = t.known
+    w = np.linalg.inv(t.a[k:, k:])
+    values, vectors = np.linalg.eig(w)
+    reals = [i for i in range(values.size) if abs(values[i].imag) < 1e-9 * abs(values[i])]
+    uppers = sorted(
+        (i for i in range(values.size) if i not in reals and values[i].imag > 0.0), key=lambda i: values[i].imag
+    )
+    columns = [np.real(vectors[:, i]) for i in reals]
+    for i in uppers:
+        columns += [np.real(vectors[:, i]), -np.imag(vectors[:, i])]
+    transform = np.array(columns).T
+    known_column = w @ t.a[k:, 0] if k else np.zeros(w.shape[0])
+    gamma = float(values[reals[0]].real) if reals else float(np.min(np.abs(values)))
+    return NewtonData(
+        w,
+        w @ w,
+        known_column,
+        np.ascontiguousarray(transform),
+        np.linalg.inv(transform),
+        np.array([values[i].real for i in reals]),
+        np.array([[values[i].real, values[i].imag] for i in uppers]).reshape(-1, 2),
+        gamma,
+    )
+
+
+@cache
+def polynomials(kind: str, stages: int) -> np.ndarray:
+    r"""L_j, their integrals and double integrals, as coefficients of theta^0 .. theta^{s+1}, shape (3, s, s + 2).
+
+    The solution inside a step is x_n + theta h x'_n + h^2 sum_j (int int L_j) x''_j for variables of order 2, with one
+    integral less for each order less.
+    """
+    c = tableau(kind, stages).c
+    result = np.zeros((3, stages, stages + 2))
+    for j in range(stages):
+        polynomial = _lagrange(c, j)
+        for level in range(3):
+            coefficients = (polynomial.integ(level) if level else polynomial).coef
+            result[level, j, : coefficients.size] = coefficients
+    return result
+
+
+@cache
+def error_weights(kind: str, stages: int) -> tuple[np.ndarray, float]:
+    r"""Weights of x'' at the start and at the stages in the error of x' (times h), and their ratio to those of x.
+
+    The embedded method interpolates x'' at the start of the step and at all stages but the last, which makes it of
+    order s; the difference of both is a multiple of the divided difference of x'' over all of these nodes. A first node
+    that is 0 already leaves an embedded method of order s - 1.
+    """
+    t = tableau(kind, stages)
+    nodes = t.c if t.known else np.concatenate([[0.0], t.c])
+    m = nodes.size
+    divided = np.array([1.0 / np.prod(nodes[j] - np.delete(nodes, j)) for j in range(m)])
+    shape = Polynomial.fromroots(nodes[: m - 1]) if t.known else Polynomial.fromroots(nodes[1 : m - 1])
+    factor = 1.0 if t.known else nodes[-1]
+    single, double = shape.integ()(1.0), shape.integ(2)(1.0)
+    if abs(single) < 1e-10:  # Lobatto's inner nodes are symmetric: the distance of the end point measures as well
+        single, double = float(Polynomial.fromroots(nodes[: m - 1]).integ()(nodes[1])), 0.0
+    weights = factor * single * divided
+    ratio = abs(double / single) if double else 0.5
+    return (np.concatenate([[0.0], weights]) if t.known else weights), ratio

@@ -1,0 +1,60 @@
+r"""The step control of Wunderlich's thesis, to the letter (sections 4.3 and 4.4).
+
+The error is the distance of all variables from the polynomial of degree 3 through the last four points. After a few
+steps of constant size every success doubles the step.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.compilation import part
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import float_rows, floats
+
+POINTS = 4
+
+
+@part
+def remember(m, w, t, y):
+    """Make y at t the latest of the last four points."""
+    times, values = floats(m.past_t, POINTS), float_rows(m.past_y, POINTS, w.n)
+    for q in range(POINTS - 1, 0, -1):
+        times[q] = times[q - 1]
+        for j in range(w.n):
+            values[q, j] = values[q - 1, j]
+    times[0] = t
+    for j in range(w.n):
+        values[0, j] = y[j]
+
+
+@part
+def extrapolation_error(m, w, t):
+    """Wunderlich (4.22) to (4.24), in units of the tolerance."""
+    times, values = floats(m.past_t, POINTS), float_rows(m.past_y, POINTS, w.n)
+    y, vector = floats(w.y, w.n), floats(w.scratch, w.n)
+    for j in range(w.n):
+        vector[j] = y[j]
+    for q in range(POINTS):
+        weight = 1.0
+        for l in range(POINTS):
+            if l != q:
+                weight *= (t - times[l]) / (times[q] - times[l])
+        for j in range(w.n):
+            vector[j] -= weight * values[q, j]
+    return wrms(vector, floats(w.inverse_weights, w.n))
+
+
+@part
+def step_after_failure(h, k, error, failures):
+    """The step after the error test has failed so many times in a row."""
+    if failures > 1:
+        return 0.25 * h
+    return h * max(0.25, min(0.9, 0.9 * (2.0 * error) ** (-1.0 / (k + 1))))
+
+
+@part
+def step_after_success(h, k, error, successes):
+    """The step after so many successes in a row; the second of them doubles it whatever the error is."""
+    ratio = (2.0 * error) ** (-1.0 / (k + 1))
+    if successes > 1 or ratio >= 2.0:
+        return 2.0 * h
+    return h if ratio > 1.0 else h * max(0.5, min(0.9, ratio))

@@ -1,0 +1,182 @@
+"""Second-order DAEs F(t, x, x', x'') = 0, stated and solved without going to first order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import store_vector
+from daedal.problems.checks import (
+    check_bandwidth,
+    check_callable,
+    check_names,
+    check_real,
+    check_size,
+    check_sparsity,
+)
+from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.implicit import ImplicitDAE
+
+
+@dataclass(frozen=True, eq=False)
+class SecondOrderDAE:
+    r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
+
+    :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Going to first order may raise the index, ask for
+    more derivatives of the data and introduce variables that are much harder to compute than the ones of interest;
+    :meth:`first_order` does it, for comparison and for DASSL.
+
+    Parameters
+    ----------
+    residual : callable
+        ``residual(t, x, xp, xpp) -> array (n,)``, or ``residual(t, x, xp, xpp, p)`` when `params` is given.
+    n : int
+        Number of equations and unknowns.
+    jacobian : callable, optional
+        ``jacobian(t, x, xp, xpp, c1, c2) -> dF/dx + c1 dF/dx' + c2 dF/dx''``: an (n, n) array; with `bandwidth` the
+        band in the layout of :func:`scipy.linalg.solve_banded`, with `sparsity` a scipy.sparse matrix. Differences are
+        used if it is not given.
+    params : object, optional
+        Passed to the functions as their last argument.
+    order : sequence of {0, 1, 2}, optional
+        The highest derivative of each variable that occurs in F: 2 for positions, 1 for states with a first-order
+        equation, 0 for multipliers. Found by differences if it is not given. A variable may be given a higher order
+        than it has; its derivatives are then computed as well.
+    sparsity, bandwidth : optional
+        Structure of the matrix that `jacobian` returns, as for :class:`ImplicitDAE`.
+    names : sequence of str, optional
+        Names of the variables.
+
+    References
+    ----------
+    L. Wunderlich: Numerical solution of second order differential-algebraic equations, diploma thesis, TU Berlin, 2005.
+
+    Examples
+    --------
+    A pendulum, as Lagrange's equations give it:
+
+    >>> import daedal
+    >>> def residual(t, x, xp, xpp):
+    ...     return [
+    ...         xpp[0] + 2.0 * x[0] * x[2],
+    ...         xpp[1] + 2.0 * x[1] * x[2] + 9.81,
+    ...         x[0] ** 2 + x[1] ** 2 - 1.0,
+    ...     ]
+    >>> pendulum = daedal.SecondOrderDAE(residual, 3, names=["x", "y", "lam"])
+    >>> sol = daedal.solve(pendulum, (0.0, 1.0), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), rtol=1e-8)
+    >>> print(f"{sol.x[0, -1]:.3f} {sol.x[1, -1]:.3f}")
+    -0.986 -0.165
+    """
+
+    residual: Callable[..., Any]
+    n: int
+    jacobian: Callable[..., Any] | None = None
+    params: Any = None
+    order: np.ndarray | None = None
+    sparsity: Any = None
+    bandwidth: tuple[int, int] | None = None
+    names: Sequence[str] | None = None
+
+    def __init__(
+        self, residual, n, *, jacobian=None, params=None, order=None, sparsity=None, bandwidth=None, names=None
+    ):
+        check_callable(residual, "residual")
+        last_argument(residual, params)  # refuses what a compiled function cannot take
+        if jacobian is not None:
+            check_callable(jacobian, "jacobian")
+            last_argument(jacobian, params)
+        n = check_size(n, "n")
+        if sparsity is not None and bandwidth is not None:
+            raise InvalidProblemError("give either sparsity or bandwidth, not both")
+        values = {
+            "residual": residual,
+            "n": n,
+            "jacobian": jacobian,
+            "params": params,
+            "order": None if order is None else _check_order(order, n),
+            "sparsity": check_sparsity(sparsity, n),
+            "bandwidth": check_bandwidth(bandwidth, n),
+            "names": check_names(names, n),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_workspaces"}
+
+    def evaluate(self, t: float, x, xp, xpp) -> np.ndarray:
+        """F(t, x, x', x'') as a float array, checked."""
+        result = np.empty(self.n)
+        arguments = [np.array(a, dtype=float) for a in (x, xp, xpp)]
+        values = self.residual(float(t), *arguments, *last_argument(self.residual, self.params))
+        store_vector("residual", self.n)(values, result)
+        return result
+
+    def label(self, i: int) -> str:
+        """The name of variable i."""
+        return self.names[i] if self.names else f"x[{i}]"
+
+    def compiled(self) -> SecondOrderDAE:
+        """The same problem with its functions passed through ``numba.njit``."""
+        return self._copy(
+            residual=compiled_function(self.residual),
+            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
+            params=compiled_params(self.params),
+        )
+
+    def with_params(self, params) -> SecondOrderDAE:
+        """The same problem with other parameters."""
+        return self._copy(params=params)
+
+    def with_order(self, order) -> SecondOrderDAE:
+        """The same problem with the orders of its variables given."""
+        return self._copy(order=order)
+
+    def _copy(self, **changes) -> SecondOrderDAE:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__} | changes
+        return SecondOrderDAE(fields.pop("residual"), fields.pop("n"), **fields)
+
+    def velocity_names(self, velocities: np.ndarray) -> list[str]:
+        """Names of the derivatives of some variables."""
+        return [f"{self.label(i)}'" for i in velocities]
+
+    def first_order(self, order=None) -> ImplicitDAE:
+        r"""The companion form with :math:`y = (x, u)`, :math:`u = \dot x` for the variables of order 2.
+
+        Parameters
+        ----------
+        order : sequence of {0, 1, 2}, optional
+            Which derivatives become variables; the orders of the problem if left out. Orders 2 for all of them give
+            the companion form of the textbooks, which may have a higher index than the problem itself.
+
+        Examples
+        --------
+        >>> import daedal
+        >>> swing = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1, order=[2])
+        >>> swing.first_order().evaluate(0.0, [1.0, 2.0], [3.0, 4.0])
+        array([1., 5.])
+        """
+        chosen = self.order if order is None else _check_order(order, self.n)
+        if chosen is None:
+            raise InvalidProblemError("the orders of the variables are not known: give order, for example [2, 2, 0]")
+        n, velocities = self.n, np.flatnonzero(chosen == 2)
+        algebraic = np.concatenate([chosen == 0, np.zeros(velocities.size, dtype=bool)])
+
+        def residual(t, y, yp):
+            xp, xpp = yp[:n].copy(), np.zeros(n)
+            xp[velocities], xpp[velocities] = y[n:], yp[n:]
+            return np.concatenate([yp[:n][velocities] - y[n:], self.evaluate(t, y[:n], xp, xpp)])
+
+        names = [self.label(i) for i in range(n)] + self.velocity_names(velocities)
+        return ImplicitDAE(residual, n + velocities.size, algebraic=algebraic, names=names)
+
+
+def _check_order(order, n: int) -> np.ndarray:
+    values = check_real(order, "order", "hold 0, 1 or 2 for every variable").reshape(-1)
+    if values.size != n or not set(values.tolist()) <= {0.0, 1.0, 2.0}:
+        raise InvalidProblemError(f"order must hold 0, 1 or 2 for each of the {n} variables, got {order!r}")
+    return values.astype(np.int64)

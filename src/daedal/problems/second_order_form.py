@@ -1,0 +1,64 @@
+"""A second-order problem with the vector that methods store, interpolate and test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.problems.second_order import SecondOrderDAE
+
+
+@dataclass(frozen=True, eq=False)
+class SecondOrderForm:
+    """A problem of second order with the vector y that is stored, interpolated and tested.
+
+    Attributes
+    ----------
+    problem : SecondOrderDAE
+        With the orders of its variables; the residual may be a NativeFunction with the block [x | x' | x'' | F].
+    source : numpy.ndarray
+        Component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j.
+    names : tuple of str
+        Names of the components of y.
+    start_order : int
+        2 if second derivatives are known at the start, and no variable is of order 1; else 1.
+    params : None
+        The functions of the problem bring their own.
+    """
+
+    problem: SecondOrderDAE
+    source: np.ndarray
+    names: tuple[str, ...]
+    start_order: int = 1
+    params: Any = None
+
+    @property
+    def n(self) -> int:
+        """The length of y."""
+        return self.source.size
+
+    @property
+    def residual(self):
+        """F; the hook of a native one is that of the form."""
+        return self.problem.residual
+
+    def label(self, i: int) -> str:
+        """The name of component i of y."""
+        return self.names[i]
+
+    def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x and x' (zero where it is not part of y) from y, along its first axis."""
+        n = self.problem.n
+        both = np.zeros((2 * n, *y.shape[1:]))
+        both[self.source] = y
+        return both[:n], both[n:]
+
+
+def natural_form(problem: SecondOrderDAE) -> SecondOrderForm:
+    """y = (x, x' of the variables of order 2)."""
+    assert problem.order is not None
+    velocities = np.flatnonzero(problem.order == 2)
+    names = tuple([problem.label(i) for i in range(problem.n)] + problem.velocity_names(velocities))
+    return SecondOrderForm(problem, np.concatenate([np.arange(problem.n), problem.n + velocities]), names)

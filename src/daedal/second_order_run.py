@@ -1,0 +1,279 @@
+"""The driver for second-order DAEs: directly, or through their first-order form."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
+from daedal.initial.second_order import complete_start, detect_order, split_second_order
+from daedal.problems.checks import check_tolerances
+from daedal.problems.second_order_form import SecondOrderForm, natural_form
+from daedal.progress import Progress
+from daedal.request import Request
+from daedal.second_order_solution import SecondOrderSolution
+from daedal.solution import History
+
+_LARGEST_WITH_DENSE_OUTPUT = 1000
+_LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
+_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
+
+
+def solve_second_order(request: Request, method):
+    """Solve a SecondOrderDAE; see :func:`daedal.solve`."""
+    problem, t0 = request.problem, request.span[0]
+    x0, xp0, xpp0 = split_second_order(problem, request.initial)
+    try:
+        found = detect_order(problem, t0, x0, xp0)
+        given = found if problem.order is None else problem.order
+        problem = problem.with_order(given)
+    except Unevaluable as error:
+        message = f"residual cannot be evaluated at the initial values (t = {t0:g}): {error}"
+        raise InvalidProblemError(message.rstrip(": ")) from error
+    form = natural_form(problem)
+    rtol, atol = check_tolerances(form.n, _both(request.rtol, form, "rtol"), _both(request.atol, form, "atol"))
+    y0, yp0, known = _start(form, request, x0, xp0, xpp0)
+    if known and not np.any(given == 1):
+        form = replace(form, start_order=2)
+    if not getattr(method, "second_order", False):
+        return _through_first_order(request, form, method, rtol, atol, y0, yp0)
+    task = _task(request, form, method, rtol, atol, y0, yp0)
+    if np.any(given > found):
+        task.excluded = (given > found)[np.where(form.source < problem.n, form.source, form.source - problem.n)]
+    try:
+        outcome = (
+            method.integrate(task) if request.fixed_step is None else method.integrate_fixed(task, request.fixed_step)
+        )
+    finally:
+        task.progress.close()
+    if outcome.exception is not None:
+        raise outcome.exception
+    solution = _solution(request, form, method, task, outcome)
+    if solution.status == "failed":
+        raise IntegrationError(solution.message, solution)
+    return solution
+
+
+def _both(tolerance, form: SecondOrderForm, name: str):
+    """Tolerances of y; those given for x alone hold for the derivatives as well."""
+    values = np.asarray(tolerance)
+    n = form.problem.n
+    if values.ndim == 1 and values.size == n != form.n:
+        return values[np.where(form.source < n, form.source, form.source - n)]
+    if values.ndim == 1 and values.size != form.n:
+        raise InvalidProblemError(
+            f"{name} must be a number, hold {n} values (for x) or {form.n} (for x and the derivatives of variables of "
+            f"order 2: {', '.join(form.names[n : n + 4])}), got {values.size}"
+        )
+    return tolerance
+
+
+def _start(form: SecondOrderForm, request: Request, x0, xp0, xpp0) -> tuple[np.ndarray, np.ndarray, bool]:
+    """y and y' at the start, and whether second derivatives are known."""
+    problem = form.problem
+    x, xp, xpp = x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0
+    known = xpp0 is not None
+    if problem.n <= _LARGEST_CHECKED:
+        length = abs(request.span[1] - request.span[0])
+        try:
+            start = complete_start(problem, request.span[0], x0, xp0, xpp0, length)
+        except Unevaluable as error:
+            message = f"residual cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
+            raise InvalidProblemError(message.rstrip(": ")) from error
+        if start.complete:
+            x, xp, xpp, known = start.x, start.xp, start.xpp, True
+    return np.concatenate([x, xp])[form.source], np.concatenate([xp, xpp])[form.source], known
+
+
+def _task(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
+    from types import SimpleNamespace
+
+    from daedal.events.event import gather_events
+    from daedal.methods.task import Task
+
+    problem = form.problem
+    view = SimpleNamespace(n_y=None, params=problem.params)
+    switching = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, yp0))
+    if switching is not None:
+        inner = switching.evaluate
+        switching = replace(switching, evaluate=lambda t, y, yp: inner(t, x_of(form, y), xp_of(form, y, yp)))
+    dense = form.n <= _LARGEST_WITH_DENSE_OUTPUT if request.dense_output is None else bool(request.dense_output)
+    return Task(
+        workspace=method.workspace(form),
+        t_span=request.span,
+        y0=y0,
+        yp0=yp0,
+        rtol=rtol,
+        atol=atol,
+        t_eval=request.times,
+        switching=switching,
+        max_steps=request.max_steps,
+        first_step=request.first_step,
+        max_step=request.max_step,
+        t_stop=request.t_stop,
+        dense=dense,
+        progress=Progress(request.progress, request.span),
+    )
+
+
+def x_of(form: SecondOrderForm, y: np.ndarray) -> np.ndarray:
+    """x from y."""
+    return form.split(y)[0]
+
+
+def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+    """x' from y and y'."""
+    xp, slope = form.split(y)[1], form.split(yp)[0]
+    return np.where(form.problem.order == 2, xp, slope)
+
+
+def _through_first_order(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
+    """DASSL on the companion form."""
+    from daedal.solve import solve
+
+    try:
+        inner = solve(
+            form.problem.first_order(),
+            request.span,
+            (y0, yp0),
+            method=method,
+            rtol=rtol,
+            atol=atol,
+            t_eval=request.times,
+            events=_first_order_events(request, form),
+            progress=request.progress,
+            max_steps=request.max_steps,
+            first_step=request.first_step,
+            max_step=None if request.max_step == inf else request.max_step,
+            t_stop=request.t_stop,
+            fixed_step=request.fixed_step,
+            dense_output=request.dense_output,
+            correct_initial=request.correct_initial,
+        )
+    except IntegrationError as error:
+        raise IntegrationError(str(error), _converted(form, error.solution)) from error
+    return _converted(form, inner)
+
+
+def _first_order_events(request: Request, form: SecondOrderForm):
+    """The events as functions of the unknowns of the companion form."""
+    if request.events is None:
+        return None
+    from types import SimpleNamespace
+
+    from daedal.events.event import Event, gather_events
+
+    n, problem = form.problem.n, form.problem
+    zero = np.zeros(n)
+    functions = gather_events(
+        request.events, SimpleNamespace(n_y=None, params=problem.params), request.span[0], zero, zero
+    )
+    if functions is None:
+        return None
+    return Event(
+        lambda t, y, yp: functions.evaluate(t, x_of(form, y), xp_of(form, y, yp)),
+        terminal=list(functions.terminal),
+        direction=list(functions.direction),
+        name=list(functions.names),
+    )
+
+
+def _converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
+    fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__}
+    return SecondOrderSolution(form=form, **fields)
+
+
+def _solution(request: Request, form: SecondOrderForm, method, task, outcome) -> SecondOrderSolution:
+    stats = task.workspace.statistics(outcome.integrator, time.perf_counter() - request.began)
+    stopping = [event for event in outcome.events if event.terminal]
+    if outcome.interrupted:
+        success, status = False, "interrupted"
+        message = f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
+    elif outcome.failure is not None:
+        success, status, message = False, "failed", explain(request, form, method, outcome.failure)
+    elif stopping:
+        success, status = True, "event"
+        message = f"The event '{stopping[-1].name}' stopped the integration at t = {stopping[-1].t:.10g}."
+    else:
+        success, status = True, "finished"
+        message = f"The end of the interval, t = {request.span[1]:g}, was reached."
+    dense = outcome.dense
+    if dense is not None and stopping:
+        dense = replace(dense, t_end=stopping[-1].t)
+    elif dense is not None and task.sign * (dense.ends[-1] - request.span[1]) > 0.0:
+        dense = replace(dense, t_end=request.span[1])
+    return SecondOrderSolution(
+        form=form,
+        t=outcome.t,
+        y=outcome.y,
+        yp=outcome.yp,
+        success=success,
+        status=status,
+        message=message,
+        stats=stats,
+        names=form.names,
+        method=f"{type(method).__name__}, order up to {method.max_order}",
+        events=outcome.events,
+        history=None if outcome.history is None else History(*outcome.history),
+        dense=dense,
+    )
+
+
+def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
+    """Why the run stopped, in words."""
+    what, remedy = {
+        _ZERO_WEIGHT: (
+            f"{form.label(max(failure.component, 0))} is zero, and so is its atol: no error at all would be allowed",
+            "make atol positive, the size below which a variable does not matter",
+        ),
+        _MAX_STEPS: (
+            f"the limit of {request.max_steps} steps was reached",
+            "raise max_steps, or loosen rtol and atol",
+        ),
+        _ERROR_TEST: (
+            "the error estimate stayed above the tolerance, however short the step",
+            "look for a discontinuity or a blow-up near this time (then events)",
+        ),
+        _NEWTON: (
+            "Newton's method did not converge, however short the step",
+            "check the equations and the Jacobian near this time; constraints may become dependent here",
+        ),
+        _SINGULAR: (
+            f"the iteration matrix is singular{_suspects(form, failure)}",
+            "look for redundant or missing equations, and for variables that no equation determines",
+        ),
+        _UNEVALUABLE: (
+            "the equations could not be evaluated at the next step, however short",
+            "look for square roots, logarithms or quotients that leave their domain near this time",
+        ),
+    }.get(failure.code, (f"the method gave up (code {failure.code})", "try another method"))
+    done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
+    return (
+        f"Stopped at t = {failure.t:.6g}, step size {abs(failure.h):.3g}: {what}. The run covered {100.0 * done:.3g} % "
+        f"of the interval with {type(method).__name__}. Remedy: {remedy}."
+    )
+
+
+def _suspects(form: SecondOrderForm, failure) -> str:
+    """Variables without influence on any equation, and equations without variables, at the point of failure."""
+    problem = form.problem
+    try:
+        x, xp = form.split(failure.y)
+        base = problem.evaluate(failure.t, x, xp, np.zeros(problem.n))
+        idle, moved = [], np.zeros(problem.n, dtype=bool)
+        for i in range(problem.n):
+            step = np.zeros(problem.n)
+            step[i] = 1e-4 * max(1.0, abs(x[i]))
+            change = problem.evaluate(failure.t, x + step, xp + step, step) != base
+            moved |= change
+            if not change.any():
+                idle.append(problem.label(i))
+    except Exception:  # the run is over, and nothing that happens here may lose it
+        return ""
+    if idle:
+        return f": no equation contains {', '.join(idle[:3])}"
+    dead = np.flatnonzero(~moved)
+    return f": equation {dead[0]} contains no variable" if dead.size else ""

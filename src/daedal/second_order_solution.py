@@ -1,0 +1,62 @@
+"""What came out of the integration of a second-order DAE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.solution import Solution
+
+
+@dataclass(frozen=True)
+class SecondOrderState:
+    """x and its derivatives at given times; derivatives that do not occur in the equations are zero."""
+
+    t: Any
+    x: np.ndarray
+    xp: np.ndarray
+    xpp: np.ndarray
+
+
+class SecondOrderSolution(Solution):
+    """The solution of a :class:`SecondOrderDAE`.
+
+    Attributes
+    ----------
+    x, xp, xpp : numpy.ndarray, shape (n, nt)
+        The variables and their derivatives, as far as they occur in the equations; zero elsewhere.
+    y : numpy.ndarray
+        x, then x' of the variables of order 2, as the error test takes them; `yp` its derivative.
+    """
+
+    def __init__(self, *, form, **fields):
+        self._form = form
+        super().__init__(**fields)
+
+    def _split(self, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        order = self._form.problem.order
+        x, xp = self._form.split(y)
+        slope, xpp = self._form.split(yp)
+        xp[order == 1] = slope[order == 1]
+        return x, xp, xpp
+
+    @property
+    def x(self) -> np.ndarray:
+        """The variables, shape (n, nt)."""
+        return self._split(self.y, self.yp)[0]
+
+    @property
+    def xp(self) -> np.ndarray:
+        """First derivatives, shape (n, nt)."""
+        return self._split(self.y, self.yp)[1]
+
+    @property
+    def xpp(self) -> np.ndarray:
+        """Second derivatives, shape (n, nt)."""
+        return self._split(self.y, self.yp)[2]
+
+    def at(self, t) -> SecondOrderState:
+        """Dense output in terms of x, x' and x''."""
+        return SecondOrderState(t, *self._split(self(t), self(t, derivative=True)))
