@@ -404,6 +404,22 @@ def test_a_guard_that_starts_at_zero_fires_only_if_it_leaves_to_the_wrong_side(r
     assert sol.n_events == count
 
 
+def test_output_at_the_start_shows_the_mode_after_immediate_transitions():
+    problem = daedal.HybridProblem(
+        {"a": one(1.0), "b": one(2.0)},
+        [daedal.Transition("a", "b", lambda t, y: y[0] - 1.0, 1, lambda t, y: y + 1.0, "leave")],
+    )
+    sol = daedal.solve(problem, (0.0, 1.0), ("a", [5.0]), t_eval=[0.0, 1.0])
+    np.testing.assert_allclose(sol.y[0], [6.0, 8.0])
+    assert sol.mode.tolist() == ["b", "b"]
+
+
+def test_consistent_states_serve_as_initial_values():
+    start = daedal.consistent_initial(string_pendulum().modes["taut"].problem, 0.0, ([0.1, -1.0], [1.0, 0.0]))
+    sol = daedal.solve(string_pendulum(), (0.0, 0.1), ("taut", start))
+    np.testing.assert_allclose(sol.q[:, 0], start.q)
+
+
 def test_a_ball_at_rest_on_the_ground_leaves_to_the_wrong_side():
     """Velocity zero: the direction is that of the acceleration."""
     landed = free().replaced(constraint=lambda t, q: [q[1]], n_constraints=1)
@@ -463,6 +479,23 @@ def test_fast_switching_that_gets_ahead_is_no_chattering():
     assert sol.status == "finished" and sol.n_events == 600
 
 
+def test_a_guard_that_is_only_touched_does_not_fire():
+    """A ball thrown up to just below, and just above, a ceiling."""
+    for gap, count in ((1e-6, 0), (-1e-5, 1)):
+        ceiling = daedal.Transition(
+            "flight",
+            "flight",
+            lambda t, q, v, top=1.0 + gap: top - q[1],
+            -1,
+            lambda t, q, v: (q, [v[0], -v[1]]),
+            "ceiling",
+        )
+        problem = daedal.HybridProblem({"flight": free()}, [ceiling])
+        up = ("flight", ([0.0, 0.0], [1.0, np.sqrt(2.0 * G)]))
+        sol = daedal.solve(problem, (0.0, 0.9), up, rtol=1e-9, atol=1e-12)
+        assert sol.n_events == count
+
+
 def test_the_number_of_transitions_is_limited():
     with pytest.raises(daedal.IntegrationError, match="max_events") as caught:
         daedal.solve(bouncing(), (0.0, 3.9), DROPPED, max_events=3)
@@ -483,6 +516,21 @@ def test_output_times_get_the_state_after_a_transition():
     np.testing.assert_allclose(sol.y[0], np.where(times >= when, 1.0, 0.0), atol=1e-9)
     assert sol(when)[0] == pytest.approx(1.0) and sol(when - 1e-9)[0] == pytest.approx(0.0)
     assert sol.mode_at(0.5) == "a"
+
+
+@pytest.mark.parametrize("target", ["a", None])
+@pytest.mark.parametrize("end", [1.0, 1.5])
+def test_no_output_time_is_lost_at_a_transition(target, end):
+    """The guard is exactly zero at an output time, which may be the end of the run or of the interval."""
+    problem = daedal.HybridProblem(
+        {"a": one(0.0)}, [daedal.Transition("a", target, lambda t, y: t - 1.0, 1, lambda t, y: y + 1.0, "jump")]
+    )
+    times = np.array([0.0, 0.5, 1.0, 1.5])
+    times = times[times <= end]
+    sol = daedal.solve(problem, (0.0, end), ("a", [0.0]), t_eval=times)
+    reached = end if target == "a" else sol.events[0].t
+    np.testing.assert_array_equal(sol.t, times[times <= reached])
+    assert sol.n_events == 1 and np.all(np.diff(sol.t) > 0.0)
 
 
 @pytest.mark.parametrize("dense", [None, False])
@@ -514,6 +562,20 @@ def test_recorded_events_stand_in_the_table():
     stop = daedal.Event(lambda t, q, v: q[0] - 0.7, terminal=True, name="far")
     sol = daedal.solve(bouncing(), (0.0, 2.0), DROPPED, events={"flight": [apex, stop]})
     assert sol.status == "event" and sol.t[-1] == pytest.approx(0.7, abs=1e-6)
+
+
+def test_occurrences_of_an_event_are_counted_across_transitions():
+    def apex(t, q, v):
+        return v[1]
+
+    second = daedal.Event(apex, direction=-1, terminal=2)
+    sol = daedal.solve(bouncing(), (0.0, 3.0), DROPPED, events=[lambda t, q, v: q[0] - 0.1, second])
+    assert sol.status == "event" and [e.name for e in sol.events] == ["event 0", "impact", "apex", "impact", "apex"]
+
+
+def test_compiled_functions_give_the_same():
+    sol = daedal.solve(bouncing().compiled(), (0.0, 2.0), DROPPED, rtol=1e-9)
+    np.testing.assert_allclose(sol.events.t, impact_times(3, 0.8), atol=1e-9)
 
 
 def test_the_table_prints_and_exports(tmp_path):

@@ -51,6 +51,7 @@ from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.modified_bdf import ModifiedBDF
+from daedal.methods.modified_euler import modified_euler
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import (
     HessenbergDAE,
@@ -127,6 +128,7 @@ __all__ = [
     "compare",
     "consistent_initial",
     "library",
+    "modified_euler",
     "order_conditions",
     "solve",
     "solve_dae",

@@ -49,7 +49,7 @@ class Event:
     delta : float or sequence, optional
         Half width of the layer, in units of the function; the largest rtol by default.
     tol : float or sequence, optional
-        Length of time to which roots are located; :math:`100 u (|t| + |h|)`, i.e. round-off, by default, which costs
+        Length of time to which roots are located; :math:`8 u (|t| + |h|)`, i.e. round-off, by default, which costs
         two or three evaluations more than a coarse one.
 
     Notes

@@ -160,8 +160,9 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
             slow = width > 0.5 * width_before
             if slow or not isfinite(middle) or not isfinite(high[leader]) or not isfinite(low[leader]):
                 middle = 0.5 * (left + right)
-            if abs(middle - left) < resolved and abs(right - left) > 10.0 * resolved:
-                middle = left + 0.1 * (right - left)
+            # as close to an end as can be told apart: if the root lies there, the bracket is done
+            middle = left + copysign(max(abs(middle - left), 0.5 * resolved), right - left)
+            middle = right - copysign(max(abs(right - middle), 0.5 * resolved), right - left)
         elif plateau:
             middle = 0.5 * (left + right)
         else:  # zero at the right end: since when?

@@ -9,7 +9,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats
 
-_RESOLUTION = 100.0 * np.finfo(float).eps
+_RESOLUTION = 8.0 * np.finfo(float).eps
 
 ROOTS_LOCATED, LAYER_WATCHED, BY_SHAPE = 0, 1, 2  # how a function is located
 MUTED = 2  # in place of a direction: the function cannot fire now
@@ -49,7 +49,7 @@ and ``before`` to the last two accepted points and ``tried`` to the point that i
 
 @inlined
 def resolution(t, h):
-    """The length below which two times are not told apart: 100 u (|t| + |h|)."""
+    """The length below which two times are not told apart: 8 u (|t| + |h|)."""
     return _RESOLUTION * (abs(t) + abs(h))
 
 

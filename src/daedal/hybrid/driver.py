@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.events.event import Event, _as_event, _as_list, _title
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import Watch
 from daedal.hybrid.arguments import StateForm
@@ -77,6 +79,7 @@ class _Run:
         self.typical_step = 1e-3 * abs(self.span[1] - self.span[0])
         self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
         self.before: Before | None = None
+        self.occurred: dict[str, int] = {}  # events of the user, by name
         self.came_by: tuple[str | None, str] | None = None  # the last transition and its source
         self._begin(initial, correct)
 
@@ -132,15 +135,16 @@ class _Run:
 
     def _stretch(self):
         """Immediate transitions, then the integration to the next one."""
-        start = self._enter()
         if self._left() < _FEWEST_SPACINGS * np.spacing(max(abs(self.span[0]), abs(self.span[1]))):
             raise _Stop(True, "finished", messages.end_reached(self.span[1]))
+        start = self._enter()
         guards = self.guards[self.mode]
         events = [guards.event(self.t, start)] if len(guards) else []
-        solution = self._integrate([*events, *self.events[self.mode]] or None)
+        solution = self._integrate([*events, *map(self._still_to_come, self.events[self.mode])] or None)
         for event in solution.events:
             if event.index >= len(guards):
                 y = self.forms[self.mode].at_event(solution, event)[0]
+                self.occurred[event.name] = self.occurred.get(event.name, 0) + 1
                 self._note(event.t, event.name, "event", None, y, None, event.direction)
         fired = [event for event in solution.events if event.terminal] if solution.status == "event" else []
         if not fired:
@@ -153,12 +157,19 @@ class _Run:
             raise _Stop(True, "finished", messages.end_reached(self.span[1]))
         t = fired[-1].t
         stopping = next((event.name for event in fired if event.index >= len(guards)), None)
-        self._keep(solution, t, goes_on=stopping is None)
+        self._keep(solution, t)
         self.t = t
         self.progress.update(t)
         if stopping is not None:
             raise _Stop(True, "event", f"The event '{stopping}' stopped the integration at t = {t:.10g}.")
         self._take_first(solution, guards, fired)
+
+    def _still_to_come(self, event: Event) -> Event:
+        """An event that ends the run at its k-th occurrence, with those before this stretch taken off."""
+        k = event.terminal
+        if isinstance(k, bool) or not isinstance(k, int) or k < 2:
+            return event
+        return replace(event, terminal=max(1, k - self.occurred.get(event.name, 0)))
 
     def _left(self) -> float:
         return abs(self.span[1] - self.t)
@@ -252,6 +263,9 @@ class _Run:
 
         form, begin, first = self.forms[self.mode], self.begin, self.came_by is None
         span = (self.t, self.span[1])
+        if self.next_time and self.times is not None and self.times[self.next_time - 1] == self.t:
+            self.store.drop_last_point()  # a time of t_eval at a transition gets the state after it
+            self.next_time -= 1
         options = dict(
             self.options[self.mode],
             t_eval=None if self.times is None else self.times[self.next_time :],
@@ -275,19 +289,16 @@ class _Run:
         step = self.steps.get(self.mode)
         return None if step is None else min(step, 0.5 * self._left())
 
-    def _keep(self, solution: Solution, t: float, *, goes_on: bool = False):
+    def _keep(self, solution: Solution, t: float):
         """Store a stretch that ended at `t`, and learn from its steps."""
         steps, length = solution.stats.steps, abs(t - self.t)
         if steps and length > 0.0:
             self.typical_step = length / steps
             if "DASSL" not in solution.method:
                 self.steps[self.mode] = self.typical_step
-        count = solution.t.size
+        self.store.add(self.mode, self.t, t, solution)
         if self.times is not None:
-            if goes_on and count and solution.t[-1] == t:
-                count -= 1  # a time of t_eval at a transition gets the state after it
-            self.next_time += count
-        self.store.add(self.mode, self.t, t, solution, count)
+            self.next_time += solution.t.size
 
 
 def _check_count(value) -> int:
@@ -303,13 +314,17 @@ def _smallest(rtol) -> float:
         raise InvalidProblemError(f"rtol must be a number or a vector of numbers, got {rtol!r}") from None
 
 
-def _events_by_mode(events, problem: HybridProblem) -> dict[str, list]:
+def _events_by_mode(events, problem: HybridProblem) -> dict[str, list[Event]]:
     """The user's events for each mode: the same for all, or given in a dict."""
-    from daedal.events.event import _as_list
-
     if not isinstance(events, dict):
-        return dict.fromkeys(problem.modes, _as_list(events))
+        return dict.fromkeys(problem.modes, _named(events))
     for name in events:
         if name not in problem.modes:
             raise InvalidProblemError(f"events: {name!r} is not a mode; there are {', '.join(problem.modes)}")
-    return {name: _as_list(events.get(name)) for name in problem.modes}
+    return {name: _named(events.get(name)) for name in problem.modes}
+
+
+def _named(events) -> list[Event]:
+    """Events with names that do not depend on how many guards stand before them."""
+    checked = [_as_event(event, i) for i, event in enumerate(_as_list(events))]
+    return [event if event.name else replace(event, name=_title(event, i)) for i, event in enumerate(checked)]

@@ -40,8 +40,8 @@ class Store:
         if self._records_events:
             self.events.append(event)
 
-    def add(self, mode: str, t0: float, t1: float, solution: Solution, count: int):
-        """Keep a stretch in one mode, with the first `count` of its output points."""
+    def add(self, mode: str, t0: float, t1: float, solution: Solution):
+        """Keep a stretch in one mode."""
         for name in _COUNTERS:
             self._counts[name] += getattr(solution.stats, name)
         for name, value in (solution.drift or {}).items():
@@ -50,8 +50,14 @@ class Store:
         if self._keeps_segments:
             self._share(mode, solution)
             self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
-        if count or self._keeps_segments:
-            self.chunks.append(Chunk(self._index[mode], solution.t[:count], form.output(solution)[:, :count]))
+        if solution.t.size or self._keeps_segments:
+            self.chunks.append(Chunk(self._index[mode], solution.t, form.output(solution)))
+
+    def drop_last_point(self):
+        """Forget the last output point, for which a later state is to come."""
+        last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
+        chunk = self.chunks[last]
+        self.chunks[last] = Chunk(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
 
     def _share(self, mode: str, solution: Solution):
         """Let the solutions of a mode have the same assembled system: most of what a short one would hold is that."""

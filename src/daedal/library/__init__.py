@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['car_axis', 'chain_of_pendulums', 'coupled_derivatives']
+['body_on_circle', 'car_axis', 'chain_of_pendulums']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 """
@@ -32,6 +32,7 @@ from daedal.library.nonholonomic import knife_edge, knife_edge_on_paraboloid, ro
 from daedal.library.particles import particle_on_paraboloid, planar_pendulum, spatial_pendulum
 from daedal.library.pendulums import pendulum
 from daedal.library.population import food_web
+from daedal.library.second_order_examples import body_on_circle, order_reduction, particle_on_circle
 from daedal.library.squeezer import seven_body
 from daedal.library.stability import stability_example1, stability_example2
 from daedal.library.switching_examples import degenerate_switch, switched_pulse, switched_ramp
@@ -52,6 +53,7 @@ from daedal.library.violin import ViolinRun, play_violin, violin_slip, violin_st
 _FACTORIES: dict[str, Callable[..., Model]] = {
     factory.__name__: factory
     for factory in (
+        body_on_circle,
         car_axis,
         chain_of_pendulums,
         coupled_derivatives,
@@ -73,6 +75,8 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         linear_index1,
         linear_index2,
         nearly_index2,
+        order_reduction,
+        particle_on_circle,
         particle_on_paraboloid,
         pendulum,
         planar_pendulum,

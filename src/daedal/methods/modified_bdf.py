@@ -8,7 +8,7 @@ Numerical solution of second order differential-algebraic equations, diploma the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from daedal.methods.second_order import (
     start_of,
 )
 from daedal.methods.task import Outcome, Task
-from daedal.problems.checks import check_real
+from daedal.problems.checks import check_real, check_vector
 from daedal.problems.second_order_form import SecondOrderForm
 
 _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
@@ -59,7 +59,11 @@ class ModifiedBDF:
     grid : array, optional
         All times to step to, from the start on: no step or error control. For studies.
     orders : int or sequence of int, optional
-        With `grid`: the order of each step; `max_order` by default. The first step has order 1 for lack of data.
+        With `grid`: the order of each step; `max_order` by default. The first steps have lower orders for lack of data.
+    starting_values : "accurate", array or callable, optional
+        With `grid` or a fixed step: y at the first max_order + 2 times, as an array (n, m), as a function of t, or
+        computed accurately, so that all steps have the full order. y is (q, v, ...) for a mechanism, and x with the
+        derivatives of the variables of order 2 for a SecondOrderDAE.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class ModifiedBDF:
     error_test: str = "auto"
     grid: Any = None
     orders: Any = None
+    starting_values: Any = None
 
     name = "modified_bdf"
     nonnegative = False
@@ -103,6 +108,10 @@ class ModifiedBDF:
             raise InvalidProblemError(f"error_test must be 'auto' or 'all', got {self.error_test!r}")
         if self.orders is not None and self.grid is None:
             raise InvalidProblemError("orders are those of the steps of a grid: give grid as well")
+        if isinstance(self.starting_values, str) and self.starting_values != "accurate":
+            raise InvalidProblemError(
+                f"starting_values must be 'accurate', an array or a function, got {self.starting_values!r}"
+            )
 
     def workspace(self, form: SecondOrderForm) -> SecondOrderWorkspace:
         """What a run needs of a problem."""
@@ -132,6 +141,50 @@ class ModifiedBDF:
         if grid.size < 2 or grid[0] != t0 or grid[-1] != t1 or not np.all(task.sign * np.diff(grid) > 0.0):
             raise InvalidProblemError(f"grid must lead from {t0:g} to {t1:g} without turning back")
         return grid
+
+    def past(self, task: Task, times: np.ndarray) -> np.ndarray | None:
+        """The given or computed y at `times`, shape (m, n); None if the method is to start by itself."""
+        given, count = self.starting_values, min(int(self.max_order or 1) + 2, times.size - 1)
+        if given is None or count < 2:
+            return None
+        times = times[:count]
+        if callable(given):
+            return np.array([check_vector(given(t), task.n, f"starting_values({t:g})") for t in times])
+        if isinstance(given, str):
+            return self._accurate(task, times)
+        values = check_real(given, "starting_values", f"have the shape ({task.n}, m)")
+        if values.ndim != 2 or values.shape[0] != task.n or not 2 <= values.shape[1] <= times.size:
+            raise InvalidProblemError(
+                f"starting_values must have the shape ({task.n}, m), m = 2 to {times.size}; got {values.shape}"
+            )
+        return np.ascontiguousarray(values.T)
+
+    def _accurate(self, task: Task, times: np.ndarray) -> np.ndarray:
+        from daedal.methods.collocation import Collocation
+
+        method = Collocation("radau", stages=5)
+        workspace: Any = task.workspace
+        size = float(np.max(np.abs(task.y0))) or 1.0
+        outcome = method.integrate(
+            replace(
+                task,
+                workspace=method.workspace(workspace.problem),
+                rtol=np.full(task.n, 1e-12),
+                atol=np.full(task.n, 1e-13 * size),
+                t_eval=times,
+                t_span=(float(times[0]), float(times[-1])),
+                t_stop=float(times[-1]),
+                switching=None,
+                dense=False,
+                first_step=None,
+                max_step=abs(float(times[1] - times[0])),
+            )
+        )
+        if outcome.exception is not None:
+            raise outcome.exception
+        if outcome.y.shape[1] != times.size:
+            raise InvalidProblemError("accurate starting values could not be computed; pass starting_values")
+        return outcome.y.T.copy()
 
     def grid_orders(self, steps: int) -> np.ndarray:
         """The order of every step of a grid."""
@@ -200,9 +253,37 @@ class _ModifiedBDFRun(Run):
         else:
             self.integrator["h"] = first_step(task, 2)
         if self.method["fixed"]:
+            times = t0 + (fixed or 0.0) * np.arange(int(self.method["last_step"]) + 1) if grid is None else grid
+            values = method.past(task, times)
+            if values is not None:
+                self._load_past(form, times[: len(values)], values)
             size = np.maximum(np.max(np.abs(task.y0)), np.abs(task.y0))
             self.integrator.array("rtol")[:] = _FIXED_TOLERANCE
             self.integrator.array("atol")[:] = _FIXED_TOLERANCE * np.where(size > 0.0, size, 1.0)
+
+    def _load_past(self, form: SecondOrderForm, times: np.ndarray, values: np.ndarray) -> None:
+        """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""
+        record, order = self.method, form.problem.order
+        dd, nodes, velocities = record.array("dd"), record.array("nodes"), record.array("velocities")
+        rows = nodes.size
+        for taken, (t, y) in enumerate(zip(times[1:], values[1:], strict=True)):
+            x, xp = form.split(y)
+            above, points = x, min(int(record["points"]) + 1, rows)
+            for j in range(points):
+                old = dd[j].copy()
+                dd[j] = np.where(j <= taken + 1 + order, above, 0.0)
+                above = (dd[j] - old) / (t - nodes[j]) if j < points - 1 else above
+            nodes[1:], nodes[0] = nodes[:-1].copy(), t
+            velocities[1:], velocities[0] = velocities[:-1].copy(), xp
+            record["points"] = points
+        record["taken"] = self.integrator["steps"] = times.size - 1
+        self.integrator["t"] = times[-1]
+        self.integrator.array("y")[:] = values[-1]
+        if self._task.t_eval is None:
+            slopes = np.gradient(values, times, axis=0)
+            names = ("step_t", "step_h", "step_order", "psi", "coefficients")
+            none = {name: self.run.array(name)[:0] for name in names}
+            self._slices[0] = {"out_t": times[1:], "out_y": values[1:], "out_yp": slopes[1:], **none}
 
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
         """A polynomial of degree k + 1 belongs to a step of order k; of degree k + 3 with the thesis' controller."""

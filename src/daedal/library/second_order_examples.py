@@ -1,0 +1,290 @@
+"""Small second-order DAEs with closed solutions, each made to show what going to first order does.
+
+Their state is (x, x' of the variables of order 2), as in :class:`daedal.SecondOrderSolution`. ``model.extra`` has
+``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.library.model import Model, Reference, check_choice, check_positive
+
+THESIS = (
+    "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
+    "(2005)"
+)
+FORMS = ("second-order", "mechanical")
+
+
+def _second_order_model(
+    problem: daedal.SecondOrderDAE,
+    exact: Callable[..., np.ndarray],
+    t_span: tuple[float, float],
+    *,
+    compiled: bool,
+    **texts: Any,
+) -> Model:
+    """A model with the closed solution ``exact(t, derivative)``."""
+    t0, t1 = t_span
+    assert problem.order is not None
+    differentiated = problem.order == 2
+    reference = np.concatenate([exact(t1), exact(t1, 1)[differentiated]])
+    texts.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
+    return Model(
+        problem=problem.compiled() if compiled else problem,
+        t_span=(t0, t1),
+        initial=(exact(t0), np.where(problem.order > 0, exact(t0, 1), 0.0)),
+        reference=Reference(t1, reference, "closed solution", 1e-13),
+        extra={"exact": exact},
+        **texts,
+    )
+
+
+# --- a variable that the companion form adds -------------------------------------------------------------------------
+
+
+def order_reduction_residual(t, x, xp, xpp, p):
+    r = np.empty(2)
+    r[0] = xpp[0] + xp[0] + x[1] - math.sin(t)
+    r[1] = x[0] - math.sin(p[0] * t) / (p[0] * p[0])
+    return r
+
+
+def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = False) -> Model:
+    r"""A linear second-order DAE whose companion form has a higher index and needs one more derivative of the data.
+
+    Parameters
+    ----------
+    frequency : float
+        Frequency w of :math:`f_2 = \sin(w t)/w^2`, whose second derivative has size 1 and whose third has size w.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    The solution is :math:`x_1 = f_2,\ x_2 = f_1 - f_2' - f_2''`. Only :math:`x_1` occurs differentiated: the order of
+    the variables is (2, 0), and ``model.problem.first_order()`` has index 3. The companion form of the textbooks,
+    ``model.problem.first_order(order=[2, 2])``, has the further variable :math:`v_2 = f_1' - f_2'' - f_2'''` and index
+    4. ``model.extra["exact"](t, 1)`` has it as its second component.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.order_reduction()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-8, atol=1e-10)
+    >>> bool(abs(sol.x[:, -1] - model.extra["exact"](2.0)).max() < 1e-5)
+    True
+    """
+    check_positive(frequency=frequency, t1=t1)
+    w = float(frequency)
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        s, c = math.sin(w * t), math.cos(w * t)
+        f2 = [s / w**2, c / w, -s, -w * c, w**2 * s]  # f2 and its derivatives
+        f1 = [math.sin(t), math.cos(t), -math.sin(t)]
+        k = derivative
+        return np.array([f2[k], f1[k] - f2[k + 1] - f2[k + 2]])
+
+    return _second_order_model(
+        daedal.SecondOrderDAE(order_reduction_residual, 2, params=np.array([w]), order=[2, 0], names=["x1", "x2"]),
+        exact,
+        (0.0, float(t1)),
+        compiled=compiled,
+        name="order_reduction",
+        title="Order reduction",
+        index=3,
+        source=THESIS + ", Example 3.2.1 (from V. Mehrmann, C. Shi); the right-hand sides are Daedal's",
+        description="A second-order equation and a constraint. The second variable needs the second derivative of the "
+        "data. Written as a first-order system with the derivatives of all variables, it also asks for the third one, "
+        "and the index rises from 3 to 4.",
+        equations=r"x_1'' + x_1' + x_2 = \sin t,\qquad x_1 = \frac{\sin \omega t}{\omega^2}",
+        plot={"variables": ["x1", "x2"]},
+    )
+
+
+# --- on a circle, with a tangential force ----------------------------------------------------------------------------
+
+
+def circle_residual(t, x, xp, xpp):
+    r = np.empty(3)
+    r[0] = xpp[0] - 2.0 * x[1] - x[2] * x[0]
+    r[1] = xpp[1] + 2.0 * x[0] - x[2] * x[1]
+    r[2] = x[0] * x[0] + x[1] * x[1] - 1.0
+    return r
+
+
+def circle_jacobian(t, x, xp, xpp, c1, c2):
+    return np.array([[c2 - x[2], -2.0, -x[0]], [2.0, c2 - x[2], -x[1]], [2.0 * x[0], 2.0 * x[1], 0.0]])
+
+
+def tangential_force(t, q, v):
+    return np.array([2.0 * q[1], -2.0 * q[0]])
+
+
+def half_circle(t, q):
+    g = np.empty(1, q.dtype)
+    g[0] = 0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)
+    return g
+
+
+def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bool = False) -> Model:
+    r"""A particle that a tangential force drives round a circle ever faster.
+
+    Parameters
+    ----------
+    form : {"second-order", "mechanical"}
+        A :class:`daedal.SecondOrderDAE` in the signs of the source, or a :class:`daedal.MechanicalSystem`. There the
+        constraint is half that of the source, and the force of the constraint is subtracted: the multiplier is
+        :math:`4t^2`, not :math:`-4t^2`.
+    t1 : float
+        End time; the start is at 1.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    The solution is :math:`y = (\sin t^2, \cos t^2),\ \lambda = -4 t^2`. The mechanical form has ``exact(t)``, the
+    vector (q, v), and ``exact_lam(t)`` in ``model.extra``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.particle_on_circle()
+    >>> print(model.initial[0][2], model.extra["exact"](2.0)[2])
+    -4.0 -16.0
+    """
+    check_choice("form", form, FORMS)
+    check_positive(t1=t1)
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        s, c = math.sin(t * t), math.cos(t * t)
+        if derivative == 0:
+            return np.array([s, c, -4.0 * t * t])
+        if derivative == 1:
+            return np.array([2.0 * t * c, -2.0 * t * s, -8.0 * t])
+        return np.array([2.0 * c - 4.0 * t * t * s, -2.0 * s - 4.0 * t * t * c, -8.0])
+
+    texts: dict[str, Any] = {
+        "name": "particle_on_circle",
+        "title": "Particle on a circle",
+        "index": 3,
+        "source": THESIS + ", Example 2.4.7; C. Arévalo, P. Lötstedt, Improving the accuracy of BDF methods for index "
+        "3 differential-algebraic equations, BIT 35 (1995), pp. 297-308",
+        "description": "One particle, one constraint, a closed solution. BDF for the first-order form leaves an error "
+        "of size one in the multiplier after every change of the step size; the example that made modified BDF.",
+        "equations": r"y_1'' = 2 y_2 + \lambda y_1,\qquad y_2'' = -2 y_1 + \lambda y_2,\qquad 0 = y_1^2 + y_2^2 - 1",
+    }
+    if form == "mechanical":
+        system = daedal.MechanicalSystem(1.0, tangential_force, half_circle, n_q=2, n_constraints=1, names=["y1", "y2"])
+        return _mechanical(system, exact, (1.0, float(t1)), -1.0, compiled, texts)
+    problem = daedal.SecondOrderDAE(
+        circle_residual, 3, jacobian=circle_jacobian, order=[2, 2, 0], names=["y1", "y2", "lambda"]
+    )
+    plot = {"variables": ["y1", "y2", "lambda"]}
+    return _second_order_model(problem, exact, (1.0, float(t1)), compiled=compiled, plot=plot, **texts)
+
+
+# --- on a circle, with forces that depend on the velocity ------------------------------------------------------------
+
+
+def body_residual(t, x, xp, xpp):
+    r = np.empty(3)
+    r[0] = xpp[0] + x[0] + 2.0 * x[0] * xp[0] * xp[1] + 2.0 * x[0] * x[2]
+    r[1] = xpp[1] + xp[0] - 2.0 * x[0] * x[1] * x[1] + 2.0 * x[1] * x[2]
+    r[2] = x[0] * x[0] + x[1] * x[1] - 1.0
+    return r
+
+
+def body_force(t, q, v):
+    return np.array([-q[0] - 2.0 * q[0] * v[0] * v[1], -v[0] + 2.0 * q[0] * q[1] * q[1]])
+
+
+def circle(t, q):
+    g = np.empty(1, q.dtype)
+    g[0] = q[0] * q[0] + q[1] * q[1] - 1.0
+    return g
+
+
+def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool = False) -> Model:
+    r"""A body on the unit circle under forces that depend on position and velocity.
+
+    Parameters
+    ----------
+    form : {"second-order", "mechanical"}
+        A :class:`daedal.SecondOrderDAE`, or a :class:`daedal.MechanicalSystem` with the same multiplier.
+    t1 : float
+        End time.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    The solution is :math:`q = (\sin t, \cos t),\ \lambda = \sin t \cos t`. The mechanical form has ``exact(t)``, the
+    vector (q, v), and ``exact_lam(t)`` in ``model.extra``. The problem is kinder than most: methods show higher orders
+    on it than in general.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.body_on_circle()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-8, atol=1e-8)
+    >>> bool(abs(sol.x[:, -1] - model.extra["exact"](1.0)).max() < 1e-4)
+    True
+    """
+    check_choice("form", form, FORMS)
+    check_positive(t1=t1)
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        s, c = math.sin(t), math.cos(t)
+        q = (s, c, -s, -c)
+        lam = (s * c, math.cos(2.0 * t), -2.0 * math.sin(2.0 * t))
+        return np.array([q[derivative], q[derivative + 1], lam[derivative]])
+
+    texts: dict[str, Any] = {
+        "name": "body_on_circle",
+        "title": "Body on a circle",
+        "index": 3,
+        "source": THESIS + ", section 8.1.1 (from A. Steinbrecher, TU Berlin, technical report 742 (2002))",
+        "description": "The first experiment of the source: one body of mass 1, solved as it stands, with the GGL "
+        "stabilisation and with minimal extension.",
+        "equations": r"q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad "
+        r"q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1",
+    }
+    if form == "mechanical":
+        system = daedal.MechanicalSystem(1.0, body_force, circle, n_q=2, n_constraints=1, names=["q1", "q2"])
+        return _mechanical(system, exact, (0.0, float(t1)), 1.0, compiled, texts)
+    problem = daedal.SecondOrderDAE(body_residual, 3, order=[2, 2, 0], names=["q1", "q2", "lambda"])
+    plot = {"variables": ["q1", "q2", "lambda"]}
+    return _second_order_model(problem, exact, (0.0, float(t1)), compiled=compiled, plot=plot, **texts)
+
+
+def _mechanical(
+    system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool, texts
+) -> Model:
+    """The same motion as a mechanical system, whose multiplier is `sign` times that of the second-order form."""
+    t0, t1 = t_span
+
+    def state(t: float) -> np.ndarray:
+        return np.concatenate([exact(t)[:2], exact(t, 1)[:2]])
+
+    def exact_lam(t: float) -> np.ndarray:
+        return sign * exact(t)[2:]
+
+    return Model(
+        problem=system.compiled() if compiled else system,
+        t_span=(t0, t1),
+        initial=(exact(t0)[:2], exact(t0, 1)[:2]),
+        reference=Reference(t1, state(t1), "closed solution", 1e-13),
+        options={"rtol": 1e-8, "atol": 1e-8},
+        plot={"variables": list(system.names or ())},
+        extra={"exact": state, "exact_lam": exact_lam, "lam": exact_lam(t1)},
+        **texts,
+    )

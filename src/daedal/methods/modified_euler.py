@@ -1,0 +1,135 @@
+r"""Sand's modified implicit Euler method for DAEs of any order d, on a given grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.problems.checks import check_callable, check_real, check_size
+
+_ITERATIONS = 20
+_STEP = 2.0**-26
+
+
+@dataclass(frozen=True)
+class ModifiedEulerResult:
+    """What :func:`modified_euler` returns: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lambda, nt)."""
+
+    t: np.ndarray
+    y: np.ndarray
+    lam: np.ndarray
+
+
+def modified_euler(f, g, times, initial, n_lambda: int) -> ModifiedEulerResult:
+    r"""Modified implicit Euler method of Sand for :math:`y^{(d)} = f(t, y, \dots, y^{(d-1)}, \lambda)`, :math:`0 = g`.
+
+    .. math::
+
+        \hat y_{j+1,n} = \frac{\hat y_{j,n} - \hat y_{j,n-1}}{(t_n - t_{n-1-j})/(j + 1)}, \quad j = 0 \dots d - 1,
+        \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
+
+    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps in place of the current one. It
+    equals implicit Euler where steps are constant. With constraints on y, which make the index d + 1, it converges with
+    order 1 in all variables on every grid, where implicit Euler leaves errors of size one in the multipliers.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(t, y, lam) -> array (n,)`` with y of shape (d, n): the derivatives 0 to d - 1.
+    g : callable
+        ``g(t, y) -> array (n_lambda,)``. Constraints on derivatives need constant steps: :math:`\hat y_j` is the value
+        at a time between the last points.
+    times : array
+        The grid, strictly monotone.
+    initial : array (d, n)
+        Consistent y and its derivatives up to d - 1 at the first time.
+    n_lambda : int
+        Number of multipliers.
+
+    References
+    ----------
+    J. Sand, Appl. Numer. Math. 42 (2002) 411-424; L. Wunderlich, diploma thesis, TU Berlin, 2005, Theorem 3.3.3.
+
+    Examples
+    --------
+    A third derivative under a constraint, index 4; the multiplier is right after the first step:
+
+    >>> import numpy as np
+    >>> import daedal
+    >>> run = daedal.modified_euler(
+    ...     lambda t, y, lam: lam, lambda t, y: y[0] - np.sin(t), [0.0, 0.01, 0.015, 0.03], [[0.0], [1.0], [0.0]], 1
+    ... )
+    >>> print(np.abs(run.lam[0, 1:] + np.cos(run.t[1:])).max() < 0.01)
+    True
+    """
+    check_callable(f, "f")
+    check_callable(g, "g")
+    n_lambda = check_size(n_lambda, "n_lambda")
+    t = check_real(times, "times", "hold increasing times").reshape(-1)
+    start = check_real(initial, "initial", "have the shape (d, n)")
+    if start.ndim != 2 or not np.all(np.isfinite(start)):
+        raise InvalidProblemError(f"initial must be finite and have the shape (d, n), got shape {start.shape}")
+    steps = np.diff(t)
+    if t.size < 2 or not (np.all(steps > 0.0) or np.all(steps < 0.0)):
+        raise InvalidProblemError("times must hold at least two times, strictly monotone")
+    d, n = start.shape
+    y, lam = np.zeros((d, n, t.size)), np.zeros((n_lambda, t.size))
+    y[:, :, 0] = start
+    for i in range(1, t.size):
+        means = [(t[i] - t[max(i - 1 - j, 0)]) / (j + 1) for j in range(d)]
+        y[:, :, i], lam[:, i] = _step(f, g, t[i], np.array(means), y[:, :, i - 1], lam[:, i - 1])
+        if not np.all(np.isfinite(y[:, :, i])):
+            partial = ModifiedEulerResult(t[:i], y[:, :, :i], lam[:, :i])
+            message = f"the equations of the step to t = {t[i]:g} could not be solved"
+            raise IntegrationError(message, partial)  # type: ignore[arg-type]
+    lam[:, 0] = np.nan
+    return ModifiedEulerResult(t, y, lam)
+
+
+def _derivatives(change: np.ndarray, means: np.ndarray, past: np.ndarray) -> np.ndarray:
+    """The derivatives 0 to d that belong to a change of y since the last point."""
+    d, n = past.shape
+    result = np.zeros((d + 1, n))
+    result[0] = past[0] + change
+    result[1] = change / means[0]
+    for j in range(1, d):
+        result[j + 1] = (result[j] - past[j]) / means[j]
+    return result
+
+
+def _step(f, g, t: float, means: np.ndarray, past: np.ndarray, lam: np.ndarray):
+    """Newton's method for the change of y and lam; the constraints are weighted like the highest derivative."""
+    n, weight = past.shape[1], 1.0 / float(np.prod(means))
+
+    def equations(unknowns: np.ndarray) -> np.ndarray:
+        levels = _derivatives(unknowns[:n], means, past)
+        return np.concatenate(
+            [
+                levels[-1] - np.asarray(f(t, levels[:-1], unknowns[n:]), dtype=float),
+                weight * np.asarray(g(t, levels[:-1]), dtype=float).reshape(-1),
+            ]
+        )
+
+    unknowns = np.concatenate([means[0] * past[1] if past.shape[0] > 1 else np.zeros(n), lam])
+    scale = np.concatenate([np.full(n, float(np.prod(means))), np.ones(lam.size)])
+    before = np.inf
+    for _ in range(_ITERATIONS):
+        base = equations(unknowns)
+        matrix = np.empty((base.size, unknowns.size))
+        for i in range(unknowns.size):
+            delta = np.zeros(unknowns.size)
+            delta[i] = max(_STEP * abs(unknowns[i]), 1e-4 * abs(scale[i]))
+            matrix[:, i] = (equations(unknowns + delta) - base) / delta[i] * scale[i]
+        try:
+            correction = scale * np.linalg.solve(matrix, base)
+        except np.linalg.LinAlgError:
+            break
+        unknowns = unknowns - correction
+        size = float(np.max(np.abs(correction / scale)))
+        if size <= 1e-13 * max(1.0, float(np.max(np.abs(unknowns / scale)))) or size >= 0.5 * before:
+            if size <= 1e-6 * max(1.0, float(np.max(np.abs(unknowns / scale)))):
+                return _derivatives(unknowns[:n], means, past)[:-1], unknowns[n:]
+        before = size
+    return np.full_like(past, np.nan), lam
