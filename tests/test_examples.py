@@ -18,7 +18,9 @@ PRINTED = {
     "pendulum_forms": "largest error of the length",
     "robertson": "relative errors at the end",
     "rolling_disc": "largest error of the rolling speed",
+    "second_order": "changes of the step size",
     "trajectory_control": "relative error",
+    "truck": "modified BDF, thesis",
     "transistor_amplifier": "relative errors at the end",
 }
 

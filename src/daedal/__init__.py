@@ -35,6 +35,9 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
+from daedal.hybrid.contact import unilateral
+from daedal.hybrid.impact import Contact, Impact, impact
+from daedal.hybrid.friction import ContactState, Friction, NonUniqueWarning
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.table import EventTable, HybridEvent
@@ -82,12 +85,15 @@ __all__ = [
     "Baumgarte",
     "BlockDiagonalPreconditioner",
     "Collocation",
+    "Contact",
+    "ContactState",
     "CoordinateProjection",
     "DaedalError",
     "EssentialODE",
     "Event",
     "EventRecord",
     "EventTable",
+    "Friction",
     "FuehrerLeimkuhler",
     "HalfExplicit",
     "Hanke",
@@ -96,6 +102,7 @@ __all__ = [
     "HybridProblem",
     "HybridSolution",
     "ILUPreconditioner",
+    "Impact",
     "ImplicitDAE",
     "InconsistentInitialError",
     "Index1",
@@ -111,6 +118,7 @@ __all__ = [
     "MinimalExtension",
     "Mode",
     "ModifiedBDF",
+    "NonUniqueWarning",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
@@ -127,11 +135,13 @@ __all__ = [
     "advise",
     "compare",
     "consistent_initial",
+    "impact",
     "library",
     "modified_euler",
     "order_conditions",
     "solve",
     "solve_dae",
+    "unilateral",
 ]
 
 

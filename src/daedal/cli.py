@@ -69,7 +69,7 @@ def list_problems() -> None:
         # Uncompiled, so that a list does not have to load Numba
         uncompiled = {"compiled": False} if "compiled" in _parameters(name) else {}
         model = daedal.library.get(name, **uncompiled)
-        table.add_row(name, str(model.index), str(model.problem.n), model.title)
+        table.add_row(name, str(model.index), _unknowns(model.problem), model.title)
     Console(highlight=False).print(table)
 
 
@@ -86,7 +86,7 @@ def show(name: Name) -> None:
     _print_rows(
         [
             ("about", model.description),
-            ("unknowns", f"{model.problem.n}, index {model.index}"),
+            ("unknowns", f"{_unknowns(model.problem)}, index {model.index}"),
             ("interval", f"{t0:g} to {t1:g}"),
             ("parameters", parameters or "none"),
             ("options", ", ".join(f"{key}={_short(value)}" for key, value in model.options.items()) or "none"),
@@ -95,6 +95,14 @@ def show(name: Name) -> None:
         ],
         wrap=True,
     )
+
+
+def _unknowns(problem: Any) -> str:
+    """How many there are; the range of them if a problem with modes has different numbers."""
+    if not isinstance(problem, daedal.HybridProblem):
+        return str(problem.n)
+    sizes = {mode.problem.n for mode in problem.modes.values()}
+    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
@@ -143,7 +151,7 @@ def run(
     given = {"method": method, "rtol": rtol, "atol": atol}
     options = dict(model.options) | {key: value for key, value in given.items() if value is not None}
     options |= _assignments(option, "--option")
-    print(f"{model.title}: {model.problem.n} unknowns, index {model.index}", flush=True)
+    print(f"{model.title}: {_unknowns(model.problem)} unknowns, index {model.index}", flush=True)
     solution, failure = _solve(model, t_end, compiled, options | {"progress": progress})
     _print_rows([("tolerances", _tolerances(options)), *solution.summary(), *_quality(model, solution)])
     try:

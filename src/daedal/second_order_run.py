@@ -9,7 +9,13 @@ from math import inf
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.initial.second_order import complete_start, detect_order, split_second_order
+from daedal.initial.second_order import (
+    complete_start,
+    error_weights,
+    orders_at_start,
+    split_second_order,
+    tolerance_of_y,
+)
 from daedal.problems.checks import check_tolerances
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.progress import Progress
@@ -18,6 +24,7 @@ from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import History
 
 _LARGEST_WITH_DENSE_OUTPUT = 1000
+_SHORTEST_SPAN = 1e-140
 _LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
 _MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
 
@@ -25,17 +32,19 @@ _MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3
 def solve_second_order(request: Request, method):
     """Solve a SecondOrderDAE; see :func:`daedal.solve`."""
     problem, t0 = request.problem, request.span[0]
+    length = abs(request.span[1] - t0)
+    if length < _SHORTEST_SPAN:
+        raise InvalidProblemError(
+            f"t_span has the length {length:g}: squares of step sizes leave the range of floats; rescale the time"
+        )
     x0, xp0, xpp0 = split_second_order(problem, request.initial)
-    try:
-        found = detect_order(problem, t0, x0, xp0)
-        given = found if problem.order is None else problem.order
-        problem = problem.with_order(given)
-    except Unevaluable as error:
-        message = f"residual cannot be evaluated at the initial values (t = {t0:g}): {error}"
-        raise InvalidProblemError(message.rstrip(": ")) from error
+    problem, found = orders_at_start(problem, t0, x0, xp0)
     form = natural_form(problem)
-    rtol, atol = check_tolerances(form.n, _both(request.rtol, form, "rtol"), _both(request.atol, form, "atol"))
-    y0, yp0, known = _start(form, request, x0, xp0, xpp0)
+    given = problem.order
+    rtol, atol = check_tolerances(
+        form.n, tolerance_of_y(form, request.rtol, "rtol"), tolerance_of_y(form, request.atol, "atol")
+    )
+    y0, yp0, known = _start(form, request, x0, xp0, xpp0, rtol, atol)
     if known and not np.any(given == 1):
         form = replace(form, start_order=2)
     if not getattr(method, "second_order", False):
@@ -57,31 +66,18 @@ def solve_second_order(request: Request, method):
     return solution
 
 
-def _both(tolerance, form: SecondOrderForm, name: str):
-    """Tolerances of y; those given for x alone hold for the derivatives as well."""
-    values = np.asarray(tolerance)
-    n = form.problem.n
-    if values.ndim == 1 and values.size == n != form.n:
-        return values[np.where(form.source < n, form.source, form.source - n)]
-    if values.ndim == 1 and values.size != form.n:
-        raise InvalidProblemError(
-            f"{name} must be a number, hold {n} values (for x) or {form.n} (for x and the derivatives of variables of "
-            f"order 2: {', '.join(form.names[n : n + 4])}), got {values.size}"
-        )
-    return tolerance
-
-
-def _start(form: SecondOrderForm, request: Request, x0, xp0, xpp0) -> tuple[np.ndarray, np.ndarray, bool]:
+def _start(form: SecondOrderForm, request: Request, x0, xp0, xpp0, rtol, atol) -> tuple[np.ndarray, np.ndarray, bool]:
     """y and y' at the start, and whether second derivatives are known."""
-    problem = form.problem
+    problem, t0 = form.problem, request.span[0]
     x, xp, xpp = x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0
     known = xpp0 is not None
-    if problem.n <= _LARGEST_CHECKED:
-        length = abs(request.span[1] - request.span[0])
+    if problem.n <= _LARGEST_CHECKED or request.correct_initial:
+        weights = error_weights(form, x0, xp0, rtol, atol)
+        length, correct = request.span[1] - t0, request.correct_initial
         try:
-            start = complete_start(problem, request.span[0], x0, xp0, xpp0, length)
+            start = complete_start(problem, t0, x0, xp0, xpp0, length, weights, correct=correct)
         except Unevaluable as error:
-            message = f"residual cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
+            message = f"residual cannot be evaluated at the initial values (t = {t0:g}): {error}"
             raise InvalidProblemError(message.rstrip(": ")) from error
         if start.complete:
             x, xp, xpp, known = start.x, start.xp, start.xpp, True
@@ -143,7 +139,7 @@ def _through_first_order(request: Request, form: SecondOrderForm, method, rtol, 
             rtol=rtol,
             atol=atol,
             t_eval=request.times,
-            events=_first_order_events(request, form),
+            events=_first_order_events(request, form, y0, yp0),
             progress=request.progress,
             max_steps=request.max_steps,
             first_step=request.first_step,
@@ -158,7 +154,7 @@ def _through_first_order(request: Request, form: SecondOrderForm, method, rtol, 
     return _converted(form, inner)
 
 
-def _first_order_events(request: Request, form: SecondOrderForm):
+def _first_order_events(request: Request, form: SecondOrderForm, y0, yp0):
     """The events as functions of the unknowns of the companion form."""
     if request.events is None:
         return None
@@ -166,18 +162,21 @@ def _first_order_events(request: Request, form: SecondOrderForm):
 
     from daedal.events.event import Event, gather_events
 
-    n, problem = form.problem.n, form.problem
-    zero = np.zeros(n)
-    functions = gather_events(
-        request.events, SimpleNamespace(n_y=None, params=problem.params), request.span[0], zero, zero
-    )
+    problem = form.problem
+    view = SimpleNamespace(n_y=None, params=problem.params)
+    functions = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, yp0))
     if functions is None:
         return None
     return Event(
         lambda t, y, yp: functions.evaluate(t, x_of(form, y), xp_of(form, y, yp)),
-        terminal=list(functions.terminal),
-        direction=list(functions.direction),
+        terminal=functions.terminal.tolist(),
+        direction=functions.direction.tolist(),
         name=list(functions.names),
+        inside=["extrema" if inside else "ends" for inside in functions.interior],
+        touch=functions.touch.tolist(),
+        location=[("roots", "monitoring", "auto")[place] for place in functions.location],
+        delta=[None if np.isnan(delta) else delta for delta in functions.delta.tolist()],
+        tol=[tolerance or None for tolerance in functions.tolerance.tolist()],
     )
 
 

@@ -26,6 +26,7 @@ class MechanicalResidual(NativeFunction):
     """The native residual of second order, which leaves the mass matrix where others may read it."""
 
     mass: tuple[np.ndarray, int] | None = None
+    projected = False  # whether steps are projected onto the constraints
 
     def __call__(self, t: float, x, xp, xpp) -> np.ndarray:  # type: ignore[override]
         """F(t, x, x', x''), from Python."""
@@ -95,6 +96,7 @@ def _build(
     if hook is None and project and n_c:
         hook = (projection_hook, assembly.projector(assembly.output_weight, None))
     residual = MechanicalResidual(second_order_residual, record, assembly.bridge, n, None, hook, keep=assembly)
+    residual.projected = project and n_c > 0 and variant != "minimal"
     if variant != "minimal" and alpha[2] == 0.0:
         residual.mass = (assembly.record.array("mass"), nx)
     order = np.array([2] * nx + [1] * n_r + [0] * (n - nx - n_r))

@@ -127,7 +127,8 @@ class HybridProblem:
     -----
     A guard that is zero when its mode begins, up to the tolerances, fires only if it leaves to the wrong side. One that
     lies on the wrong side fires at once (see `immediate`). Transitions that follow each other in this way without end
-    are an error.
+    are an error. A transition into its own mode whose guard moves on after the reset as it did before, such as
+    ``t - 1.0``, marks an instant, and fires once.
 
     :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, and further options: ``max_events`` (10**6), the
     number of transitions after which it gives up, and ``record_events`` (True). ``max_steps`` holds for each stretch

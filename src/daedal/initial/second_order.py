@@ -1,9 +1,10 @@
-r"""The start of a second-order DAE: the orders of its variables, and values that satisfy hidden constraints as well.
+r"""The start of a second-order DAE: values that satisfy its constraints, hidden ones included, and what follows from it.
 
 Given x and x' for the variables of order 2 (x for those of order 1), the unknowns u of the start are x'' of order 2, x'
 of order 1 and x of order 0. Left null vectors Z of dF/du show the constraints Z^T F = 0, which contain no unknown.
-They are followed along x + tau x' + tau^2 x''/2: where they contain no velocity their first derivative must vanish,
-and their second one is an equation for x''; where they do, their first derivative is.
+They are followed along x + tau x' + tau^2 x''/2. Where they contain neither x' of order 2 nor x of order 1 (positions),
+their first derivative must vanish as well, and their second one is an equation for u; elsewhere (velocities) the first
+derivative is.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
+from daedal.initial.orders import check_order, detect_order
+from daedal.initial.start_equations import StartEquations
 from daedal.problems import SecondOrderDAE
-from daedal.problems.checks import check_vector
+from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
+from daedal.problems.second_order_form import SecondOrderForm, natural_form
 
 _RANK = 1e-8
 _ITERATIONS = 10
-_PROBE = 2.0**-12
+_CORRECTIONS = 30
+_TOLERATED = 0.33  # weighted size of a correction that the error test would not notice
+_EXACT = 64.0 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
+_EXACT_RATE = 1e-8  # the same for its derivative, which is known by differences
 
 
 @dataclass
@@ -35,194 +42,261 @@ def split_second_order(problem: SecondOrderDAE, initial) -> tuple[np.ndarray, np
     """x0, x'0 and, if it is given, x''0."""
     if not isinstance(initial, (tuple, list)) or len(initial) not in (2, 3):
         raise InvalidProblemError("initial must be (x0, xp0), or (x0, xp0, xpp0)")
-    x0 = check_vector(initial[0], problem.n, "x0")
-    xp0 = np.zeros(problem.n) if initial[1] is None else check_vector(initial[1], problem.n, "xp0")
+    x0 = check_vector(initial[0], problem.n, "x0", names=problem.names)
+    xp0 = np.zeros(problem.n) if initial[1] is None else check_vector(initial[1], problem.n, "xp0", names=problem.names)
     third = initial[2] if len(initial) == 3 else None
-    return x0, xp0, None if third is None else check_vector(third, problem.n, "xpp0")
+    return x0, xp0, None if third is None else check_vector(third, problem.n, "xpp0", names=problem.names)
 
 
-def detect_order(problem: SecondOrderDAE, t0: float, x0: np.ndarray, xp0: np.ndarray) -> np.ndarray:
-    """The highest derivative of each variable that F responds to, at the start and at two points beside it."""
-    n = problem.n
-    generator = np.random.default_rng(0)
-    order = np.zeros(n, dtype=np.int64)
-    for shift in (0.0, 1e-2, 1e-1):
-        x, xp, xpp = (
-            values + shift * np.maximum(1.0, np.abs(values)) * generator.uniform(-1.0, 1.0, n)
-            for values in (x0, xp0, np.zeros(n))
-        )
-        base = _residual(problem, t0, x, xp, xpp)
-        if base is None:
-            continue
-        for i in range(n):
-            for level, values in ((2, xpp), (1, xp)):
-                if order[i] >= level:
-                    break
-                kept, values[i] = values[i], values[i] + max(1.0, abs(values[i]))
-                changed = _residual(problem, t0, x, xp, xpp)
-                values[i] = kept
-                if changed is not None and not np.array_equal(changed, base):
-                    order[i] = level
-    return order
-
-
-def _residual(problem: SecondOrderDAE, t, x, xp, xpp) -> np.ndarray | None:
+def orders_at_start(problem: SecondOrderDAE, t0: float, x0, xp0) -> tuple[SecondOrderDAE, np.ndarray]:
+    """The problem with the orders of its variables, and those that its residual shows."""
     try:
-        with np.errstate(all="ignore"):
-            values = problem.evaluate(t, x, xp, xpp)
-    except Unevaluable:
-        return None
-    return values if np.all(np.isfinite(values)) else None
-
-
-class _StartEquations:
-    """F and what follows from its constraints, for the unknowns of the start."""
-
-    def __init__(self, problem: SecondOrderDAE, t0: float, x0, xp0, xpp0, length: float):
-        assert problem.order is not None
-        self.problem, self.t0 = problem, t0
-        self.values = [x0.copy(), xp0.copy(), xpp0.copy()]
-        self.order = problem.order
-        speed = float(np.max(np.abs(xp0[self.order == 2]), initial=0.0))
-        size = float(np.max(np.abs(x0[self.order == 2]), initial=0.0))
-        self.delta = 1e-3 * min(length, size / speed if speed * size > 0.0 else length)
-
-    def get(self) -> np.ndarray:
-        return np.choose(self.order, self.values)
-
-    def put(self, u: np.ndarray):
-        for level in range(3):
-            chosen = self.order == level
-            self.values[level][chosen] = u[chosen]
-
-    def residual(self, tau: float = 0.0) -> np.ndarray:
-        """F along the motion that the present values begin; variables of lower order stay, or move with their slope."""
-        x, xp, xpp = self.values
-        moving, first = self.order == 2, self.order == 1
-        shifted = x + tau * np.where(moving | first, xp, 0.0) + 0.5 * tau**2 * np.where(moving, xpp, 0.0)
-        return self.problem.evaluate(self.t0 + tau, shifted, xp + tau * np.where(moving, xpp, 0.0), xpp)
-
-    def derivative(self, order: int) -> np.ndarray:
-        """The first or second derivative of F along the motion, by central differences with extrapolation."""
-        d = self.delta
-        far, near = (self.residual(2.0 * d), self.residual(-2.0 * d)), (self.residual(d), self.residual(-d))
-        if order == 1:
-            return (8.0 * (near[0] - near[1]) - (far[0] - far[1])) / (12.0 * d)
-        zero = self.residual()
-        return (16.0 * (near[0] + near[1]) - (far[0] + far[1]) - 30.0 * zero) / (12.0 * d * d)
-
-    def matrix(self, function) -> np.ndarray:
-        """The derivative of a function with respect to the unknowns."""
-        u = self.get()
-        columns = []
-        for i in range(u.size):
-            step = _PROBE * max(1.0, abs(u[i]))
-            shifted = u.copy()
-            shifted[i] += step
-            self.put(shifted)
-            high = function()
-            shifted[i] -= 2.0 * step
-            self.put(shifted)
-            columns.append((high - function()) / (2.0 * step))
-        self.put(u)
-        return np.array(columns).T
-
-    def velocity_matrix(self) -> np.ndarray:
-        """dF/dx' for the variables of order 2."""
-        xp, columns = self.values[1], []
-        for i in np.flatnonzero(self.order == 2):
-            kept, step = xp[i], _PROBE * max(1.0, abs(xp[i]))
-            xp[i] = kept + step
-            high = self.residual()
-            xp[i] = kept - step
-            columns.append((high - self.residual()) / (2.0 * step))
-            xp[i] = kept
-        return np.array(columns).T if columns else np.zeros((self.problem.n, 0))
+        found = detect_order(problem, t0, x0, xp0)
+    except Unevaluable as error:
+        message = f"residual cannot be evaluated at the initial values (t = {t0:g}): {error}"
+        raise InvalidProblemError(message.rstrip(": ")) from error
+    return problem.with_order(check_order(problem, found)), found
 
 
 def complete_start(
-    problem: SecondOrderDAE, t0: float, x0, xp0, xpp0, length: float, *, tolerance: float = 1e-6
+    problem: SecondOrderDAE, t0: float, x0, xp0, xpp0, length: float, weights, *, correct: bool = False
 ) -> SecondOrderStart:
-    """The remaining values of the start; refuses x and x' that violate constraints, hidden ones included."""
-    equations = _StartEquations(problem, t0, x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0, length)
+    """The remaining values of the start.
+
+    x and x' that violate constraints are moved to the next values that do not: always if the change is smaller than the
+    error `weights` of x and x' (two vectors, zero for what has to keep its value), and with `correct` in any case.
+    Otherwise they are refused. `length` is that of the interval, with its sign.
+    """
+    equations = StartEquations(problem, t0, x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0, length)
     base = equations.residual()
     if not np.all(np.isfinite(base)):
         bad = int(np.flatnonzero(~np.isfinite(base))[0])
         raise InvalidProblemError(
             f"residual is not finite at the initial values (t = {t0:g}): equation {bad} gives {base[bad]}"
         )
+    given = [values.copy() for values in equations.values]
     try:
         with np.errstate(all="ignore"):
-            found = _solve(equations, tolerance)
-    except Unevaluable:
+            found = _Start(equations, weights, correct).find()
+    except InconsistentInitialError:
+        raise
+    except Exception:  # beside the start the residual may raise anything; the run meets it, if it matters
         found = False
-    except np.linalg.LinAlgError:
-        found = False
+    if not found:
+        if correct:
+            raise InconsistentInitialError(f"no consistent values were found near the given ones at t = {t0:g}")
+        equations.values = given
     x, xp, xpp = (values.copy() for values in equations.values)
     return SecondOrderStart(x, xp, xpp, complete=found)
 
 
-def _solve(equations: _StartEquations, tolerance: float) -> bool:
-    problem = equations.problem
-    matrix = equations.matrix(equations.residual)
-    scale = np.max(np.abs(matrix), axis=1)
-    null = _left_null(matrix)
-    constraints = null.T @ equations.residual()
-    _refuse(problem, equations, null, constraints, tolerance, "")
-    with_velocity = null.T @ equations.velocity_matrix()
-    positions = null @ _left_null(with_velocity)
-    velocities = null @ _range(with_velocity)
-    if positions.shape[1]:
-        rates = positions.T @ equations.derivative(1)
-        _refuse(problem, equations, positions, rates, tolerance, "the derivative of ")
-    rows = _range(matrix)
-
-    def system() -> np.ndarray:
-        parts = [rows.T @ equations.residual()]
-        if velocities.shape[1]:
-            parts.append(velocities.T @ equations.derivative(1))
-        if positions.shape[1]:
-            parts.append(positions.T @ equations.derivative(2))
-        return np.concatenate(parts)
-
-    size = float(np.max(scale, initial=1.0))
-    for _ in range(_ITERATIONS):
-        values = system()
-        correction = np.linalg.solve(equations.matrix(system), values)
-        u = equations.get() - correction
-        if not np.all(np.isfinite(u)):
-            return False
-        equations.put(u)
-        if np.max(np.abs(correction)) <= 1e-9 * max(1.0, float(np.max(np.abs(u)))):
-            return True
-    return bool(np.max(np.abs(system())) <= 1e-6 * size)
+def consistent_second_order(problem: SecondOrderDAE, t0: float, initial, fixed, rtol, atol):
+    """(x, x', x'') near the given values; see :func:`daedal.consistent_initial`."""
+    t0 = check_finite(t0, "t0")
+    x0, xp0, xpp0 = split_second_order(problem, initial)
+    problem, _ = orders_at_start(problem, t0, x0, xp0)
+    form = natural_form(problem)
+    rtol, atol = check_tolerances(form.n, *(tolerance_of_y(form, v, n) for v, n in ((rtol, "rtol"), (atol, "atol"))))
+    wx, wv = error_weights(form, x0, xp0, rtol, atol)
+    if fixed is not None:
+        n = problem.n
+        both = [problem.label(i) for i in range(n)] + problem.velocity_names(np.arange(n))
+        short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
+        held = check_mask([*fixed, *np.zeros(n, dtype=bool)] if short else fixed, 2 * n, "fixed", both)
+        wx, wv = np.where(held[:n], 0.0, wx), np.where(held[n:], 0.0, wv)
+    start = complete_start(problem, t0, x0, xp0, xpp0, np.inf, (wx, wv), correct=True)
+    return start.x, start.xp, start.xpp
 
 
-def _left_null(matrix: np.ndarray) -> np.ndarray:
+def tolerance_of_y(form: SecondOrderForm, tolerance, name: str):
+    """Tolerances of y; those given for x alone hold for the derivatives as well."""
+    values = np.asarray(tolerance)
+    n = form.problem.n
+    if values.ndim == 1 and values.size == n != form.n:
+        return values[np.where(form.source < n, form.source, form.source - n)]
+    if values.ndim == 1 and values.size != form.n:
+        raise InvalidProblemError(
+            f"{name} must be a number, hold {n} values (for x) or {form.n} (for x and the derivatives of variables of "
+            f"order 2: {', '.join(form.names[n : n + 4])}), got {values.size}"
+        )
+    return tolerance
+
+
+def error_weights(form: SecondOrderForm, x, xp, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
+    """rtol |y| + atol for x and x', zero where x' is no part of y."""
+    return form.split(rtol * np.abs(np.concatenate([x, xp])[form.source]) + atol)
+
+
+class _Start:
+    """Constraints of the start, the correction of x and x', and Newton's method for the unknowns."""
+
+    def __init__(self, equations: StartEquations, weights, correct: bool):
+        self.equations, self.correct = equations, correct
+        order = equations.order
+        self.wx, self.wv = (np.where(order > 0, weights[0], 0.0), np.where(order == 2, weights[1], 0.0))
+        self._analyse()
+
+    def _analyse(self):
+        """Constraints on positions and on velocities, and how they depend on x and x'."""
+        e = self.equations
+        du, dx, dv = e.matrices()
+        second, first = e.order == 2, e.order == 1
+        largest = np.max(np.abs(du) * e.sizes_u(), axis=1)
+        rest = np.max(np.abs(np.hstack([dx * e.size_x, dv * e.size_v])), axis=1)
+        self.row_scale = 1.0 / np.where(largest > 0.0, largest, np.where(rest > 0.0, rest, 1.0))
+        self.rows, null = _range_and_null(self._scaled(du * e.sizes_u()))
+        self.dx = null.T @ self._scaled(np.where(second, dx, 0.0))
+        lower = null.T @ self._scaled(np.hstack([np.where(first, dx, 0.0), dv]))
+        level = lower * np.concatenate([e.size_x, e.size_v])
+        size = max(float(np.linalg.norm(level)), float(np.linalg.norm(self.dx * e.size_x)), 1e-300)
+        moving, still = _range_and_null(level, threshold=_RANK * size)
+        self.positions, self.velocities = null @ still, null @ moving
+        self.position_x = still.T @ self.dx
+        self.lower = moving.T @ lower
+
+    def _scaled(self, matrix: np.ndarray) -> np.ndarray:
+        return (self.row_scale * matrix.T).T
+
+    def find(self) -> bool:
+        """Whether consistent values were found."""
+        self._move_positions()
+        self._move_velocities()
+        return self._solve()
+
+    def _move_positions(self):
+        e, x = self.equations, self.equations.values[0]
+        if not self.positions.shape[1]:
+            return
+        before = x.copy()
+        for _ in range(_CORRECTIONS):
+            values = self.positions.T @ (self.row_scale * e.residual())
+            if np.max(np.abs(values)) <= _EXACT:
+                break
+            change = _least(self.position_x, values, self.wx)
+            self._refuse(values - self.position_x @ change, change / _nonzero(self.wx), self.positions, 0)
+            x -= change
+            self._refuse(np.zeros(1), (before - x) / _nonzero(self.wx), self.positions, 0, before)
+            if np.max(np.abs(change) / e.size_x) <= _EXACT:
+                break
+            self._analyse()
+
+    def _move_velocities(self):
+        e = self.equations
+        x, v = e.values[0], e.values[1]
+        n = x.size
+        matrix = np.vstack([np.hstack([np.zeros_like(self.position_x), self.position_x]), self.lower])
+        if not matrix.shape[0]:
+            return
+        both = np.hstack([self.positions, self.velocities])
+        weights = np.concatenate([np.where(e.order == 1, self.wx, 0.0), self.wv])
+        before = np.concatenate([x, v])
+        time = e.choose_increment(both.T * self.row_scale)
+        for _ in range(_CORRECTIONS):
+            rates = self.positions.T @ (self.row_scale * e.derivative(1))
+            values = np.concatenate([rates, self.velocities.T @ (self.row_scale * e.residual())])
+            if np.all(np.abs(rates) * time <= _EXACT_RATE) and np.all(np.abs(values[rates.size :]) <= _EXACT):
+                break
+            change = _least(matrix, values, weights)
+            left = values - matrix @ change
+            left[: rates.size] *= time
+            self._refuse(left, change / _nonzero(weights), both, 1)
+            x -= change[:n]
+            v -= change[n:]
+            self._refuse(np.zeros(1), (before - np.concatenate([x, v])) / _nonzero(weights), both, 1, before)
+
+    def _refuse(self, left, weighted, rows, level: int, before=None):
+        """An error if values cannot be made consistent, or only by a change above the tolerance."""
+        e = self.equations
+        impossible = bool(np.max(np.abs(left), initial=0.0) > 1e-6)
+        moved = weighted[weighted != 0.0]
+        large = moved.size > 0 and float(np.sqrt(np.mean(moved**2))) > _TOLERATED
+        if not impossible and (self.correct or not large):
+            return
+        if before is not None:
+            e.values[0][:] = before[: e.order.size]
+            if level:
+                e.values[1][:] = before[e.order.size :]
+        plain = e.residual()
+        shares = [self.positions @ self.positions.T @ (self.row_scale * plain)]
+        if level:
+            shares = [self.positions @ self.positions.T @ (self.row_scale * e.derivative(1))]
+            shares.append(self.velocities @ self.velocities.T @ (self.row_scale * plain))
+        raise _violation(e, shares, self.row_scale, rates=level == 1, hopeless=impossible)
+
+    def _solve(self) -> bool:
+        """Newton's method for u."""
+        e = self.equations
+        rows = (self.rows.T, self.velocities.T, self.positions.T)
+        for iteration in range(_ITERATIONS):
+            if iteration < 3 and (rows[1].size or rows[2].size):
+                e.choose_increment(np.vstack(rows[1:]) * self.row_scale)
+
+            def system() -> np.ndarray:
+                parts = [rows[0] @ (self.row_scale * e.residual())]
+                if rows[1].size:
+                    parts.append(rows[1] @ (self.row_scale * e.derivative(1)))
+                if rows[2].size:
+                    parts.append(rows[2] @ (self.row_scale * e.derivative(2)))
+                return np.concatenate(parts)
+
+            values, matrix = system(), e.matrix(system)
+            scale = 1.0 / _nonzero(np.max(np.abs(matrix), axis=1))
+            columns = 1.0 / _nonzero(np.max(np.abs(scale[:, None] * matrix), axis=0))
+            scaled = scale[:, None] * matrix * columns
+            if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > 1e10:
+                return False
+            correction = columns * np.linalg.solve(scaled, scale * values)
+            u = e.get() - correction
+            if not np.all(np.isfinite(u)):
+                return False
+            e.put(u)
+            if np.all(np.abs(correction) <= 1e-7 * _largest_of_kind(np.abs(u), e.order)) and iteration > 0:
+                return True
+        return bool(np.max(np.abs(scale * system()) / _nonzero(np.abs(scale[:, None] * matrix) @ np.abs(u))) <= 1e-6)
+
+
+def _largest_of_kind(sizes: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The largest entry among variables of the same order."""
+    return np.array([np.max(sizes[order == k]) for k in order])
+
+
+def _nonzero(values: np.ndarray) -> np.ndarray:
+    return np.where(values != 0.0, values, 1.0)
+
+
+def _least(matrix: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The solution of matrix d = values with the least weighted norm."""
+    scaled = matrix * weights
+    sizes = _nonzero(np.max(np.abs(scaled), axis=1, initial=0.0))
+    return weights * np.linalg.lstsq(scaled / sizes[:, None], values / sizes, rcond=_RANK)[0]
+
+
+def _range_and_null(matrix: np.ndarray, threshold: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal bases of the range and of its complement."""
     u, sigma, _ = np.linalg.svd(matrix)
-    rank = int(np.sum(sigma > _RANK * max(float(sigma[0]) if sigma.size else 0.0, 1e-300)))
-    return u[:, rank:]
+    if threshold is None:
+        threshold = _RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)
+    rank = int(np.sum(sigma > threshold))
+    return u[:, :rank], u[:, rank:]
 
 
-def _range(matrix: np.ndarray) -> np.ndarray:
-    u, sigma, _ = np.linalg.svd(matrix)
-    rank = int(np.sum(sigma > _RANK * max(float(sigma[0]) if sigma.size else 0.0, 1e-300)))
-    return u[:, :rank]
-
-
-def _refuse(problem: SecondOrderDAE, equations: _StartEquations, null, values, tolerance: float, what: str):
-    """An error if constraints, or their derivatives, are violated."""
-    if values.size == 0:
-        return
-    size = max(1.0, float(np.max(np.abs(np.concatenate(equations.values[:2])))))
-    if np.max(np.abs(values)) <= tolerance * size:
-        return
-    worst = int(np.argmax(np.abs(values)))
-    number = int(np.argmax(np.abs(null[:, worst])))
-    level = "velocities" if what else "values"
-    raise InconsistentInitialError(
-        f"the initial {level} at t = {equations.t0:g} violate {what}equation {number}: it is off by "
-        f"{np.max(np.abs(values)):.3g}. Remedy: choose {'xp0' if what else 'x0'} so that {what}equation {number} holds",
-        equations=[number],
-        residual=values,
+def _violation(equations: StartEquations, shares, row_scale, *, rates: bool, hopeless: bool):
+    """The error that names the violated equation: the one with the largest share in the violation."""
+    kind = int(np.argmax([np.max(np.abs(share)) for share in shares]))
+    share = shares[kind]
+    number = int(np.argmax(np.abs(share)))
+    named = [int(i) for i in np.argsort(-np.abs(share)) if abs(share[i]) > 1e-3 * abs(share[number])]
+    what = "the derivative of " if rates and kind == 0 else ""
+    argument = "xp0" if rates else "x0"
+    message = (
+        f"the initial {'velocities' if rates else 'values'} at t = {equations.t0:g} violate {what}equation {number} "
+        f"(numbered from 0): it is off by {abs(share[number]) / row_scale[number]:.3g}. "
     )
+    if hopeless:
+        message += f"No change of {argument} makes up for it. Remedy: check the equations"
+    else:
+        message += (
+            f"Remedy: choose {argument} so that {what}equation {number} holds; correct_initial=True or "
+            "daedal.consistent_initial finds the nearest values"
+        )
+    return InconsistentInitialError(message, equations=named, residual=equations.residual())

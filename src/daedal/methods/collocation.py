@@ -144,6 +144,7 @@ class _CollocationRun(OneStepRun):
             n_pairs=pairs,
             gamma=data.gamma,
             position_ratio=weights[1],
+            filtered=getattr(form.problem.residual, "projected", False) or not np.any(form.problem.order == 0),
             c=tableau(kind, s).c,
             w=np.ascontiguousarray(data.w),
             w2=np.ascontiguousarray(data.w2),

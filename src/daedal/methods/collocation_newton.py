@@ -32,6 +32,7 @@ COLLOCATION = np.dtype(
         ("n_pairs", INTEGER),
         ("gamma", FLOAT),
         ("position_ratio", FLOAT),
+        ("filtered", INTEGER),  # whether errors along constraint forces may be left out of the test
         ("c", ADDRESS),
         ("w", ADDRESS),
         ("w2", ADDRESS),

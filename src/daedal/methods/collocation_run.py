@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import announce, kernel, part
+from daedal.kernels.compilation import announce, inlined, kernel, part
 from daedal.kernels.dense import solve_lu
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
@@ -184,17 +184,69 @@ def _error(m, s, w, h):
             for i in range(n):
                 d[i] += g * j1[j * n + i] * e[j]
     solve_lu(m.real_lu, d)
+    if not m.filtered:
+        _differentiation_error(m, s, h, e)
     source, vector, y, start = integers(s.source, s.n_y), floats(w.scratch, w.n), floats(w.y, w.n), differences(w)[0]
     rtol, atol, scale = floats(w.rtol, w.n), floats(w.atol, w.n), floats(w.error_weights, w.n)
     included = floats(w.included, w.n)
     for j in range(s.n_y):
         i = source[j]
         if i >= n:
-            vector[j] = g * d[i - n]
+            vector[j] = g * d[i - n] if m.filtered else max(abs(g * d[i - n]), abs(e[i - n]))
         else:
             vector[j] = d[i] * abs(m.gamma) * m.position_ratio if order[i] == 2 else d[i] if order[i] == 1 else 0.0
         scale[j] = included[j] / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
     return wrms(vector, scale)
+
+
+@inlined
+def _node(m, c, h, j):
+    """The points through which x is differentiated, from t_n: t_{n-1}, t_n, and the stages after it."""
+    return -m.old_h if j == 0 else 0.0 if j == 1 else c[m.known + j - 2] * h
+
+
+@part
+def _differentiation_error(m, s, h, e):
+    r"""The error of velocities along constraint forces, which no projection corrects.
+
+    There x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages. Its error is
+    the divided difference of x over these points and one more, x_{n-1}, or in the first step x'_0, times the derivative
+    of prod (t - t_j) at t_{n+1}.
+    """
+    n, count = s.n, m.s - m.known + 2
+    x, xp, _ = vectors(m, n)
+    z, c, old_x = float_rows(m.z, m.s, n), floats(m.c, m.s), floats(m.old_x, n)
+    begin = 0 if m.old_h != 0.0 else 1
+    slope = 0.0
+    for i in range(begin, count):
+        product = 1.0
+        for l in range(begin, count):
+            if l != i:
+                product *= h - _node(m, c, h, l)
+        slope += product
+    for j in range(n):
+        e[j] = 0.0
+    if begin == 0:
+        weight = slope
+        for l in range(1, count):
+            weight /= -m.old_h - _node(m, c, h, l)
+        for j in range(n):
+            e[j] = weight * (old_x[j] - x[j])
+    for i in range(2, count):
+        p, weight = _node(m, c, h, i), slope
+        for l in range(begin, count):
+            if l != i:
+                weight /= p - _node(m, c, h, l)
+        if begin == 1:
+            weight /= p  # t_0 counts twice
+        for j in range(n):
+            e[j] += weight * (z[m.known + i - 2, j] + p * xp[j])
+    if begin == 1:
+        weight = slope
+        for l in range(2, count):
+            weight /= -_node(m, c, h, l)
+        for j in range(n):
+            e[j] += weight * xp[j]
 
 
 @part

@@ -1,0 +1,418 @@
+"""Dry friction in a mechanism: slip, stick, and what decides between them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
+from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.problem import HybridProblem, Mode, Transition
+from daedal.problems import MechanicalSystem
+from daedal.problems.compile import compiled_function
+
+_ROUND_OFF = 1e-9  # relative size below which an acceleration at the moment of release counts as zero
+_DEPENDENT = 1e-12  # relative mobility below which the constraints determine the relative velocity alone
+
+
+class NonUniqueWarning(UserWarning):
+    """The equations allow several motions; the message says which one was taken."""
+
+
+@dataclass(frozen=True)
+class ContactState:
+    r"""What dry friction can do at a point; see :meth:`Friction.at`.
+
+    Attributes
+    ----------
+    speed : float
+        The relative velocity s.
+    mobility : float
+        :math:`e^T \partial\ddot q/\partial F` of a force F e, so that :math:`\dot s` changes by `mobility` times F.
+    holding : float
+        :math:`\lambda_s`, the multiplier of the constraint s = 0: the force that it takes to stick, with the sign of
+        the slip that it prevents.
+    capacity : float
+        :math:`\mu_s |N|` while it sticks.
+    branches : dict
+        For each direction of slip (1 and -1) the normal forces that agree with their own sign, the smallest first.
+    """
+
+    t: float
+    speed: float
+    mobility: float
+    holding: float
+    capacity: float
+    normal: float
+    branches: dict[int, tuple[float, ...]]
+
+    @property
+    def sticks(self) -> bool:
+        """Whether adhesion holds the contact."""
+        return abs(self.holding) <= self.capacity
+
+
+class Friction(HybridProblem):
+    r"""A mechanism with Coulomb friction in one contact: a :class:`HybridProblem` with the modes slip and stick.
+
+    With the relative velocity :math:`s = e(t, q)^T \dot q - w(t)` and the normal force N,
+
+    .. math::
+
+        \text{slip:}\quad M \ddot q = f - \mu(|s|)\, |N|\, \mathrm{sgn}(s)\, e - G^T \lambda, \qquad
+        \text{stick:}\quad M \ddot q = f - \lambda_s e - G^T \lambda, \quad 0 = s,
+
+    and it sticks as long as :math:`|\lambda_s| < \mu_s |N|`. Then it slips to the side of the sign of
+    :math:`\lambda_s`.
+
+    Parameters
+    ----------
+    system : MechanicalSystem
+        The mechanism without friction, in coordinates q only (no further states or contact coordinates).
+    direction : callable or array
+        ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Takes the parameters of the system as a
+        third argument if there are some.
+    mu : float or callable
+        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own.
+    normal : float or callable, optional
+        The normal force N, a number or ``normal(t, q, v)``.
+    constraint : int or str, optional
+        Instead of `normal`: the number or the name of the constraint whose multiplier is the normal force (its gradient
+        must have the length 1 at the contact).
+    mu_static : float, optional
+        The coefficient of static friction, at least `mu` at rest; by default that.
+    stribeck : float, optional
+        A speed :math:`v_s`: the coefficient falls from `mu_static` to `mu` as the slip grows,
+        :math:`\mu(s) = \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.
+    speed : float or callable
+        w, the velocity of what the contact slides on (a belt, a bow): a number or ``speed(t)``.
+    unilateral : bool
+        The constraint can only push: it is :math:`g \ge 0`, its multiplier not positive. The run ends when the contact
+        opens.
+    slip_method, stick_method : optional
+        Methods of :func:`daedal.solve` for the modes.
+
+    Notes
+    -----
+    The modes are ``"slip+"`` (s > 0), ``"slip-"`` and ``"stick"``. If the multiplier of a constraint that can pull and
+    push is the normal force, each direction of slip has two of them, ``"slip+ (lam > 0)"`` and ``"slip+ (lam < 0)"``:
+    with the sign of :math:`\lambda` the equations are linear. Both can hold at once, or none can (Painleve's paradox):
+    with :math:`\lambda = \lambda_0 + d\,F`, F the friction force along e, the multiplier is
+
+    .. math:: \lambda_\pm = \lambda_0 / (1 \pm \sigma \mu d),
+
+    which has the wrong sign, or both right signs, where :math:`\mu |d| > 1`. Of two solutions the one with the smaller
+    normal force is taken, with a :class:`NonUniqueWarning`; where there is none the run ends with an error that says
+    so. :meth:`at` shows all branches, :meth:`notes` those of a solution.
+
+    The equations hold forward in time only: where a motion came from is not unique once it sticks.
+
+    References
+    ----------
+    P. M. E. J. Wijckmans: Conditioning of differential algebraic equations and numerical solution of multibody
+    dynamics, thesis, TU Eindhoven, 1996, chapter 7. P. Painleve, C. R. Acad. Sci. Paris 121 (1895) 112-115.
+
+    Examples
+    --------
+    A block that is pushed along a rough table comes to rest after v^2/(2 mu g):
+
+    >>> import daedal
+    >>> block = daedal.MechanicalSystem(2.0, lambda t, q, v: [0.0], n_q=1, names=["x"])
+    >>> problem = daedal.Friction(block, [1.0], mu=0.5, normal=2.0 * 9.81)
+    >>> sol = daedal.solve(problem, (0.0, 1.0), problem.entry((0.0, 1.0), ([0.0], [3.0])), rtol=1e-8)
+    >>> print(f"{sol.events[0].t:.6f} {sol.mode[-1]} {sol['x'][-1]:.6f}")
+    0.611621 stick 0.917431
+    """
+
+    system: MechanicalSystem
+
+    def __init__(
+        self,
+        system,
+        direction,
+        mu,
+        *,
+        normal=None,
+        constraint=None,
+        mu_static=None,
+        stribeck=None,
+        speed=0.0,
+        unilateral=False,
+        slip_method=None,
+        stick_method=None,
+    ):
+        self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
+        law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
+        stick = stick_system(system, law)
+        self._set(system=system, law=law, _stick=stick, _sticking=StateForm(stick))
+        slips = {
+            self._slip(sigma, rho): Mode(slip_system(system, law, sigma, rho), method=slip_method)
+            for sigma in (1, -1)
+            for rho in law.signs
+        }
+        modes = {**slips, "stick": Mode(with_impulse(stick, law), method=stick_method)}
+        super().__init__(modes, [t for sigma in (1, -1) for t in self._leaving_slip(sigma)] + self._leaving_stick())
+
+    def _set(self, **values):
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    given: dict[str, Any]
+    law: FrictionLaw
+    _stick: MechanicalSystem
+    _sticking: StateForm
+
+    def compiled(self) -> Friction:
+        """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
+        given = dict(self.given, system=self.system.compiled())
+        for name in ("direction", "mu", "normal", "speed"):
+            if callable(given[name]):
+                given[name] = compiled_function(given[name])
+        return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
+
+    # --- modes and transitions --------------------------------------------------------------------------------------
+
+    def _slip(self, sigma: int, rho: int) -> str:
+        """The name of a mode; rho is the sign of the multiplier that is the normal force."""
+        side = "slip+" if sigma > 0 else "slip-"
+        return f"{side} (lam {'>' if rho > 0 else '<'} 0)" if len(self.law.signs) > 1 else side
+
+    def _leaving_slip(self, sigma: int) -> list[Transition]:
+        law, k = self.law, self.law.multiplier
+        side = "slip+" if sigma > 0 else "slip-"
+
+        def relative(t, q, v):
+            return sigma * law.relative(t, q, v)
+
+        sources = [self._slip(sigma, rho) for rho in law.signs]
+        arrive = Transition(
+            sources, self._arrive, relative, -1, _state, name=f"end of {side}", project=True, immediate=False
+        )
+        found = [arrive]
+        for rho in law.signs if k is not None else ():
+            found.append(
+                Transition(
+                    self._slip(sigma, rho),
+                    self._turned(sigma, rho),
+                    _pressing(rho, k),
+                    -1,
+                    name=f"normal force vanishes in {self._slip(sigma, rho)}",
+                )
+            )
+            found.append(
+                Transition(
+                    self._slip(sigma, rho),
+                    self._jam,
+                    self._margin(sigma, rho),
+                    -1,
+                    name=f"jam in {self._slip(sigma, rho)}",
+                )
+            )
+        return found
+
+    def _leaving_stick(self) -> list[Transition]:
+        law = self.law
+
+        def multipliers(t, q, v):
+            return self._sticking.accelerate(t, np.concatenate([q, v]))[1]
+
+        def reserve(t, q, v):
+            lam = multipliers(t, q, v)
+            return law.mu_static * law.normal_force(t, q, v, lam) - abs(lam[-1])
+
+        found = [Transition("stick", self._release, reserve, -1, _state, name="end of stick", project=True)]
+        if law.unilateral:
+            opening = Transition(
+                "stick", None, lambda t, q, v: -multipliers(t, q, v)[law.multiplier], -1, name="lift-off in stick"
+            )
+            found.insert(0, opening)
+        return found
+
+    def _margin(self, sigma: int, rho: int) -> Callable[..., float]:
+        """1 + sigma mu rho d, by which the multiplier is divided."""
+        return lambda t, q, v: 1.0 + sigma * rho * self.law.coefficient(sigma, t, q, v) * self._response(t, q, v)[1]
+
+    # --- what the equations say at a point --------------------------------------------------------------------------
+
+    def _response(self, t: float, q, v) -> tuple[float, float]:
+        """How the acceleration of the contact, and the normal multiplier, respond to a force along e."""
+        point = self.system.at(t, q, v)
+        e, k = self.law.e(t, q), point.jacobian.shape[0]
+        matrix = np.block([[point.mass, point.jacobian.T], [point.jacobian, np.zeros((k, k))]])
+        answer = np.linalg.lstsq(matrix, np.concatenate([e, np.zeros(k)]), rcond=1e-13)[0]
+        multiplier = 0.0 if self.law.multiplier is None else float(answer[q.size + self.law.multiplier])
+        return float(e @ answer[: q.size]), multiplier
+
+    def at(self, t: float, q, v) -> ContactState:
+        """What friction can do at a point: stick, or slip with which normal forces."""
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        law, k = self.law, self.law.multiplier
+        mobility, d = self._response(t, q, v)
+        e = law.e(t, q)
+        if mobility <= _DEPENDENT * float(e @ e) / max(np.abs(np.diag(self.system.at(t, q, v).mass)).max(), 1e-300):
+            raise InvalidProblemError(
+                f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
+            )
+        lam = self._stick.at(t, q, v).multipliers
+        held = law.normal_force(t, q, v, lam)
+        branches = {}
+        for sigma in (1, -1):
+            if k is None:
+                branches[sigma] = (held,)
+                continue
+            free = float(self.system.at(t, q, v).multipliers[k])
+            ways = [(rho, free / (1.0 + sigma * rho * law.coefficient(sigma, t, q, v) * d)) for rho in law.signs]
+            branches[sigma] = tuple(sorted((value for rho, value in ways if rho * value >= 0.0), key=abs))
+        return ContactState(t, law.relative(t, q, v), mobility, float(lam[-1]), law.mu_static * held, held, branches)
+
+    def _begin_slip(self, state: ContactState, sigma: int) -> str | None:
+        """The mode of a slip to one side, on the branch with the smallest normal force; None if there is none."""
+        values = state.branches[sigma]
+        if not values:
+            return None
+        if self.law.unilateral and len(values) == 1 and values[0] > 0.0:
+            return None
+        if len(values) > 1 and values[-1] != values[0]:
+            warnings.warn(_ambiguous(state, sigma), NonUniqueWarning, stacklevel=2)
+        rho = self.law.signs[0] if len(self.law.signs) == 1 else (1 if values[0] > 0.0 else -1)
+        return self._slip(sigma, rho)
+
+    def _side(self, state: ContactState, sigma: int, *, released: bool) -> bool:
+        """Whether a slip to this side goes on: sigma s' > 0, where s' = mobility (lambda_s - sigma mu |N|)."""
+        if not state.branches[sigma]:
+            return False
+        mu = self.law.mu_at_rest
+        force = mu * abs(state.branches[sigma][0])
+        room = _ROUND_OFF * (abs(state.holding) + force) if released else 0.0
+        return sigma * state.holding - force > -room
+
+    def _arrive(self, t, q, v) -> str | None:
+        """What follows when the relative velocity vanishes: (7.4) of the source with e^T v as switching function."""
+        state = self.at(t, q, v)
+        return "stick" if state.sticks else self._leave(state, released=False)
+
+    def _release(self, t, q, v) -> str | None:
+        return self._leave(self.at(t, q, v), released=True)
+
+    def _leave(self, state: ContactState, *, released: bool) -> str | None:
+        """Slip to the side of the force that would be needed, or to the other one."""
+        first = 1 if state.holding >= 0.0 else -1
+        possible = [sigma for sigma in (first, -first) if self._side(state, sigma, released=released)]
+        if not possible:
+            raise DaedalError(_impossible(state, self.law))
+        if len(possible) > 1:
+            warnings.warn(
+                f"At t = {state.t:.10g} the contact can slip to both sides; it slips to that of the force which "
+                f"sticking would take ({'slip+' if first > 0 else 'slip-'}).",
+                NonUniqueWarning,
+                stacklevel=2,
+            )
+        return self._begin_slip(state, possible[0])
+
+    def _turned(self, sigma: int, rho: int) -> Callable[..., str | None] | None:
+        """What follows when the normal force vanishes: its sign changes, the contact opens, or there is no solution."""
+        if self.law.unilateral:
+            return None
+
+        def target(t, q, v):
+            if self._margin(sigma, -rho)(t, q, v) > 0.0:
+                return self._slip(sigma, -rho)
+            raise DaedalError(_impossible(self.at(t, q, v), self.law))
+
+        return target
+
+    def _jam(self, t, q, v):
+        raise DaedalError(
+            f"At t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal force to "
+            "the friction force, and the normal force grows without limit (Painleve's paradox). A rigid model has no "
+            "solution beyond. Remedy: model the contact with an impact or with some compliance, or lower mu."
+        )
+
+    # --- how a run begins, and what is to be said about it ----------------------------------------------------------
+
+    def entry(self, t_span, initial) -> tuple[str, Any]:
+        """The mode in which a run begins, and its initial values, as :func:`daedal.solve` takes them.
+
+        Parameters
+        ----------
+        t_span : tuple of float
+        initial : tuple
+            (q, v); or (mode, (q, v)), which is checked.
+        """
+        t0, t1 = (float(t) for t in t_span)
+        if t1 < t0:
+            raise InvalidProblemError("t_span: friction cannot be integrated backwards; what stuck came from anywhere")
+        mode, (q, v) = initial if isinstance(initial[0], str) else (None, initial)
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        state = self.at(t0, q, v)
+        if mode is None:
+            mode = self._first_mode(state, float(np.abs(self.law.e(t0, q)) @ np.abs(v)))
+        elif mode.startswith("slip") and state.speed * (1 if mode[4] == "+" else -1) < 0.0:
+            raise InconsistentInitialError(f"initial: the mode is '{mode}', but the relative velocity {state.speed:g}")
+        return mode, (q, v)
+
+    def _first_mode(self, state: ContactState, size: float) -> str:
+        if abs(state.speed) <= 1e-14 * size and state.sticks:
+            return "stick"
+        try:
+            if abs(state.speed) <= 1e-14 * size:
+                mode = self._leave(state, released=False)
+            else:
+                sigma = 1 if state.speed > 0.0 else -1
+                mode = self._begin_slip(state, sigma)
+                if mode is None:
+                    raise DaedalError(_impossible(state, self.law))
+        except DaedalError as error:
+            raise InconsistentInitialError(f"initial: {error}") from None
+        assert mode is not None
+        return mode
+
+    def notes(self, solution) -> list[str]:
+        """What is to be said about a solution: the stretches that began where another motion was possible too."""
+        found = []
+        for segment in solution.segments:
+            if not segment.mode.startswith("slip"):
+                continue
+            y = segment.values(np.array([segment.t0]))[:, 0]
+            n = self.system.n_q
+            state = self.at(segment.t0, y[:n], y[n : 2 * n])
+            sigma = 1 if segment.mode[4] == "+" else -1
+            if len(state.branches[sigma]) > 1 and state.branches[sigma][0] != state.branches[sigma][-1]:
+                found.append(_ambiguous(state, sigma))
+        return found
+
+
+def _state(t, q, v):
+    return q, v
+
+
+def _pressing(rho: int, k: int) -> Callable[..., float]:
+    return lambda t, q, v, lam: rho * lam[k]
+
+
+def _ambiguous(state: ContactState, sigma: int) -> str:
+    values = ", ".join(f"{value:.6g}" for value in state.branches[sigma])
+    return (
+        f"At t = {state.t:.10g} the normal force of the slip to the {'positive' if sigma > 0 else 'negative'} side is "
+        f"not unique (Painleve's paradox): multipliers {values} all agree with the law of friction. The smallest was "
+        "taken."
+    )
+
+
+def _impossible(state: ContactState, law: FrictionLaw) -> str:
+    return (
+        f"no motion agrees with the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
+        f"{state.speed:.6g}; sticking takes the force {state.holding:.6g} and can hold {state.capacity:.6g}; normal "
+        f"forces of a slip to the positive side: {_listed(state.branches[1])}, to the negative side: "
+        f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: an impact without collision, some "
+        f"compliance in the contact, or a smaller mu ({law.mu_at_rest:g})."
+    )
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:.6g}" for value in values) or "none"

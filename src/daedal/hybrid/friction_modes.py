@@ -1,0 +1,252 @@
+"""The law of dry friction in a contact, and the equations of slip and stick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import is_compiled
+from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
+from daedal.problems.compile import last_argument
+
+
+@dataclass(frozen=True)
+class FrictionLaw:
+    """Direction, coefficient and normal force of one contact, all of them as functions.
+
+    Attributes
+    ----------
+    direction, speed : callable
+        e and w, functions of (t, q[, p]) and of t.
+    mu : callable
+        The coefficient of friction as a function of the speed, not negative.
+    normal : callable or None
+        |N| as a function of (t, q, v[, p]); None if it is a multiplier.
+    multiplier : int or None
+        The number of the multiplier that is the normal force.
+    """
+
+    direction: Callable[..., Any]
+    mu: Callable[[float], float]
+    mu_static: float
+    normal: Callable[..., Any] | None
+    multiplier: int | None
+    speed: Callable[[float], float]
+    unilateral: bool
+    params: Any
+    is_constant: bool  # the direction, and the velocity of what the contact slides on
+
+    @classmethod
+    def checked(cls, system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral) -> FrictionLaw:
+        """The law of what a user gave to :class:`daedal.Friction`."""
+        if not isinstance(system, MechanicalSystem):
+            raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+        if system.n_r or system.n_w or system.n_s or system.force_uses_multipliers:
+            raise InvalidProblemError(
+                "system: friction takes mechanical systems in q and v alone, without r, w, s and with a force that "
+                "does not use the multipliers"
+            )
+        if (normal is None) == (constraint is None):
+            raise InvalidProblemError("give either normal, a force, or constraint, whose multiplier is the force")
+        multiplier = None if constraint is None else _constraint_number(system, constraint)
+        unilateral = check_flag(unilateral, "unilateral")
+        if unilateral and multiplier is None:
+            raise InvalidProblemError("unilateral=True needs the constraint that can only push")
+        through = _compiler(system.force)
+        curve, static = _coefficient(mu, mu_static, stribeck, through)
+        is_constant = not callable(direction) and not callable(speed)
+        if not callable(direction):
+            vector = check_vector(direction, system.n_q, "direction")
+            if not vector.any():
+                raise InvalidProblemError("direction is zero")
+            direction = through(lambda t, q, p=None: vector)
+        if normal is not None and not callable(normal):
+            force = check_finite(normal, "normal")
+            normal = through(lambda t, q, v, p=None: force)
+        if not callable(speed):
+            velocity = check_finite(speed, "speed")
+            speed = through(lambda t: velocity)
+        return cls(direction, curve, static, normal, multiplier, speed, unilateral, system.params, is_constant)
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """The signs of the multiplier that belong to a mode of their own."""
+        return (1,) if self.multiplier is None else (-1,) if self.unilateral else (1, -1)
+
+    @property
+    def mu_at_rest(self) -> float:
+        """The coefficient at which a slip begins."""
+        return float(self.mu(0.0))
+
+    def e(self, t: float, q) -> np.ndarray:
+        """The direction of the force."""
+        return np.asarray(self.direction(t, q, *last_argument(self.direction, self.params)))
+
+    def relative(self, t: float, q, v) -> float:
+        """s = e^T v - w."""
+        return float(self.e(t, q) @ v - self.speed(t))
+
+    def coefficient(self, sigma: int, t: float, q, v) -> float:
+        """The coefficient of friction in a slip to the side sigma."""
+        return float(self.mu(max(sigma * self.relative(t, q, v), 0.0)))
+
+    def normal_force(self, t: float, q, v, lam) -> float:
+        """|N|; of a unilateral constraint 0 if it would have to pull."""
+        if self.multiplier is None:
+            assert self.normal is not None
+            return abs(float(self.normal(t, q, v, *last_argument(self.normal, self.params))))
+        value = float(lam[self.multiplier])
+        return max(-value, 0.0) if self.unilateral else abs(value)
+
+
+def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int) -> MechanicalSystem:
+    """M q'' = f - sigma mu |N| e - G^T lambda, where |N| = rho lambda_k if it is a multiplier."""
+    force, direction, mu, normal, speed, k = system.force, law.direction, law.mu, law.normal, law.speed, law.multiplier
+    through = _compiler(force, direction, mu, speed, normal)
+
+    @through
+    def add(t, v, f, e, pressure):
+        slip = sigma * ((e * v).sum() - speed(t))
+        return f - sigma * mu(max(slip, 0.0)) * pressure * e
+
+    def with_normal(t, q, v):
+        return add(t, v, np.asarray(force(t, q, v)), np.asarray(direction(t, q)), abs(normal(t, q, v)))
+
+    def with_normal_and_params(t, q, v, p):
+        return add(t, v, np.asarray(force(t, q, v, p)), np.asarray(direction(t, q, p)), abs(normal(t, q, v, p)))
+
+    def with_multiplier(t, q, v, lam):
+        return add(t, v, np.asarray(force(t, q, v)), np.asarray(direction(t, q)), rho * lam[k])
+
+    def with_multiplier_and_params(t, q, v, lam, p):
+        return add(t, v, np.asarray(force(t, q, v, p)), np.asarray(direction(t, q, p)), rho * lam[k])
+
+    plain = system.params is None
+    if k is None:
+        return system.replaced(force=through(with_normal if plain else with_normal_and_params))
+    return system.replaced(
+        force=through(with_multiplier if plain else with_multiplier_and_params), force_uses_multipliers=True
+    )
+
+
+def stick_system(system: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
+    """M q'' = f - lambda_s e - G^T lambda, 0 = e^T v - w; lambda_s is the last multiplier."""
+    direction, speed, other, other_jacobian = (
+        law.direction,
+        law.speed,
+        system.velocity_constraint,
+        system.velocity_jacobian,
+    )
+    through = _compiler(direction, speed, *(x for x in (other, other_jacobian) if x is not None))
+    n, m = system.n_q, system.n_velocity_constraints
+
+    def constraint(t, q, v, *p):
+        own = (np.asarray(direction(t, q, *p)) * v).sum() - speed(t)
+        if other is None:
+            return np.array([own])
+        return np.append(np.asarray(other(t, q, v, *p)), own)
+
+    def jacobian(t, q, *p):
+        rows = np.empty((m + 1, n))
+        if other_jacobian is not None:
+            rows[:m] = other_jacobian(t, q, *p)
+        rows[m] = direction(t, q, *p)
+        return rows
+
+    def no_bias(t, q, v, *p):
+        return np.zeros(1)
+
+    names = None
+    if system.constraint_names is not None:
+        names = (*system.constraint_names, _new_name("stick", system.constraint_names))
+    return system.replaced(
+        velocity_constraint=through(constraint),
+        n_velocity_constraints=m + 1,
+        velocity_jacobian=through(jacobian) if m == 0 or other_jacobian is not None else None,
+        velocity_bias=through(no_bias) if m == 0 and law.is_constant else None,
+        constraint_names=names,
+    )
+
+
+def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
+    """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity that adhesion takes from the motion.
+
+    While a driven mechanism stands still nothing else would tell the step size control how fast the force changes, and
+    it would step over the moments at which adhesion does not hold.
+    """
+    force, direction, mass = stick.force, law.direction, stick.mass
+    through = _compiler(force, direction, *([mass] if callable(mass) else []))
+
+    def same_force(t, q, v, r, lam, *p):
+        return force(t, q, v, *p)
+
+    def rate_with_mass_function(t, q, v, r, lam, *p):
+        e = np.asarray(direction(t, q, *p))
+        return np.array([lam[-1] * (e * e).sum() ** 2 / (e * np.dot(np.asarray(mass(t, q, *p)), e)).sum()])
+
+    def rate_with_constant_mass(t, q, v, r, lam, *p):
+        e = np.asarray(direction(t, q, *p))
+        return np.array([lam[-1] * (e * e).sum() ** 2 / (e * np.dot(mass, e)).sum()])
+
+    return stick.replaced(
+        force=through(same_force),
+        force_uses_multipliers=True,
+        state_rate=through(rate_with_mass_function if callable(mass) else rate_with_constant_mass),
+        n_r=1,
+    )
+
+
+def _compiler(*functions) -> Callable[[Any], Any]:
+    """Numba's compiler if all the functions that are called are compiled, otherwise nothing."""
+    if all(is_compiled(function) for function in functions if function is not None):
+        import numba
+
+        return numba.njit
+    return lambda function: function
+
+
+def _new_name(name: str, taken) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _constraint_number(system: MechanicalSystem, constraint) -> int:
+    if isinstance(constraint, str):
+        names = system.constraint_names or ()
+        if constraint not in names:
+            known = ", ".join(names) if names else "none has a name"
+            raise InvalidProblemError(f"constraint: the system has no constraint '{constraint}'; there are: {known}")
+        return list(names).index(constraint)
+    if isinstance(constraint, bool) or not isinstance(constraint, (int, np.integer)):
+        raise InvalidProblemError(f"constraint must be the number or the name of a constraint, got {constraint!r}")
+    if not 0 <= constraint < system.n_lambda:
+        raise InvalidProblemError(f"constraint {constraint} does not exist; the system has {system.n_lambda}")
+    return int(constraint)
+
+
+def _coefficient(mu, mu_static, stribeck, through) -> tuple[Callable[[float], float], float]:
+    """The coefficient as a function of the speed, and that of static friction."""
+    if callable(mu):
+        if stribeck is not None:
+            raise InvalidProblemError("stribeck: mu is a curve already; leave one of them out")
+        rest = check_finite(float(mu(0.0)), "mu(0)")
+    else:
+        rest = check_finite(mu, "mu")
+    if rest < 0.0:
+        raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
+    static = rest if mu_static is None else check_finite(mu_static, "mu_static")
+    if static < rest:
+        raise InvalidProblemError(f"mu_static = {static:g} is less than the sliding friction at rest, {rest:g}")
+    if callable(mu):
+        return mu, static
+    excess = static - rest
+    if stribeck is None:
+        return through(lambda speed: rest), static
+    scale = check_positive(stribeck, "stribeck")
+    return through(lambda speed: rest + excess * np.exp(-((speed / scale) ** 2))), static
