@@ -363,10 +363,6 @@ def test_points_to_look_at(q):
     [
         ({"method": "rk4"}, "RK4 has no error estimate: give fixed_step"),
         ({"method": "dopri5", "formulation": "ggl"}, "DOPRI5 is explicit and needs a formulation .*index1, baumgarte"),
-        (
-            {"method": "rk4", "fixed_step": 0.1, "events": lambda t, q, v: q[1]},
-            "events are not located with fixed_step",
-        ),
         ({"method": "rk4", "fixed_step": 0.3}, "fixed_step = 0.3 does not divide"),
         ({"method": "rk4", "fixed_step": -0.1}, "fixed_step must be positive"),
         ({"formulation": "gll"}, "unknown formulation 'gll'; did you mean 'ggl'.*known: auto, index3"),

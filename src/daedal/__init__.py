@@ -36,8 +36,9 @@ from daedal.formulations import (
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
 from daedal.hybrid.contact import unilateral
-from daedal.hybrid.impact import Contact, Impact, impact
+from daedal.hybrid.filippov import Filippov
 from daedal.hybrid.friction import ContactState, Friction, NonUniqueWarning
+from daedal.hybrid.impact import Contact, Impact, impact
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.table import EventTable, HybridEvent
@@ -93,6 +94,7 @@ __all__ = [
     "Event",
     "EventRecord",
     "EventTable",
+    "Filippov",
     "Friction",
     "FuehrerLeimkuhler",
     "HalfExplicit",

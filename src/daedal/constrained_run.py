@@ -37,7 +37,8 @@ def solve_constrained(request: Request, formulation, method):
     finally:
         progress.close()
     if not _stayed_autonomous(request, assembly, segments):
-        request.problem.__dict__["_autonomous"][request.span] = False
+        known = request.problem.__dict__["_autonomous"]
+        known.update(dict.fromkeys([*known, request.span], False))
         return solve_constrained(request, formulation, method)
     solution = assemble_solution(request, assembly, segments, [*notes, *choice.notes])
     exception = segments[-1].outcome.exception

@@ -90,6 +90,10 @@ def _ready_start(system, span, q0, v0, r0, w0):
     return (assembly, start) if np.all(np.isfinite(start.a)) else None
 
 
+def _contains(wide: tuple[float, float], span: tuple[float, float]) -> bool:
+    return min(wide) <= min(span) and max(span) <= max(wide)
+
+
 def looks_autonomous(system, span, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t.
 
@@ -98,6 +102,8 @@ def looks_autonomous(system, span, q: np.ndarray, v: np.ndarray) -> bool:
     if system.n_lambda == 0 or (system.constraint_t is not None and system.velocity_constraint is None):
         return False
     known = system.__dict__.setdefault("_autonomous", {})
+    if any(same and _contains(wide, span) for wide, same in known.items()):
+        return True
     if span not in known:
         times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
         if len(known) > 100:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +151,12 @@ def _through_first_order(request: Request, form: SecondOrderForm, method, rtol, 
             correct_initial=request.correct_initial,
         )
     except IntegrationError as error:
-        raise IntegrationError(str(error), _converted(form, error.solution)) from error
+        message = (
+            f"{error}\nThis is the first-order form: method='modified_bdf' or 'collocation' solve the problem directly."
+        )
+        solution = _converted(form, error.solution)
+        solution.message = message
+        raise IntegrationError(message, solution) from error
     return _converted(form, inner)
 
 
@@ -223,6 +229,7 @@ def _solution(request: Request, form: SecondOrderForm, method, task, outcome) ->
 
 def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
     """Why the run stopped, in words."""
+    causes, failure = _causes(form, failure)
     what, remedy = {
         _ZERO_WEIGHT: (
             f"{form.label(max(failure.component, 0))} is zero, and so is its atol: no error at all would be allowed",
@@ -241,7 +248,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "check the equations and the Jacobian near this time; constraints may become dependent here",
         ),
         _SINGULAR: (
-            f"the iteration matrix is singular{_suspects(form, failure)}",
+            "the iteration matrix is singular",
             "look for redundant or missing equations, and for variables that no equation determines",
         ),
         _UNEVALUABLE: (
@@ -250,29 +257,37 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
         ),
     }.get(failure.code, (f"the method gave up (code {failure.code})", "try another method"))
     done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
-    return (
+    head = (
         f"Stopped at t = {failure.t:.6g}, step size {abs(failure.h):.3g}: {what}. The run covered {100.0 * done:.3g} % "
-        f"of the interval with {type(method).__name__}. Remedy: {remedy}."
+        f"of the interval with {type(method).__name__}."
     )
+    return "\n".join([head, *(causes or [f"Remedy: {remedy}."])])
 
 
-def _suspects(form: SecondOrderForm, failure) -> str:
-    """Variables without influence on any equation, and equations without variables, at the point of failure."""
-    problem = form.problem
+def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
+    """Cause and remedy, from the equations near the point of failure; and the failure in the light of them.
+
+    They are looked for in the companion form, whose y is that of the run.
+    """
+    from daedal.analysis.causes import Case, discontinuity, singular_pencil, singularity, wrong_jacobian
+    from daedal.analysis.diagnosis import diagnose
+    from daedal.analysis.probe import find_edge, flow
+
+    if failure.code == _ZERO_WEIGHT:
+        return [], failure
     try:
-        x, xp = form.split(failure.y)
-        base = problem.evaluate(failure.t, x, xp, np.zeros(problem.n))
-        idle, moved = [], np.zeros(problem.n, dtype=bool)
-        for i in range(problem.n):
-            step = np.zeros(problem.n)
-            step[i] = 1e-4 * max(1.0, abs(x[i]))
-            change = problem.evaluate(failure.t, x + step, xp + step, step) != base
-            moved |= change
-            if not change.any():
-                idle.append(problem.label(i))
+        companion = form.problem.first_order()
+        case = Case(companion, failure)
+        with np.errstate(all="ignore"):
+            ahead = flow(*case.point, case.h, failure.t_span)
+            if failure.code in (_NEWTON, _ERROR_TEST) and find_edge(case.probe, ahead) is not None:
+                failure = replace(failure, code=_UNEVALUABLE)
+            if failure.code == _UNEVALUABLE:
+                return diagnose(companion, failure).split("\n")[-2:], failure
+            for finder in (singular_pencil, wrong_jacobian, discontinuity, singularity):
+                found = finder(case)
+                if found:
+                    return found, failure
     except Exception:  # the run is over, and nothing that happens here may lose it
-        return ""
-    if idle:
-        return f": no equation contains {', '.join(idle[:3])}"
-    dead = np.flatnonzero(~moved)
-    return f": equation {dead[0]} contains no variable" if dead.size else ""
+        pass
+    return [], failure

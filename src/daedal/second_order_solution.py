@@ -32,14 +32,15 @@ class SecondOrderSolution(Solution):
     """
 
     def __init__(self, *, form, **fields):
-        self._form = form
+        self._order, self._source = form.problem.order, form.source
         super().__init__(**fields)
 
     def _split(self, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        order = self._form.problem.order
-        x, xp = self._form.split(y)
-        slope, xpp = self._form.split(yp)
-        xp[order == 1] = slope[order == 1]
+        n, first = self._order.size, self._order == 1
+        values, slopes = (np.zeros((2 * n, *y.shape[1:])) for _ in range(2))
+        values[self._source], slopes[self._source] = y, yp
+        x, xp, slope, xpp = values[:n], values[n:], slopes[:n], slopes[n:]
+        xp[first] = slope[first]
         return x, xp, xpp
 
     @property
@@ -56,6 +57,9 @@ class SecondOrderSolution(Solution):
     def xpp(self) -> np.ndarray:
         """Second derivatives, shape (n, nt)."""
         return self._split(self.y, self.yp)[2]
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(f"{self.y.shape[0]} variables", f"{self._order.size} variables", 1)
 
     def at(self, t) -> SecondOrderState:
         """Dense output in terms of x, x' and x''."""

@@ -161,8 +161,6 @@ def solve(
         raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
     if fixed_step is not None:
         fixed_step = _check_fixed_step(fixed_step, span, max_steps)
-        if events is not None:
-            raise InvalidProblemError("events are not located with fixed_step; leave one of them out")
     if constrained or second_order:
         from daedal.request import Request
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed
+from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed, typical_point
+from daedal.mechanics.assembly import Assembly
 from daedal.hybrid.problem import ZENO, HybridProblem, Transition
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number
@@ -16,6 +17,8 @@ from daedal.problems.checks import check_number
 FREE = "free"
 _MOST = 6  # contacts; each further one doubles the number of modes
 _AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
+_LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
+_UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
 _SLOWEST = 10.0  # of the contacts that accumulate, times the slowest one
 
 Set = frozenset[int]
@@ -91,9 +94,9 @@ def unilateral(
     rules = _Rules(system, checked, law, rest_speed, touch)
     every = range(len(checked))
     sets = [frozenset(s) for count in range(len(checked) + 1) for s in itertools.combinations(every, count)]
-    modes = {rules.name(s): closed(system, sorted(s), checked) for s in sets}
+    rules.modes = {s: closed(system, sorted(s), checked) for s in sets}
     transitions = [t for s in sets for t in rules.transitions(s)]
-    return HybridProblem(modes, transitions)
+    return HybridProblem({rules.name(s): rules.modes[s] for s in sets}, transitions)
 
 
 def _check_system(system):
@@ -115,6 +118,8 @@ class _Rules:
         self.restitution = np.array([contact.restitution for contact in contacts])
         self.n_g = system.n_constraints
         self.params = system.params
+        self.modes: dict[Set, MechanicalSystem] = {}
+        self._known: set[Set] = set()
 
     def name(self, chosen: Set) -> str:
         """The name of the mode with these contacts closed."""
@@ -160,20 +165,51 @@ class _Rules:
             part |= (terms.gap <= self.touch) & (terms.rate < 0.0)
             e = np.where(np.abs(terms.rate) <= self.rest_speed, 0.0, self.restitution)
             after, _ = self.impact.velocities(terms, v, part, e)
-            rate = terms.rate + terms.N @ (after - v)
+            landed = self.impact.terms(t, q, after)
+            while (unseen := part & self._bounces_unseen(landed, q))[e > 0.0].any():
+                e[unseen] = 0.0
+                after, _ = self.impact.velocities(terms, v, part, e)
+                landed = self.impact.terms(t, q, after)
             size = float(np.max(np.abs(terms.rate[part]), initial=0.0))
-            return self._pressed(self.impact.terms(t, q, after), part & (np.abs(rate) <= _AT_REST * size)), after
+            resting = unseen | (part & (np.abs(landed.rate) <= _AT_REST * size))
+            return self._entered(self._pressed(landed, resting), t, q, v), landed.held(after, resting)
 
-        return lambda t, q, v: self.name(collide(t, q, v)[0]), lambda t, q, v: (q, collide(t, q, v)[1])
+        last: list = [None, None]  # target and reset are asked for the same state
+
+        def once(t, q, v):
+            key = t, q.tobytes(), v.tobytes()
+            if last[0] != key:
+                last[:] = key, collide(t, q, v)
+            return last[1]
+
+        def reset(t, q, v):
+            # A located time has errors of round-off: positions smaller than the way covered meanwhile may as well be 0.
+            follows, after = once(t, q, v)
+            small = np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v))
+            return np.where(small, 0.0, q) if follows else q, after
+
+        return lambda t, q, v: self.name(once(t, q, v)[0]), reset
+
+    def _bounces_unseen(self, terms: Terms, q: np.ndarray) -> np.ndarray:
+        """Contacts that come back before they have opened farther than round-off in q: u^2 <= 2 |a| h."""
+        height = _UNSEEN * float(np.max(np.abs(q)))
+        return (terms.rate > 0.0) & (terms.rate**2 <= -2.0 * height * terms.free_accelerations())
 
     def _opening(self, rest: Set) -> Callable:
         """Without the contact that opens, others may open as well."""
 
         def target(t, q, v):
             part = np.array([j in rest for j in range(len(self.contacts))])
-            return self.name(self._pressed(self.impact.terms(t, q, v), part))
+            return self.name(self._entered(self._pressed(self.impact.terms(t, q, v), part), t, q, v))
 
         return target
+
+    def _entered(self, chosen: Set, t: float, q: np.ndarray, v: np.ndarray) -> Set:
+        """Let the mode choose its increments for differences at a point that tells the size of the coordinates."""
+        if chosen not in self._known:
+            Assembly(self.modes[chosen], t, typical_point(q, v))
+            self._known.add(chosen)
+        return chosen
 
     def _pressed(self, terms: Terms, part: np.ndarray) -> Set:
         """Those contacts at rest that do not begin to move apart."""
@@ -193,6 +229,6 @@ class _Rules:
             near = is_open & (terms.gap <= max(self.touch, float(terms.gap[is_open].min())))
             speed = np.abs(terms.rate)
             near &= speed <= _SLOWEST * speed[near].min()
-            return self.name(chosen | frozenset(np.flatnonzero(near).tolist()))
+            return self.name(self._entered(chosen | frozenset(np.flatnonzero(near).tolist()), t, q, v))
 
         return target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function
@@ -48,7 +49,6 @@ class ContactState:
     mobility: float
     holding: float
     capacity: float
-    normal: float
     branches: dict[int, tuple[float, ...]]
 
     @property
@@ -248,27 +248,36 @@ class Friction(HybridProblem):
         multiplier = 0.0 if self.law.multiplier is None else float(answer[q.size + self.law.multiplier])
         return float(e @ answer[: q.size]), multiplier
 
+    def _free_rate(self, t: float, q, v) -> float:
+        """The rate of the relative velocity without friction."""
+        a, h = self.system.at(t, q, v).acceleration, 1e-5
+        ahead, behind = (self.law.relative(t + h, q + h * v + 0.5 * h * h * a, v + h * a) for h in (h, -h))
+        if ahead == behind:
+            raise InvalidProblemError(
+                f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
+            )
+        return (ahead - behind) / (2.0 * h)
+
     def at(self, t: float, q, v) -> ContactState:
         """What friction can do at a point: stick, or slip with which normal forces."""
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         law, k = self.law, self.law.multiplier
         mobility, d = self._response(t, q, v)
         e = law.e(t, q)
-        if mobility <= _DEPENDENT * float(e @ e) / max(np.abs(np.diag(self.system.at(t, q, v).mass)).max(), 1e-300):
-            raise InvalidProblemError(
-                f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
-            )
-        lam = self._stick.at(t, q, v).multipliers
-        held = law.normal_force(t, q, v, lam)
+        if mobility > _DEPENDENT * float(e @ e) ** 2 / float(e @ self.system.at(t, q, v).mass @ e):
+            lam = self._stick.at(t, q, v).multipliers
+            held, holding = law.normal_force(t, q, v, lam), float(lam[-1])
+        else:  # a dead centre: no force along e can change the relative velocity
+            held, holding = 0.0, math.copysign(math.inf, self._free_rate(t, q, v))
         branches = {}
         for sigma in (1, -1):
             if k is None:
-                branches[sigma] = (held,)
+                branches[sigma] = (law.normal_force(t, q, v, ()),)
                 continue
             free = float(self.system.at(t, q, v).multipliers[k])
             ways = [(rho, free / (1.0 + sigma * rho * law.coefficient(sigma, t, q, v) * d)) for rho in law.signs]
             branches[sigma] = tuple(sorted((value for rho, value in ways if rho * value >= 0.0), key=abs))
-        return ContactState(t, law.relative(t, q, v), mobility, float(lam[-1]), law.mu_static * held, held, branches)
+        return ContactState(t, law.relative(t, q, v), mobility, holding, law.mu_static * held, branches)
 
     def _begin_slip(self, state: ContactState, sigma: int) -> str | None:
         """The mode of a slip to one side, on the branch with the smallest normal force; None if there is none."""
@@ -320,6 +329,8 @@ class Friction(HybridProblem):
             return None
 
         def target(t, q, v):
+            if sigma * self.law.relative(t, q, v) <= _ROUND_OFF * float(np.abs(self.law.e(t, q)) @ np.abs(v)):
+                return self._arrive(t, q, v)  # both at once, as in a dead centre
             if self._margin(sigma, -rho)(t, q, v) > 0.0:
                 return self._slip(sigma, -rho)
             raise DaedalError(_impossible(self.at(t, q, v), self.law))

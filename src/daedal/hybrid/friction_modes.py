@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import is_compiled
+from daedal.hybrid.surface import compiler
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
 from daedal.problems.compile import last_argument
@@ -57,7 +57,7 @@ class FrictionLaw:
         unilateral = check_flag(unilateral, "unilateral")
         if unilateral and multiplier is None:
             raise InvalidProblemError("unilateral=True needs the constraint that can only push")
-        through = _compiler(system.force)
+        through = compiler(system.force)
         curve, static = _coefficient(mu, mu_static, stribeck, through)
         is_constant = not callable(direction) and not callable(speed)
         if not callable(direction):
@@ -107,7 +107,7 @@ class FrictionLaw:
 def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int) -> MechanicalSystem:
     """M q'' = f - sigma mu |N| e - G^T lambda, where |N| = rho lambda_k if it is a multiplier."""
     force, direction, mu, normal, speed, k = system.force, law.direction, law.mu, law.normal, law.speed, law.multiplier
-    through = _compiler(force, direction, mu, speed, normal)
+    through = compiler(force, direction, mu, speed, normal)
 
     @through
     def add(t, v, f, e, pressure):
@@ -142,7 +142,7 @@ def stick_system(system: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem
         system.velocity_constraint,
         system.velocity_jacobian,
     )
-    through = _compiler(direction, speed, *(x for x in (other, other_jacobian) if x is not None))
+    through = compiler(direction, speed, *(x for x in (other, other_jacobian) if x is not None))
     n, m = system.n_q, system.n_velocity_constraints
 
     def constraint(t, q, v, *p):
@@ -174,13 +174,13 @@ def stick_system(system: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem
 
 
 def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
-    """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity that adhesion takes from the motion.
+    """The equations of stick, and r' = lambda_s (e^T e)^2 / (e^T M e): the velocity that adhesion takes away.
 
     While a driven mechanism stands still nothing else would tell the step size control how fast the force changes, and
     it would step over the moments at which adhesion does not hold.
     """
     force, direction, mass = stick.force, law.direction, stick.mass
-    through = _compiler(force, direction, *([mass] if callable(mass) else []))
+    through = compiler(force, direction, *([mass] if callable(mass) else []))
 
     def same_force(t, q, v, r, lam, *p):
         return force(t, q, v, *p)
@@ -199,15 +199,6 @@ def with_impulse(stick: MechanicalSystem, law: FrictionLaw) -> MechanicalSystem:
         state_rate=through(rate_with_mass_function if callable(mass) else rate_with_constant_mass),
         n_r=1,
     )
-
-
-def _compiler(*functions) -> Callable[[Any], Any]:
-    """Numba's compiler if all the functions that are called are compiled, otherwise nothing."""
-    if all(is_compiled(function) for function in functions if function is not None):
-        import numba
-
-        return numba.njit
-    return lambda function: function
 
 
 def _new_name(name: str, taken) -> str:

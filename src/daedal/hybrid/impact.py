@@ -19,6 +19,7 @@ from daedal.problems.compile import compiled_function
 
 LAWS = ("newton", "poisson")
 _EXACT = 1e-10  # relative violation of complementarity that round-off explains
+_NO_SIZE = 1e-6  # positions that small beside the velocities have no size
 _WRONG = 1e-6  # one that it does not
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 
@@ -171,7 +172,7 @@ class Impact:
 
     def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
         """What the equations say at a point, with all contacts among the constraints."""
-        values = Assembly(self._all, t, q).evaluate(t, np.concatenate([q, v]))
+        values = Assembly(self._all, t, typical_point(q, v)).evaluate(t, np.concatenate([q, v]))
         if values is None:
             raise InvalidProblemError(f"a gap or a function of the system cannot be evaluated at t = {t:g}")
         return Terms(values, self.system.n_constraints, len(self.contacts))
@@ -194,6 +195,15 @@ class Impact:
         impulses = np.zeros(part.size)
         impulses[part] = P
         return v + X @ P, impulses
+
+
+def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """A point of which the size of the coordinates can be told, as increments for differences need it.
+
+    At an impact all coordinates may be zero up to round-off; their size is then taken to be 1.
+    """
+    size, speed = float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(v), initial=0.0))
+    return q if size > max(_NO_SIZE * speed, _NO_SIZE**2) else np.ones_like(q)
 
 
 class Terms:
@@ -223,10 +233,19 @@ class Terms:
         X = self.solve(N.T, np.zeros((self.K.shape[0], N.shape[0])))
         return N @ X, X
 
+    def held(self, v: np.ndarray, part: np.ndarray) -> np.ndarray:
+        """The velocities without the rates of these gaps, by the least change in the norm of the mass."""
+        A, X = self.compliance(part)
+        return v - X @ np.linalg.lstsq(A, self.rate[part], rcond=_DEPENDENT)[0]
+
+    def free_accelerations(self) -> np.ndarray:
+        """Second derivatives of the gaps without contact forces."""
+        return self.N @ self.solve(self.force, -self.constraint_bias) + self.bias
+
     def accelerations(self, part: np.ndarray) -> np.ndarray:
         """Second derivatives of the gaps of contacts that are closed, with forces as large as it takes."""
         A, _ = self.compliance(part)
-        free = self.N[part] @ self.solve(self.force, -self.constraint_bias) + self.bias[part]
+        free = self.free_accelerations()[part]
         return free + A @ complementary(A, free)
 
 

@@ -14,9 +14,10 @@ from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
+from daedal.initial.second_order import consistent_second_order
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
 from daedal.methods.workspace import Workspace
-from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
@@ -27,15 +28,17 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
+    problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
     t0 : float
     initial : tuple
-        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system; the second may be None.
+        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system, (x0, xp0) for one of second
+        order; the second may be None.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
         mask or list of variables keeps these and lets all other values move. A mechanical system keeps nothing by
-        default; its velocities are named like "x'", or have the indices n_q and on.
+        default; its velocities are named like "x'", or have the indices n_q and on. The same holds for a second-order
+        problem, where x of order 0, x' of order 1 and x'' follow from the rest.
     rtol, atol : float or array
         Weights in which sizes are measured.
     weight : "mass", "identity" or matrix
@@ -43,8 +46,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
 
     Returns
     -------
-    (y0, yp0), or (y0, z0) for a semi-explicit problem, or for a mechanical system a
-    :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its ``initial`` is what
+    (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, xp0, xpp0) for one of second order, or for a
+    mechanical system a :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its ``initial`` is what
     :func:`daedal.solve` takes.
 
     Raises
@@ -65,9 +68,12 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
         if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):
             return _sparse_state(problem, t0, q0, v0, fixed, weight)
         return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0)
+    if isinstance(problem, SecondOrderDAE):
+        return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            f"problem must be an ImplicitDAE, a SemiExplicitDAE or a MechanicalSystem, got {type(problem).__name__}"
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a SecondOrderDAE or a MechanicalSystem, got "
+            f"{type(problem).__name__}"
         )
     implicit = problem.implicit()
     t0 = check_finite(t0, "t0")

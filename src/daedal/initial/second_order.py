@@ -1,4 +1,4 @@
-r"""The start of a second-order DAE: values that satisfy its constraints, hidden ones included, and what follows from it.
+r"""The start of a second-order DAE: values that satisfy its constraints, hidden ones included.
 
 Given x and x' for the variables of order 2 (x for those of order 1), the unknowns u of the start are x'' of order 2, x'
 of order 1 and x of order 0. Left null vectors Z of dF/du show the constraints Z^T F = 0, which contain no unknown.
@@ -23,6 +23,7 @@ from daedal.problems.second_order_form import SecondOrderForm, natural_form
 _RANK = 1e-8
 _ITERATIONS = 10
 _CORRECTIONS = 30
+_CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size of a correction that the error test would not notice
 _EXACT = 64.0 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
 _EXACT_RATE = 1e-8  # the same for its derivative, which is known by differences
@@ -245,19 +246,16 @@ class _Start:
             scaled = scale[:, None] * matrix * columns
             if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > 1e10:
                 return False
-            correction = columns * np.linalg.solve(scaled, scale * values)
-            u = e.get() - correction
+            correction = np.linalg.solve(scaled, scale * values)
+            u = e.get() - columns * correction
             if not np.all(np.isfinite(u)):
                 return False
             e.put(u)
-            if np.all(np.abs(correction) <= 1e-7 * _largest_of_kind(np.abs(u), e.order)) and iteration > 0:
+            # In units of `columns` all unknowns have the same influence.
+            size = max(np.max(np.abs(u) / columns), np.max(np.where(e.order > 0, e.sizes_u(), 0.0) / columns))
+            if iteration > 0 and np.max(np.abs(correction)) <= _CONVERGED * size:
                 return True
-        return bool(np.max(np.abs(scale * system()) / _nonzero(np.abs(scale[:, None] * matrix) @ np.abs(u))) <= 1e-6)
-
-
-def _largest_of_kind(sizes: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The largest entry among variables of the same order."""
-    return np.array([np.max(sizes[order == k]) for k in order])
+        return False
 
 
 def _nonzero(values: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ class StartEquations:
 
     def time_scale(self) -> float:
         """The time in which a variable changes by its own size; at most the length of the interval."""
-        x, xp, xpp = self.values
+        _, xp, xpp = self.values
         moving, second = self.order > 0, self.order == 2
         with np.errstate(divide="ignore"):
             by_speed = np.min((self.size_x / np.abs(xp))[moving], initial=np.inf)
@@ -106,9 +106,9 @@ class StartEquations:
         """The derivative of a function with respect to the unknowns."""
         if self._steps is None:
             self._steps = self._visible_steps()
-        u, columns = self.get(), []
-        for i, step in enumerate(self._steps):
-            columns.append(self._quotient(function, u, i, max(step, _PROBE * abs(u[i]))))
+        u = self.get()
+        steps = np.maximum(self._steps, _PROBE * self.sizes_u())
+        columns = [self._quotient(function, u, i, step) for i, step in enumerate(steps)]
         self.put(u)
         return np.array(columns).T
 

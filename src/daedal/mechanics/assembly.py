@@ -30,6 +30,7 @@ EVALUATED = tuple(name for name in FUNCTIONS if name != "contact")
 """The functions that kernels call; contact coordinates are eliminated before."""
 
 _KEPT_RECORDS = 4
+_OUTGROWN = 1e4  # coordinates so many times larger need other increments
 _LONGEST_MOVE = 10.0
 _FIELDS = {
     "mass": "mass_function",
@@ -60,8 +61,12 @@ class Assembly:
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
         self._shelf = system.__dict__.setdefault("_assemblies", {}).setdefault(self.rows.tobytes(), [])
+        self._size = float(np.max(np.abs(q), initial=0.0))
         try:
-            self.record, self.bridge, self._mark = self._shelf.pop()
+            self.record, self.bridge, self._mark, size = self._shelf.pop()
+            if self._size > _OUTGROWN * size:
+                raise IndexError  # its increments were chosen where all coordinates were nearly zero
+            self._size = max(size, self._size)
             self.bridge.refresh()
             for name in ("state", "damping", "multipliers"):
                 self.record.array(name)[:] = 0.0
@@ -80,7 +85,7 @@ class Assembly:
         """Leave the record to a later assembly of the same system: it is not cheap to make."""
         if hasattr(self, "_mark") and len(self._shelf) < _KEPT_RECORDS:
             self.bridge.trim(self._mark)
-            self._shelf.append((self.record, self.bridge, self._mark))
+            self._shelf.append((self.record, self.bridge, self._mark, self._size))
 
     def _build(self, t: float, q: np.ndarray):
         from daedal.kernels.callbacks import Bridge
@@ -348,11 +353,15 @@ def _complex_functions(system, t, q, increments, time_increment) -> dict[str, An
 
 
 def _increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple[np.ndarray, float]:
-    """Increments of the coordinates and of the time for differences of the constraints, found once for a system."""
-    kept = system.__dict__.get("_increments")
-    if kept is None:
+    """Increments of the coordinates and of the time for differences of the constraints, found once for a system.
+
+    They are looked for again when the coordinates have become much larger than those for which they were found.
+    """
+    kept, size = system.__dict__.get("_increments", (None, 0.0))
+    largest = float(np.max(np.abs(q), initial=0.0))
+    if kept is None or largest > _OUTGROWN * size:
         kept = _find_increments(system, t, q)
-        object.__setattr__(system, "_increments", kept)
+        object.__setattr__(system, "_increments", (kept, largest))
     return kept
 
 
@@ -362,11 +371,15 @@ def _find_increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple
     complete = system.constraint is None or all(function is not None for function in given)
     if complete and (system.velocity_constraint is None or system.velocity_bias is not None):
         return 1e-3 * sizes, 1e-3
-    probe = constraint_probe(system, q)
-    increments = np.array(
-        [best_increment(lambda s, j=j: probe(t, q + s * np.eye(q.size)[j]), sizes[j]) for j in range(q.size)]
-    )
-    return increments, best_increment(lambda s: probe(t + s, q), 1.0)
+    probe, unit = constraint_probe(system, q), np.eye(q.size)
+    # Along an axis through the point a constraint may happen to be linear, so that it is looked at beside it as well.
+    beside = q + 0.2 * sizes * np.cos(0.4 + 1.9 * np.arange(q.size))
+    increments = [
+        min(best_increment(lambda s, j=j, p=p: probe(t, p + s * unit[j]), sizes[j]) for p in (q, beside))
+        for j in range(q.size)
+    ]
+    times = (best_increment(lambda s, p=p: probe(t + p + s, q), 1.0) for p in (0.0, 0.3))
+    return np.array(increments), min(times)
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):

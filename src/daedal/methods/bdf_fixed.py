@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.events.roots import begin
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import announce, kernel, part
 from daedal.kernels.differences import ROWS, leading_coefficient, predict, update_coefficients, update_differences
@@ -41,12 +42,19 @@ _STAGNATION_LEVEL = 1e-6
 
 
 @kernel
-def advance_fixed(systems, linears, integrators, runs, root_functions, max_change, last_step):
+def advance_fixed(systems, linears, integrators, runs, root_functions, max_change, last_step, t0):
     """Take constant steps until `last_step`, a failure, a terminal event, or a full buffer."""
     system, linear, w, r, roots = systems[0], linears[0], integrators[0], runs[0], root_functions[0]
     weights, rtol, atol = floats(w.inverse_weights, w.n), floats(w.rtol, w.n), floats(w.atol, w.n)
     phi, k = differences(w), w.k
     empty_buffers(r)
+    if not r.started:
+        r.started = 1
+        r.t_low = w.t
+        for i in range(k + 1):
+            w.c.psi[i] = (i + 1) * w.h
+        if r.has_roots and begin(system, roots, w.t, w.t, w.c.psi, phi, k, w.h) != 0:
+            return CALLBACK_RAISED
     taken = 0
     while True:
         if r.pending:
@@ -66,7 +74,7 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
             w.c.psi[i] = (i + 1) * w.h
         update_coefficients(w.c, w.h, k)
         w.cj = leading_coefficient(k) / w.h
-        t = r.t_low + (w.steps + 1) * w.h
+        t = t0 + (w.steps + 1) * w.h
         status = _solve_step(system, linear, w, t, max_change)
         if status == CONVERGED and system.hook != 0:
             status = apply_hook(system, w, t)
@@ -85,6 +93,8 @@ def advance_fixed(systems, linears, integrators, runs, root_functions, max_chang
         w.steps += 1
         taken += 1
         r.pending = 1
+        r.searching = r.has_roots
+        r.found = 0
         r.t_limit = t
         store_step(w, r)
 

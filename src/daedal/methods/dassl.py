@@ -417,8 +417,6 @@ class _FixedRun(Run):
         t0 = task.t_span[0]
         for field, value in {"k": k, "h": h, "t": t0 + (m - 1) * h, "steps": m - 1}.items():
             self.integrator[field] = value
-        self.run["t_low"] = t0
-        self.run["has_roots"] = False
         self._store_start(values, t0 + h * np.arange(m))
 
     def _store_start(self, values, times):
@@ -432,7 +430,7 @@ class _FixedRun(Run):
     def _advance(self) -> int:
         from daedal.methods.bdf_fixed import advance_fixed
 
-        return advance_fixed(*self._records(), self._max_change, self._last_step)
+        return advance_fixed(*self._records(), self._max_change, self._last_step, self._task.t_span[0])
 
 
 def _new_integrator(n: int):

@@ -36,7 +36,7 @@ HIGHEST_WITH_OWN_VELOCITY = 3  # up to this order x' belongs to the polynomial o
 ROWS = MAX_ORDER + 5  # divided differences that are kept
 PAST = 6  # velocities that are kept
 _EXACT = 3  # the order of a velocity that is given
-_POLE = 1e-3  # determinants smaller than this, relative to their terms, are poles
+_POLE = 0.03  # determinants smaller than this, relative to their terms, are poles
 
 
 @part
@@ -90,10 +90,10 @@ def _alpha(t, nodes, k, orders):
     u0 = _bdf_of_power(t, nodes, k, 3, t)
     u1 = _bdf_of_power(t1, nodes[1:], orders[0], 3, t)
     u2 = _bdf_of_power(t2, nodes[2:], orders[1], 3, t)
-    slope_u = (u0 - u1) / (t - t1)
-    bend_u = (slope_u - (u1 - u2) / (t1 - t2)) / (t - t2)
+    slope_u, before_u = (u0 - u1) / (t - t1), (u1 - u2) / (t1 - t2)
+    bend_u = (slope_u - before_u) / (t - t2)
     determinant = slope * bend_u - bend * slope_u
-    size = abs(slope * bend_u) + abs(bend * slope_u)
+    size = abs(slope) * (abs(slope_u) + abs(before_u)) / abs(t - t2) + abs(bend * slope_u)
     if not abs(determinant) > _POLE * size:
         return False, 0.0, 0.0
     return True, 2.0 * bend_u / determinant, -2.0 * slope_u / determinant

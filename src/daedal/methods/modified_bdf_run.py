@@ -49,7 +49,7 @@ from daedal.methods.thesis_control import extrapolation_error, remember, step_af
 _DEGREES = 7  # rows of the polynomial of a step, at most
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
-_POLISHING = 6
+_MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
 _SHARPER = 30.0  # than the error test must Newton's method be: high differences amplify what it leaves
 _NO_ESTIMATE = -1.0
 _LONGEST_START = 60
@@ -246,8 +246,10 @@ def _correct(system, linear, m, s, w, t, h):
     x, e, delta, base = floats(m.x, n), floats(m.e, n), floats(m.delta, n), float_rows(s.base, 3, n)
     correction = floats(m.xp, n)
     _newton_weights(m, s, w)
+    if m.fixed:
+        return _iterate_to_roundoff(system, linear, m, s, t, h)
     ratio = s.c2 / m.c2_matrix
-    if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or m.fixed or m.thesis:
+    if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or m.thesis:
         m.matrix_needed = 1
     while True:
         for i in range(n):
@@ -270,31 +272,41 @@ def _correct(system, linear, m, s, w, t, h):
             m.matrix_needed = 1
             continue
         m.matrix_new = 0
-        if status == CONVERGED and m.fixed:
-            return _polish(system, linear, m, s, t)
         return status
 
 
 @part
-def _polish(system, linear, m, s, t):
-    """Iterate down to round-off: with prescribed steps there is no tolerance to say when to stop."""
+def _iterate_to_roundoff(system, linear, m, s, t, h):
+    """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
     n = s.n
-    x, e, delta, weights = floats(m.x, n), floats(m.e, n), floats(m.delta, n), floats(m.weights, n)
-    before = np.inf
-    for _ in range(_POLISHING):
+    x, e, delta, base = floats(m.x, n), floats(m.e, n), floats(m.delta, n), float_rows(s.base, 3, n)
+    weights = floats(m.weights, n)
+    for i in range(n):
+        x[i] = base[0, i]
+        e[i] = 0.0
+    before, scale = np.inf, wrms(x, weights)
+    for _ in range(_MOST_ITERATIONS):
         status = residual(system, t, x, e, delta)
         if status == 0:
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(m.matrix_weights, n))
+        if status == 0:
+            system.newton_iterations += 1
             status = solve_linear(system, linear, t, x, e, delta, 1.0, 1.0, weights, delta)
         if status != 0:
             return status
         size = wrms(delta, weights)
-        if not size < before:
-            break
-        before = size
+        if not size < np.inf:
+            return DIVERGED
+        if size >= 0.5 * before and before <= _STAGNATION * scale:
+            return CONVERGED
         for i in range(n):
             x[i] -= delta[i]
             e[i] -= delta[i]
-    return CONVERGED
+        if size == 0.0:
+            return CONVERGED
+        scale = max(scale, size)
+        before = size
+    return DIVERGED
 
 
 @part

@@ -15,7 +15,7 @@ _STEP = 2.0**-26
 
 @dataclass(frozen=True)
 class ModifiedEulerResult:
-    """What :func:`modified_euler` returns: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lambda, nt)."""
+    """What :func:`modified_euler` returns: y[j] is the j-th derivative, shape (d, n, nt); lam of shape (n_lam, nt)."""
 
     t: np.ndarray
     y: np.ndarray

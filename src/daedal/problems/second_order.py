@@ -45,7 +45,8 @@ class SecondOrderDAE:
     order : sequence of {0, 1, 2}, optional
         The highest derivative of each variable that occurs in F: 2 for positions, 1 for states with a first-order
         equation, 0 for multipliers. Found by differences if it is not given. A variable may be given a higher order
-        than it has; its derivatives are then computed as well.
+        than it has; its derivatives are then computed as well. The initial values of x of order 0 and of x' of order 1
+        follow from the equations: what is given for them is a first guess.
     sparsity, bandwidth : optional
         Structure of the matrix that `jacobian` returns, as for :class:`ImplicitDAE`.
     names : sequence of str, optional
@@ -145,7 +146,7 @@ class SecondOrderDAE:
         return [f"{self.label(i)}'" for i in velocities]
 
     def first_order(self, order=None) -> ImplicitDAE:
-        r"""The companion form with :math:`y = (x, u)`, :math:`u = \dot x` for the variables of order 2.
+        r"""The companion form F = 0, :math:`\dot x - u = 0` with :math:`y = (x, u)` and u for the variables of order 2.
 
         Parameters
         ----------
@@ -158,21 +159,85 @@ class SecondOrderDAE:
         >>> import daedal
         >>> swing = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0]], 1, order=[2])
         >>> swing.first_order().evaluate(0.0, [1.0, 2.0], [3.0, 4.0])
-        array([1., 5.])
+        array([5., 1.])
         """
         chosen = self.order if order is None else _check_order(order, self.n)
         if chosen is None:
             raise InvalidProblemError("the orders of the variables are not known: give order, for example [2, 2, 0]")
+        if self.order is not None and np.any(chosen < self.order):
+            raise InvalidProblemError(f"order={order!r} is lower than the orders {self.order.tolist()} of the problem")
         n, velocities = self.n, np.flatnonzero(chosen == 2)
-        algebraic = np.concatenate([chosen == 0, np.zeros(velocities.size, dtype=bool)])
 
         def residual(t, y, yp):
             xp, xpp = yp[:n].copy(), np.zeros(n)
             xp[velocities], xpp[velocities] = y[n:], yp[n:]
-            return np.concatenate([yp[:n][velocities] - y[n:], self.evaluate(t, y[:n], xp, xpp)])
+            return np.concatenate([self.evaluate(t, y[:n], xp, xpp), yp[:n][velocities] - y[n:]])
 
-        names = [self.label(i) for i in range(n)] + self.velocity_names(velocities)
-        return ImplicitDAE(residual, n + velocities.size, algebraic=algebraic, names=names)
+        pattern = _pattern(self)
+        return ImplicitDAE(
+            residual,
+            n + velocities.size,
+            jacobian=None if self.jacobian is None else _companion_jacobian(self, velocities, pattern),
+            algebraic=np.concatenate([chosen == 0, np.zeros(velocities.size, dtype=bool)]),
+            sparsity=None if pattern is None else _companion_matrix(pattern, pattern, velocities, 1.0),
+            names=[self.label(i) for i in range(n)] + self.velocity_names(velocities),
+        )
+
+
+def _pattern(problem: SecondOrderDAE):
+    """The structure of the matrices of F, if it is given."""
+    from scipy.sparse import csc_array, diags_array
+
+    if problem.bandwidth is not None:
+        n, (ml, mu) = problem.n, problem.bandwidth
+        offsets = range(-ml, mu + 1)
+        return csc_array(diags_array([np.ones(n - abs(k)) for k in offsets], offsets=offsets, shape=(n, n)))
+    return None if problem.sparsity is None else csc_array(problem.sparsity).astype(float)
+
+
+def _companion_matrix(of_x, of_u, velocities: np.ndarray, cj: float):
+    """[[of_x, of_u of the velocities], [cj on the rows of velocities, -1]]; sparse if the blocks are."""
+    from scipy.sparse import block_array, csc_array, eye_array, issparse
+
+    n, m = of_x.shape[0], velocities.size
+    rows = cj * csc_array(eye_array(n))[velocities]
+    if issparse(of_x):
+        return csc_array(block_array([[of_x, csc_array(of_u)[:, velocities]], [rows, -eye_array(m)]]))
+    return np.block([[of_x, of_u[:, velocities]], [rows.toarray(), -np.eye(m)]])
+
+
+def _companion_jacobian(problem: SecondOrderDAE, velocities: np.ndarray, pattern):
+    """The matrix of the companion form from three matrices of F."""
+    n = problem.n
+    second = np.isin(np.arange(n), velocities)
+
+    def matrix(t, x, xp, xpp, c1, c2):
+        from scipy.sparse import csc_array, dia_array, issparse
+
+        assert problem.jacobian is not None
+        found = problem.jacobian(t, x, xp, xpp, c1, c2, *last_argument(problem.jacobian, problem.params))
+        if pattern is None:
+            return found.toarray() if issparse(found) else np.asarray(found, dtype=float)
+        if problem.bandwidth is not None:
+            ml, mu = problem.bandwidth
+            return csc_array(dia_array((np.asarray(found, dtype=float), range(mu, -ml - 1, -1)), shape=(n, n)))
+        if issparse(found):
+            return csc_array(found)
+        return csc_array((np.asarray(found, dtype=float), pattern.indices, pattern.indptr), shape=(n, n))
+
+    def jacobian(t, y, yp, cj):
+        xp, xpp = yp[:n].copy(), np.zeros(n)
+        xp[velocities], xpp[velocities] = y[n:], yp[n:]
+        at = (float(t), y[:n].copy(), xp, xpp)
+        of_x, lower, both = matrix(*at, 0.0, 0.0), matrix(*at, cj, 0.0), matrix(*at, 1.0, cj)
+        if pattern is None:
+            return _companion_matrix(np.where(second, of_x, lower), both - of_x, velocities, cj)
+        from scipy.sparse import diags_array
+
+        chosen = of_x @ diags_array(second.astype(float)) + lower @ diags_array((~second).astype(float))
+        return _companion_matrix(chosen, both - of_x, velocities, cj)
+
+    return jacobian
 
 
 def _check_order(order, n: int) -> np.ndarray:

@@ -1,0 +1,328 @@
+"""Differential equations that are discontinuous at a surface: crossing it, and sliding along it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.problem import HybridProblem, Mode, Transition
+from daedal.hybrid.surface import Surface, compiler
+from daedal.initial.consistent import consistent_initial
+from daedal.problems import SemiExplicitDAE
+from daedal.problems.checks import check_callable, check_names, check_size, check_vector
+from daedal.problems.compile import compiled_function, compiled_params, last_argument
+
+_FORMS = ("index2", "closed")
+_DEGENERATE = 1e-12  # relative size below which both rates count as zero
+_ON_SURFACE = 1e-14  # relative distance of an initial point that lies on the surface
+
+
+class Filippov(HybridProblem):
+    r"""A right-hand side that is discontinuous at a surface, in the sense of Filippov.
+
+    .. math::
+
+        x' = \begin{cases} f_1(t, x, y) & s(t, x) > 0 \\ f_2(t, x, y) & s(t, x) < 0 \end{cases}, \qquad 0 = g(t, x, y)
+
+    At the surface the rates :math:`a_i = s_x f_i + s_t` decide: both positive or both negative, the solution crosses;
+    :math:`a_1 < 0 < a_2`, it slides along the surface,
+
+    .. math:: x' = \nu f_1 + (1 - \nu) f_2, \qquad 0 = g, \qquad 0 = s(t, x),
+
+    a DAE of index 2 for the control :math:`\nu = a_2/(a_2 - a_1)`, until :math:`\nu` reaches 0 or 1;
+    :math:`a_1 > 0 > a_2`, it may leave to either side at any time: the solution is not unique, which is an error.
+
+    Parameters
+    ----------
+    f_plus, f_minus : callable
+        :math:`f_1` and :math:`f_2`: ``f(t, x)``, or ``f(t, x, y)`` with algebraic variables.
+    surface : callable
+        ``surface(t, x)``, the switching function s, a number.
+    n : int
+        Number of differential variables x.
+    constraint : callable, optional
+        ``constraint(t, x, y) -> (n_y,)``, the function g, which determines y.
+    n_y : int
+        Number of algebraic variables y.
+    gradient : callable, optional
+        ``gradient(t, x) -> (n,)``, the row :math:`s_x`. By complex steps, or differences, if left out.
+    params : object, optional
+        Passed to every function as its last argument.
+    names : sequence of str, optional
+        Names of x, or of x and y.
+    sliding : {"index2", "closed"}
+        How it slides: with :math:`\nu` from the DAE of index 2, which keeps s = 0; or from its closed form, which
+        has index 1 and lets s drift.
+    method, sliding_method : optional
+        Methods of :func:`daedal.solve` for the modes beside the surface, and on it.
+
+    Notes
+    -----
+    The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
+    above and 0 below. One surface is treated. Where several intersect the rates do not determine how a solution
+    slides; a vector of switching functions is refused.
+
+    References
+    ----------
+    A. F. Filippov: Differential equations with discontinuous righthand sides, Kluwer, 1988. P. M. E. J. Wijckmans:
+    Conditioning of differential algebraic equations and numerical solution of multibody dynamics, thesis, TU Eindhoven,
+    1996, section 7.2.
+
+    Examples
+    --------
+    A relay that drives x2 = -x1: from then on x1' = -x1.
+
+    >>> import daedal
+    >>> relay = daedal.Filippov(
+    ...     f_plus=lambda t, x: [x[1], -1.0],
+    ...     f_minus=lambda t, x: [x[1], 1.0],
+    ...     surface=lambda t, x: x[0] + x[1],
+    ...     n=2,
+    ... )
+    >>> sol = daedal.solve(relay, (0.0, 3.0), relay.entry((0.0, 3.0), [0.5, 0.0]), rtol=1e-8, atol=1e-8)
+    >>> print(f"{sol.events[0].t:.6f} {sol.mode[-1]} {sol['nu'][-1]:.6f}")
+    0.414214 sliding 0.482326
+    """
+
+    def __init__(
+        self,
+        f_plus,
+        f_minus,
+        surface,
+        n,
+        *,
+        constraint=None,
+        n_y=0,
+        gradient=None,
+        params=None,
+        names=None,
+        sliding="index2",
+        method=None,
+        sliding_method=None,
+    ):
+        self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
+        for function, name in ((f_plus, "f_plus"), (f_minus, "f_minus"), (surface, "surface")):
+            check_callable(function, name)
+        n, n_y = check_size(n, "n"), check_size(n_y, "n_y", 0)
+        if (constraint is None) != (n_y == 0):
+            raise InvalidProblemError("constraint and n_y belong together: one of them is missing")
+        if sliding not in _FORMS:
+            raise InvalidProblemError(f"sliding must be one of {', '.join(_FORMS)}, got {sliding!r}")
+        self._set(n=n, n_y=n_y, params=params, surface=Surface(surface, gradient, params, n))
+        labels = _labels(names, n, n_y)
+
+        through = compiler(f_plus, f_minus, surface, *([constraint] if n_y else []))
+        f1, f2 = (through(_of_state(f, n_y)) for f in (f_plus, f_minus))
+        self._set(_f1=f1, _f2=f2)
+
+        def mode(f, last, option, through=through) -> Mode:
+            g = through(_closed_by(constraint, n_y, last))
+            return Mode(SemiExplicitDAE(f, g, n, n_y + 1, params=params, names=labels), option)
+
+        if sliding == "index2":
+            slide = mode(through(_blend(f1, f2)), through(_on(surface)), sliding_method)
+        else:
+            slide = mode(_blend(f1, f2), self._control_defect, sliding_method, through=lambda function: function)
+        modes = {
+            "above": mode(f1, through(_fixed(1.0)), method),
+            "below": mode(f2, through(_fixed(0.0)), method),
+            "sliding": slide,
+        }
+        super().__init__(modes, self._transitions())
+
+    given: dict[str, Any]
+    n: int
+    n_y: int
+    params: Any
+    surface: Surface
+    _f1: Callable[..., Any]
+    _f2: Callable[..., Any]
+
+    def _set(self, **values):
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def compiled(self) -> Filippov:
+        """The same model with its functions passed through ``numba.njit``."""
+        given = dict(self.given, params=compiled_params(self.params))
+        for name in ("f_plus", "f_minus", "surface", "constraint"):
+            if given[name] is not None:
+                given[name] = compiled_function(given[name])
+        return Filippov(**given)
+
+    # --- what the surface says --------------------------------------------------------------------------------------
+
+    def _slopes(self, t: float, x, z) -> list[np.ndarray]:
+        return [np.asarray(f(t, x, z, *last_argument(f, self.params)), dtype=float) for f in (self._f1, self._f2)]
+
+    def rates(self, t: float, x, y=()) -> tuple[float, float]:
+        """The rates a_1 and a_2 of the switching function on either side."""
+        z = np.append(np.asarray(y, dtype=float), 0.0)
+        return self._rates(t, np.asarray(x, dtype=float), z)
+
+    def _rates(self, t: float, x, z) -> tuple[float, float]:
+        first, second = self._slopes(t, x, z)
+        return self.surface.rate(t, x, first), self.surface.rate(t, x, second)
+
+    def _control_defect(self, t, x, z, *p) -> float:
+        """(a_2 - a_1) nu - a_2: zero for the control of (7.6)."""
+        a1, a2 = self._rates(t, x, z)
+        return (a2 - a1) * z[-1] - a2
+
+    def _decide(self, t: float, x, z) -> str:
+        """What follows at the surface: the four cases of the source, (7.4)."""
+        a1, a2 = self._rates(t, x, z)
+        size = max(self.surface.size(t, x, slope) for slope in self._slopes(t, x, z))
+        if max(abs(a1), abs(a2)) <= _DEGENERATE * size:
+            raise DaedalError(_degenerate(t, a1, a2))
+        if a1 > 0.0 > a2:
+            raise DaedalError(_repelling(t, a1, a2))
+        if a1 <= 0.0 <= a2:
+            return "sliding"
+        return "above" if a1 > 0.0 else "below"
+
+    # --- transitions ------------------------------------------------------------------------------------------------
+
+    def _transitions(self) -> list[Transition]:
+        def switching(t, x, z):
+            return self.surface.value(t, x)
+
+        def leave_above(t, x, z):
+            return self._rates(t, x, z)[0]
+
+        def leave_below(t, x, z):
+            return self._rates(t, x, z)[1]
+
+        reset = {"above": self._state(1.0), "below": self._state(0.0), "sliding": self._sliding_state}
+        common: dict[str, Any] = {"reset": reset, "project": True}
+        return [
+            Transition("above", self._decide, switching, -1, name="surface from above", immediate=False, **common),
+            Transition("below", self._decide, switching, 1, name="surface from below", immediate=False, **common),
+            Transition("sliding", self._exit("above"), leave_above, 1, name="nu = 1", **common),
+            Transition("sliding", self._exit("below"), leave_below, -1, name="nu = 0", **common),
+        ]
+
+    def _state(self, nu: float) -> Callable[..., Any]:
+        return lambda t, x, z: (x, np.append(z[:-1], nu))
+
+    def _sliding_state(self, t, x, z):
+        """The control of (7.6)."""
+        a1, a2 = self._rates(t, x, z)
+        return x, np.append(z[:-1], a2 / (a2 - a1))
+
+    def _exit(self, side: str) -> Callable[..., str]:
+        def target(t, x, z):
+            a1, a2 = self._rates(t, x, z)
+            if a1 > 0.0 > a2:
+                raise DaedalError(_repelling(t, a1, a2))
+            return side
+
+        return target
+
+    # --- how a run begins -------------------------------------------------------------------------------------------
+
+    def entry(self, t_span, initial) -> tuple[str, Any]:
+        """The mode in which a run begins, and its initial values, as :func:`daedal.solve` takes them.
+
+        Parameters
+        ----------
+        t_span : tuple of float
+        initial : array_like or tuple
+            x; or (x, y), where y is a guess, if there are algebraic variables. (mode, values) is returned as it is.
+        """
+        t0, t1 = (float(t) for t in t_span)
+        if t1 < t0:
+            raise InvalidProblemError(
+                "t_span: a discontinuous right-hand side cannot be integrated backwards; what slides came from anywhere"
+            )
+        if isinstance(initial, (tuple, list)) and len(initial) == 2 and isinstance(initial[0], str):
+            return initial[0], initial[1]
+        x, y = initial if self.n_y and isinstance(initial, tuple) else (initial, np.zeros(self.n_y))
+        x = check_vector(x, self.n, "initial x")
+        z = np.append(check_vector(y, self.n_y, "initial y") if self.n_y else np.empty(0), 1.0)
+        if self.n_y:
+            x, z = consistent_initial(self.modes["above"].problem, t0, (x, z))
+        s = self.surface.value(t0, x)
+        if abs(s) > _ON_SURFACE * self.surface.size(t0, x, x):
+            mode = "above" if s > 0.0 else "below"
+        else:
+            try:
+                mode = self._decide(t0, x, z)
+            except DaedalError as error:
+                raise InconsistentInitialError(f"initial: {error}") from None
+        nu = {"above": 1.0, "below": 0.0}
+        return mode, (x, np.append(z[:-1], nu[mode])) if mode in nu else self._sliding_state(t0, x, z)
+
+
+# --- the equations of the modes; p is a tuple with the parameters, or empty -----------------------------------------
+
+
+def _of_state(f, n_y: int) -> Callable[..., Any]:
+    """f as a function of x and z = (y, nu)."""
+    if n_y:
+        return lambda t, x, z, *p: np.asarray(f(t, x, z[:n_y], *p))
+    return lambda t, x, z, *p: np.asarray(f(t, x, *p))
+
+
+def _blend(f1, f2) -> Callable[..., Any]:
+    return lambda t, x, z, *p: z[-1] * f1(t, x, z, *p) + (1.0 - z[-1]) * f2(t, x, z, *p)
+
+
+def _fixed(nu: float) -> Callable[..., Any]:
+    return lambda t, x, z, *p: z[-1] - nu
+
+
+def _on(surface) -> Callable[..., Any]:
+    def on_surface(t, x, z, *p):
+        return surface(t, x, *p)
+
+    return on_surface
+
+
+def _closed_by(constraint, n_y: int, last) -> Callable[..., Any]:
+    """The constraints: g, and one more for nu."""
+    if n_y == 0:
+
+        def alone(t, x, z, *p):
+            result = np.empty(1)
+            result[0] = last(t, x, z, *p)
+            return result
+
+        return alone
+
+    def stacked(t, x, z, *p):
+        result = np.empty(n_y + 1)
+        result[:n_y] = np.asarray(constraint(t, x, z[:n_y], *p))
+        result[n_y] = last(t, x, z, *p)
+        return result
+
+    return stacked
+
+
+def _labels(names, n: int, n_y: int) -> list[str]:
+    given = [f"x[{i}]" for i in range(n)] if names is None else list(names)
+    if len(given) == n:
+        given += [f"y[{i}]" for i in range(n_y)]
+    checked = check_names(given, n + n_y)
+    assert checked is not None
+    if "nu" in checked:
+        raise InvalidProblemError("names: 'nu' is the name of the control; choose another one")
+    return [*checked, "nu"]
+
+
+def _repelling(t: float, a1: float, a2: float) -> str:
+    return (
+        f"at t = {t:.10g} the surface repels on both sides (a1 = {a1:.6g} > 0 > a2 = {a2:.6g}): solutions leave it to "
+        "either side at any time, and none is singled out. Remedy: say which one is meant by beginning beside the "
+        "surface, or look for a sign error in surface, f_plus or f_minus."
+    )
+
+
+def _degenerate(t: float, a1: float, a2: float) -> str:
+    return (
+        f"at t = {t:.10g} both sides run along the surface (a1 = {a1:.6g}, a2 = {a2:.6g}): the rates of the switching "
+        "function do not tell whether it is crossed. Remedy: begin beside the surface, or move the switching function."
+    )
