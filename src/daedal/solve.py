@@ -120,7 +120,8 @@ def solve(
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
     if isinstance(problem, HybridProblem):
-        return solve_hybrid(**locals())
+        hybrid: Any = solve_hybrid(**locals())
+        return hybrid
     began = time.perf_counter()
     wishes: dict[str, Any] = {}
     if isinstance(problem, LinearDAE):

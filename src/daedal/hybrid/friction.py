@@ -269,7 +269,7 @@ class Friction(HybridProblem):
             held, holding = law.normal_force(t, q, v, lam), float(lam[-1])
         else:  # a dead centre: no force along e can change the relative velocity
             held, holding = 0.0, math.copysign(math.inf, self._free_rate(t, q, v))
-        branches = {}
+        branches: dict[int, tuple[float, ...]] = {}
         for sigma in (1, -1):
             if k is None:
                 branches[sigma] = (law.normal_force(t, q, v, ()),)
@@ -402,7 +402,7 @@ def _state(t, q, v):
     return q, v
 
 
-def _pressing(rho: int, k: int) -> Callable[..., float]:
+def _pressing(rho: int, k: int | None) -> Callable[..., float]:
     return lambda t, q, v, lam: rho * lam[k]
 
 

@@ -178,6 +178,9 @@ class Guards:
                 direction[i] = -side
             if side != 0 and waits[i] > 0.0:
                 leaving[i] = side, float(waits[i])
+            elif side == 0 and direction[i] != 0 and values[i] != 0.0:
+                # not to be told: taken to begin on the right side, so that it fires if the first step shows the other
+                leaving[i] = -int(direction[i]), 0.0
         for i in doubtful.tolist():
             if direction[i] == 0 and i not in zero:
                 direction[i] = -1 if values[i] > 0.0 else 1

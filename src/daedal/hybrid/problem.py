@@ -279,11 +279,17 @@ def _check_mode(what: str, role: str, name, modes: Mapping[str, Mode]):
 
 def _with_names(transitions: list[Transition]) -> list[Transition]:
     """Transitions without a name get one: that of the guard function, or the modes that it connects."""
-    given = [t.name for t in transitions if t.name is not None]
-    for name in given:
-        if given.count(name) > 1:
-            raise InvalidProblemError(f"transitions: the name '{name}' is given twice; names must differ")
-    taken, named = set(given), []
+    for i, transition in enumerate(transitions):
+        for other in transitions[:i]:
+            if transition.name is not None and transition.name == other.name:
+                common = set(transition.sources) & set(other.sources)
+                if common:
+                    raise InvalidProblemError(
+                        f"transitions: the name '{transition.name}' is given twice in mode '{min(common)}'; names of "
+                        "transitions out of the same mode must differ"
+                    )
+    taken: set[str | None] = {t.name for t in transitions}
+    named = []
     for transition in transitions:
         if transition.name is None:
             base, count = _default_name(transition), 1

@@ -263,7 +263,7 @@ class _ModifiedBDFRun(Run):
 
     def _load_past(self, form: SecondOrderForm, times: np.ndarray, values: np.ndarray) -> None:
         """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""
-        record, order = self.method, form.problem.order
+        record, order = self.method, np.asarray(form.problem.order)
         dd, nodes, velocities = record.array("dd"), record.array("nodes"), record.array("velocities")
         rows = nodes.size
         for taken, (t, y) in enumerate(zip(times[1:], values[1:], strict=True)):

@@ -1,0 +1,141 @@
+"""Joints that break at a load: from then on their constraints are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem, Transition
+from daedal.kernels.functions import is_compiled
+from daedal.mechanics.assembly import Assembly
+from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_positive
+from daedal.problems.compile import compiled_function
+
+_MEASURES = ("reaction", "multiplier")
+
+
+def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", name: str = "breaks") -> HybridProblem:
+    r"""A mechanism with a joint that breaks when its load reaches a limit.
+
+    In the mode "intact" all constraints hold, in "broken" those of the joint do not. Positions and velocities are
+    continuous: what is released is force, not impulse.
+
+    Parameters
+    ----------
+    system : MechanicalSystem
+        With the joint.
+    rows : int, str, or sequence of them
+        The constraints of the joint, by number (position constraints first) or by name.
+    limit : float
+        The load at which it breaks.
+    load : {"reaction", "multiplier"} or callable
+        What is compared with the limit: the norm of the generalised force :math:`G_J^T \lambda_J` of the joint, which
+        does not depend on how its constraints are scaled; the norm of its multipliers; or ``load(t, q, v, lam)``, for
+        example a tension, which has a sign.
+    name : str
+        Of the transition.
+
+    Returns
+    -------
+    HybridProblem
+        Its transition can end at once, if the load is too large at the start.
+
+    Examples
+    --------
+    A rope of a pendulum that bears twice the weight breaks at cos(phi) = 2/3:
+
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1
+    ... )
+    >>> problem = daedal.breaking(pendulum, 0, limit=2 * 9.81)
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ("intact", ([1.0, 0.0], [0.0, 0.0])), rtol=1e-8)
+    >>> print(f"{-sol.events[0].y[1]:.6f}", sol.mode[-1])
+    0.666667 broken
+    """
+    if not isinstance(system, MechanicalSystem):
+        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    joint = _checked_rows(system, rows)
+    limit = check_positive(limit, "limit")
+    guard = _guard(system, joint, limit, load)
+    return HybridProblem(
+        {"intact": system, "broken": released(system, joint)},
+        [Transition("intact", "broken", guard, direction=-1, name=name)],
+    )
+
+
+def _checked_rows(system: MechanicalSystem, rows) -> list[int]:
+    given = list(rows) if isinstance(rows, (Sequence, np.ndarray)) and not isinstance(rows, str) else [rows]
+    if not given:
+        raise InvalidProblemError("rows is empty; name the constraints of the joint")
+    found = []
+    for row in given:
+        if isinstance(row, str) and row in (system.constraint_names or ()):
+            row = list(system.constraint_names or ()).index(row)
+        if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < system.n_lambda:
+            known = ", ".join(map(repr, system.constraint_names)) if system.constraint_names else "no names are given"
+            raise InvalidProblemError(
+                f"rows: {row!r} is not a constraint; the system has {system.n_lambda} of them, numbered from 0 ({known})"
+            )
+        found.append(int(row))
+    if len(set(found)) < len(found):
+        raise InvalidProblemError(f"rows: a constraint is given twice, {rows!r}")
+    return found
+
+
+def _guard(system: MechanicalSystem, joint: list[int], limit: float, load) -> Callable:
+    """Positive while the joint holds."""
+    if callable(load):
+        return lambda t, q, v, lam: limit - load(t, q, v, lam)
+    if load not in _MEASURES:
+        raise InvalidProblemError(f"load must be a function or one of {', '.join(_MEASURES)}, got {load!r}")
+    if load == "multiplier":
+        return lambda t, q, v, lam: limit - np.linalg.norm(lam[joint])
+
+    def guard(t, q, v, lam):
+        values = Assembly(system, t, q).evaluate(t, np.concatenate([q, v]))
+        return limit - (np.inf if values is None else np.linalg.norm(lam[joint] @ values["jacobian"][joint]))
+
+    return guard
+
+
+def released(system: MechanicalSystem, rows: Sequence[int]) -> MechanicalSystem:
+    """The system without some of its constraints."""
+    if system.force_uses_multipliers:
+        raise InvalidProblemError(
+            "system: its force uses multipliers by their numbers, which change when a joint breaks. Remedy: write the "
+            "broken system yourself, as a mode of a HybridProblem"
+        )
+    count, names = system.n_constraints, system.constraint_names
+    kept = [i for i in range(system.n_lambda) if i not in rows]
+    position, velocity = [i for i in kept if i < count], [i - count for i in kept if i >= count]
+    changes: dict = {
+        "n_constraints": len(position),
+        "n_velocity_constraints": len(velocity),
+        "constraint_names": [names[i] for i in kept] if names and kept else None,
+    }
+    groups = (
+        (position, ("constraint", "constraint_jacobian", "constraint_t", "acceleration_bias")),
+        (velocity, ("velocity_constraint", "velocity_jacobian", "velocity_bias")),
+    )
+    for chosen, functions in groups:
+        changes |= {name: _selected(getattr(system, name), chosen) for name in functions}
+    return system.replaced(**changes)
+
+
+def _selected(function, rows: list[int]):
+    """The function with some entries, or rows, of its result."""
+    if function is None or not rows:
+        return None
+    chosen = np.array(rows)
+    if is_compiled(function):
+        return compiled_function(lambda *arguments: function(*arguments)[chosen])
+
+    def selected(*arguments):
+        value = function(*arguments)
+        return value[chosen] if hasattr(value, "tocsr") else np.asarray(value)[chosen]
+
+    return selected
