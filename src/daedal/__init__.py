@@ -35,13 +35,17 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
+from daedal.hybrid.breaking import breaking
 from daedal.hybrid.contact import unilateral
 from daedal.hybrid.filippov import Filippov
-from daedal.hybrid.friction import ContactState, Friction, NonUniqueWarning
+from daedal.hybrid.friction import Friction, NonUniqueWarning
+from daedal.hybrid.friction_state import ContactState
+from daedal.hybrid.hysteresis import ElastoPlastic, elastoplastic
 from daedal.hybrid.impact import Contact, Impact, impact
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.table import EventTable, HybridEvent
+from daedal.hybrid.tables import Table
 from daedal.initial.consistent import consistent_initial
 from daedal.linear_solvers import (
     GMRES,
@@ -90,6 +94,7 @@ __all__ = [
     "ContactState",
     "CoordinateProjection",
     "DaedalError",
+    "ElastoPlastic",
     "EssentialODE",
     "Event",
     "EventRecord",
@@ -131,12 +136,15 @@ __all__ = [
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
+    "Table",
     "Transition",
     "Unevaluable",
     "__version__",
     "advise",
+    "breaking",
     "compare",
     "consistent_initial",
+    "elastoplastic",
     "impact",
     "library",
     "modified_euler",

@@ -18,6 +18,7 @@ from daedal.problems.checks import check_positive
 
 FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
 METHODS = ("dopri5", "dassl")
+DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that take a mechanism as it stands
 _FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
@@ -51,7 +52,8 @@ def compare(
         As for :func:`daedal.solve`.
     formulations, methods : sequence
         Names or instances, e.g. ``["ggl", Baumgarte(gamma=10.0)]`` and ``["dopri5", DASSL(max_order=2)]``. All pairs
-        are run; a pair that makes no sense is a row that says so, and so is a run that fails.
+        are run; a pair that makes no sense is a row that says so, and so is a run that fails. Without either, methods
+        that take a mechanism as it stands are run as well: PHEM56, modified BDF and collocation.
     rtol : float or sequence of float
         Tolerances; several of them give a work-precision diagram.
     atol : float, optional
@@ -112,16 +114,18 @@ def compare(
     levels: list[dict[str, Any]] = [{"rtol": value, "atol": _absolute(value, atol)} for value in tolerances]
     if fixed_step is not None:
         levels = [{"fixed_step": fixed_step}]
+    pairs = [(form, kind) for form in forms for kind in kinds]
+    if formulations is FORMULATIONS and methods is METHODS and isinstance(system, MechanicalSystem):
+        pairs += [(("auto", "auto"), (name, named_method(name, {}))) for name in DIRECT]
     rows = []
-    for form_label, form in forms:
-        for kind_label, kind in kinds:
-            choice = {"formulation": form, "method": kind, "max_steps": max_steps}
-            _warm_up(system, span, initial, choice, levels[0])
-            for level in levels:
-                row = Run(form_label, kind_label, level.get("rtol"))
-                rows.append(_run(system, span, initial, choice | level, times, exact, row))
-                if rows[-1].status == "impossible":
-                    break
+    for (form_label, form), (kind_label, kind) in pairs:
+        choice = {"formulation": form, "method": kind, "max_steps": max_steps}
+        _warm_up(system, span, initial, choice, levels[0])
+        for level in levels:
+            row = Run(form_label, kind_label, level.get("rtol"))
+            rows.append(_run(system, span, initial, choice | level, times, exact, row))
+            if rows[-1].status == "impossible":
+                break
     settings_told = f"constant steps of {fixed_step:g}" if fixed_step is not None else _listing("rtol", tolerances)
     return Comparison(tuple(rows), told, f"{title or 'Comparison'}, {settings_told}")
 

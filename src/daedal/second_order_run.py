@@ -28,6 +28,10 @@ _LARGEST_WITH_DENSE_OUTPUT = 1000
 _SHORTEST_SPAN = 1e-140
 _LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
 _MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
+_WRONG_JACOBIAN = [
+    "Likely cause: the given jacobian is wrong: it does not fit difference quotients of the residual.",
+    "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or leave it out.",
+]
 
 
 def solve_second_order(request: Request, method):
@@ -49,7 +53,7 @@ def solve_second_order(request: Request, method):
     if known and not np.any(given == 1):
         form = replace(form, start_order=2)
     if not getattr(method, "second_order", False):
-        return _through_first_order(request, form, method, rtol, atol, y0, yp0)
+        return _through_first_order(request, form, method, rtol, atol, y0, yp0 if known else None)
     task = _task(request, form, method, rtol, atol, y0, yp0)
     if np.any(given > found):
         task.excluded = (given > found)[np.where(form.source < problem.n, form.source, form.source - problem.n)]
@@ -128,7 +132,7 @@ def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
 
 
 def _through_first_order(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
-    """DASSL on the companion form."""
+    """DASSL on the companion form; y' is left to it if it is not known."""
     from daedal.solve import solve
 
     try:
@@ -170,7 +174,8 @@ def _first_order_events(request: Request, form: SecondOrderForm, y0, yp0):
 
     problem = form.problem
     view = SimpleNamespace(n_y=None, params=problem.params)
-    functions = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, yp0))
+    slope = np.zeros(form.n) if yp0 is None else yp0
+    functions = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, slope))
     if functions is None:
         return None
     return Event(
@@ -205,6 +210,11 @@ def _solution(request: Request, form: SecondOrderForm, method, task, outcome) ->
     else:
         success, status = True, "finished"
         message = f"The end of the interval, t = {request.span[1]:g}, was reached."
+    if np.any(form.problem.order == 0) and getattr(method, "kind", "radau") != "radau":
+        message += (
+            f" Variables of order 0 oscillate with {method.kind.capitalize()} nodes, which do not damp errors: "
+            "Collocation('radau') or ModifiedBDF do."
+        )
     dense = outcome.dense
     if dense is not None and stopping:
         dense = replace(dense, t_end=stopping[-1].t)
@@ -284,7 +294,9 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
                 failure = replace(failure, code=_UNEVALUABLE)
             if failure.code == _UNEVALUABLE:
                 return diagnose(companion, failure).split("\n")[-2:], failure
-            for finder in (singular_pencil, wrong_jacobian, discontinuity, singularity):
+            if wrong_jacobian(Case(companion, replace(failure, cj=1.0 / case.h))):
+                return _WRONG_JACOBIAN, failure
+            for finder in (singular_pencil, discontinuity, singularity):
                 found = finder(case)
                 if found:
                     return found, failure

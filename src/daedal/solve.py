@@ -12,6 +12,7 @@ import numpy as np
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.hybrid.driver import solve_hybrid
 from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.tables import solve_between
 from daedal.problems import (
     HessenbergDAE,
     ImplicitDAE,
@@ -49,6 +50,7 @@ def solve(
     fixed_step=None,
     dense_output=None,
     correct_initial=False,
+    breakpoints=None,
     **method_options,
 ) -> Solution:
     r"""Solve an initial value problem for a differential-algebraic equation.
@@ -93,6 +95,9 @@ def solve(
         Keep what ``sol(t)`` needs. By default kept for up to 1000 unknowns.
     correct_initial : bool
         Move inconsistent initial values to consistent ones (the differential variables stay) instead of refusing them.
+    breakpoints : Table, array, or list of them, optional
+        Times at which right-hand sides have kinks or jumps: the run ends a piece there and begins anew, without a step
+        across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
     **method_options
         Options of the method when it is given by name, e.g. ``linear_solver="gmres"``.
 
@@ -119,8 +124,8 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
-    if isinstance(problem, HybridProblem):
-        hybrid: Any = solve_hybrid(**locals())
+    if breakpoints is not None or isinstance(problem, HybridProblem):
+        hybrid: Any = (solve_hybrid if breakpoints is None else solve_between)(**locals())
         return hybrid
     began = time.perf_counter()
     wishes: dict[str, Any] = {}

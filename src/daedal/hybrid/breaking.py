@@ -78,7 +78,7 @@ def _checked_rows(system: MechanicalSystem, rows) -> list[int]:
         if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < system.n_lambda:
             known = ", ".join(map(repr, system.constraint_names)) if system.constraint_names else "no names are given"
             raise InvalidProblemError(
-                f"rows: {row!r} is not a constraint; the system has {system.n_lambda} of them, numbered from 0 ({known})"
+                f"rows: {row!r} is not a constraint; the system has {system.n_lambda}, numbered from 0 ({known})"
             )
         found.append(int(row))
     if len(set(found)) < len(found):

@@ -8,16 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed, typical_point
-from daedal.mechanics.assembly import Assembly
+from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed, located, typical_point
 from daedal.hybrid.problem import ZENO, HybridProblem, Transition
+from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number
 
 FREE = "free"
 _MOST = 6  # contacts; each further one doubles the number of modes
 _AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
-_LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
 _UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
 _SLOWEST = 10.0  # of the contacts that accumulate, times the slowest one
 
@@ -36,8 +35,8 @@ def unilateral(
     A mode is a set of closed contacts, whose gaps are constraints: ``"free"``, or the names joined by " + ". A contact
     closes where its gap becomes zero, by an impact (see :func:`impact`) in which all closed contacts and those that are
     reached at the same time take part. What is not moving apart afterwards stays closed if it is pressed together,
-    :math:`0 \le \Lambda \perp \ddot g_N \ge 0`. It opens where its force :math:`\Lambda` changes its sign. Where impacts
-    accumulate (Zeno behaviour), the contact is closed from then on.
+    :math:`0 \le \Lambda \perp \ddot g_N \ge 0`. It opens where its force :math:`\Lambda` changes its sign. Where
+    impacts accumulate (Zeno behaviour), the contact is closed from then on.
 
     Parameters
     ----------
@@ -183,10 +182,8 @@ class _Rules:
             return last[1]
 
         def reset(t, q, v):
-            # A located time has errors of round-off: positions smaller than the way covered meanwhile may as well be 0.
             follows, after = once(t, q, v)
-            small = np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v))
-            return np.where(small, 0.0, q) if follows else q, after
+            return located(t, q, v) if follows else q, after
 
         return lambda t, q, v: self.name(once(t, q, v)[0]), reset
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,48 +11,17 @@ import numpy as np
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
 from daedal.hybrid.arguments import StateForm
 from daedal.hybrid.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
+from daedal.hybrid.friction_state import ContactState, ambiguous, contact_state, impossible, response
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function
 
-_ROUND_OFF = 1e-9  # relative size below which an acceleration at the moment of release counts as zero
-_DEPENDENT = 1e-12  # relative mobility below which the constraints determine the relative velocity alone
+_ROUND_OFF = 1e-9  # relative velocity below which it vanishes together with the normal force
+_RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that is given at rest
 
 
 class NonUniqueWarning(UserWarning):
     """The equations allow several motions; the message says which one was taken."""
-
-
-@dataclass(frozen=True)
-class ContactState:
-    r"""What dry friction can do at a point; see :meth:`Friction.at`.
-
-    Attributes
-    ----------
-    speed : float
-        The relative velocity s.
-    mobility : float
-        :math:`e^T \partial\ddot q/\partial F` of a force F e, so that :math:`\dot s` changes by `mobility` times F.
-    holding : float
-        :math:`\lambda_s`, the multiplier of the constraint s = 0: the force that it takes to stick, with the sign of
-        the slip that it prevents.
-    capacity : float
-        :math:`\mu_s |N|` while it sticks.
-    branches : dict
-        For each direction of slip (1 and -1) the normal forces that agree with their own sign, the smallest first.
-    """
-
-    t: float
-    speed: float
-    mobility: float
-    holding: float
-    capacity: float
-    branches: dict[int, tuple[float, ...]]
-
-    @property
-    def sticks(self) -> bool:
-        """Whether adhesion holds the contact."""
-        return abs(self.holding) <= self.capacity
 
 
 class Friction(HybridProblem):
@@ -201,7 +168,7 @@ class Friction(HybridProblem):
                     self._turned(sigma, rho),
                     _pressing(rho, k),
                     -1,
-                    name=f"normal force vanishes in {self._slip(sigma, rho)}",
+                    name=f"{'lift-off' if law.unilateral else 'normal force vanishes'} in {self._slip(sigma, rho)}",
                 )
             )
             found.append(
@@ -235,70 +202,28 @@ class Friction(HybridProblem):
 
     def _margin(self, sigma: int, rho: int) -> Callable[..., float]:
         """1 + sigma mu rho d, by which the multiplier is divided."""
-        return lambda t, q, v: 1.0 + sigma * rho * self.law.coefficient(sigma, t, q, v) * self._response(t, q, v)[1]
+
+        def margin(t, q, v):
+            d = response(self.law, self.system.at(t, q, v), self.law.e(t, q))[1]
+            return 1.0 + sigma * rho * self.law.coefficient(sigma, t, q, v) * d
+
+        return margin
 
     # --- what the equations say at a point --------------------------------------------------------------------------
 
-    def _response(self, t: float, q, v) -> tuple[float, float]:
-        """How the acceleration of the contact, and the normal multiplier, respond to a force along e."""
-        point = self.system.at(t, q, v)
-        e, k = self.law.e(t, q), point.jacobian.shape[0]
-        matrix = np.block([[point.mass, point.jacobian.T], [point.jacobian, np.zeros((k, k))]])
-        answer = np.linalg.lstsq(matrix, np.concatenate([e, np.zeros(k)]), rcond=1e-13)[0]
-        multiplier = 0.0 if self.law.multiplier is None else float(answer[q.size + self.law.multiplier])
-        return float(e @ answer[: q.size]), multiplier
-
-    def _free_rate(self, t: float, q, v) -> float:
-        """The rate of the relative velocity without friction."""
-        a, h = self.system.at(t, q, v).acceleration, 1e-5
-        ahead, behind = (self.law.relative(t + h, q + h * v + 0.5 * h * h * a, v + h * a) for h in (h, -h))
-        if ahead == behind:
-            raise InvalidProblemError(
-                f"direction: at t = {t:g} the constraints determine the relative velocity alone; no friction can act"
-            )
-        return (ahead - behind) / (2.0 * h)
-
     def at(self, t: float, q, v) -> ContactState:
         """What friction can do at a point: stick, or slip with which normal forces."""
-        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        law, k = self.law, self.law.multiplier
-        mobility, d = self._response(t, q, v)
-        e = law.e(t, q)
-        if mobility > _DEPENDENT * float(e @ e) ** 2 / float(e @ self.system.at(t, q, v).mass @ e):
-            lam = self._stick.at(t, q, v).multipliers
-            held, holding = law.normal_force(t, q, v, lam), float(lam[-1])
-        else:  # a dead centre: no force along e can change the relative velocity
-            held, holding = 0.0, math.copysign(math.inf, self._free_rate(t, q, v))
-        branches: dict[int, tuple[float, ...]] = {}
-        for sigma in (1, -1):
-            if k is None:
-                branches[sigma] = (law.normal_force(t, q, v, ()),)
-                continue
-            free = float(self.system.at(t, q, v).multipliers[k])
-            ways = [(rho, free / (1.0 + sigma * rho * law.coefficient(sigma, t, q, v) * d)) for rho in law.signs]
-            branches[sigma] = tuple(sorted((value for rho, value in ways if rho * value >= 0.0), key=abs))
-        return ContactState(t, law.relative(t, q, v), mobility, holding, law.mu_static * held, branches)
+        return contact_state(self.system, self._stick, self.law, t, q, v)
 
     def _begin_slip(self, state: ContactState, sigma: int) -> str | None:
         """The mode of a slip to one side, on the branch with the smallest normal force; None if there is none."""
         values = state.branches[sigma]
         if not values:
             return None
-        if self.law.unilateral and len(values) == 1 and values[0] > 0.0:
-            return None
         if len(values) > 1 and values[-1] != values[0]:
-            warnings.warn(_ambiguous(state, sigma), NonUniqueWarning, stacklevel=2)
+            warnings.warn(ambiguous(state, sigma), NonUniqueWarning, stacklevel=2)
         rho = self.law.signs[0] if len(self.law.signs) == 1 else (1 if values[0] > 0.0 else -1)
         return self._slip(sigma, rho)
-
-    def _side(self, state: ContactState, sigma: int, *, released: bool) -> bool:
-        """Whether a slip to this side goes on: sigma s' > 0, where s' = mobility (lambda_s - sigma mu |N|)."""
-        if not state.branches[sigma]:
-            return False
-        mu = self.law.mu_at_rest
-        force = mu * abs(state.branches[sigma][0])
-        room = _ROUND_OFF * (abs(state.holding) + force) if released else 0.0
-        return sigma * state.holding - force > -room
 
     def _arrive(self, t, q, v) -> str | None:
         """What follows when the relative velocity vanishes: (7.4) of the source with e^T v as switching function."""
@@ -309,19 +234,17 @@ class Friction(HybridProblem):
         return self._leave(self.at(t, q, v), released=True)
 
     def _leave(self, state: ContactState, *, released: bool) -> str | None:
-        """Slip to the side of the force that would be needed, or to the other one."""
-        first = 1 if state.holding >= 0.0 else -1
-        possible = [sigma for sigma in (first, -first) if self._side(state, sigma, released=released)]
-        if not possible:
-            raise DaedalError(_impossible(state, self.law))
-        if len(possible) > 1:
-            warnings.warn(
-                f"At t = {state.t:.10g} the contact can slip to both sides; it slips to that of the force which "
-                f"sticking would take ({'slip+' if first > 0 else 'slip-'}).",
-                NonUniqueWarning,
-                stacklevel=2,
-            )
-        return self._begin_slip(state, possible[0])
+        """Slip to the side sigma of the force that sticking would take: s' = mobility (lambda_s - sigma mu |N|).
+
+        At the moment of release it is known that the slip goes on, and s' may vanish.
+        """
+        if state.opens:
+            return None
+        sigma = 1 if state.holding >= 0.0 else -1
+        values = state.branches[sigma]
+        if not values or not (released or abs(state.holding) > self.law.mu_at_rest * abs(values[0])):
+            raise DaedalError(impossible(state, self.law))
+        return self._begin_slip(state, sigma)
 
     def _turned(self, sigma: int, rho: int) -> Callable[..., str | None] | None:
         """What follows when the normal force vanishes: its sign changes, the contact opens, or there is no solution."""
@@ -333,7 +256,7 @@ class Friction(HybridProblem):
                 return self._arrive(t, q, v)  # both at once, as in a dead centre
             if self._margin(sigma, -rho)(t, q, v) > 0.0:
                 return self._slip(sigma, -rho)
-            raise DaedalError(_impossible(self.at(t, q, v), self.law))
+            raise DaedalError(impossible(self.at(t, q, v), self.law))
 
         return target
 
@@ -358,29 +281,34 @@ class Friction(HybridProblem):
         t0, t1 = (float(t) for t in t_span)
         if t1 < t0:
             raise InvalidProblemError("t_span: friction cannot be integrated backwards; what stuck came from anywhere")
-        mode, (q, v) = initial if isinstance(initial[0], str) else (None, initial)
-        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        state = self.at(t0, q, v)
+        if not isinstance(initial, (tuple, list)) or len(initial) < 2:
+            raise InvalidProblemError(f"initial must be a pair (q, v), or (mode, (q, v)), got {initial!r}")
+        mode, values = initial if isinstance(initial[0], str) else (None, initial)
+        n = self.system.n_q
+        y = StateForm(self.system).stack(tuple(values)[:2], "initial: ")[0]
+        state = self.at(t0, y[:n], y[n:])
         if mode is None:
-            mode = self._first_mode(state, float(np.abs(self.law.e(t0, q)) @ np.abs(v)))
-        elif mode.startswith("slip") and state.speed * (1 if mode[4] == "+" else -1) < 0.0:
+            return self._first_mode(state, float(np.abs(self.law.e(t0, y[:n])) @ np.abs(y[n:]))), (y[:n], y[n:])
+        if mode.startswith("slip") and state.speed * _sigma(mode) < 0.0:
             raise InconsistentInitialError(f"initial: the mode is '{mode}', but the relative velocity {state.speed:g}")
-        return mode, (q, v)
+        return mode, values
 
     def _first_mode(self, state: ContactState, size: float) -> str:
-        if abs(state.speed) <= 1e-14 * size and state.sticks:
+        if state.opens:
+            raise InconsistentInitialError(
+                "initial: the contact opens at once, since its constraint would have to pull. Remedy: begin without it"
+            )
+        rests = abs(state.speed) <= _RESTING * size
+        if rests and state.sticks:
             return "stick"
         try:
-            if abs(state.speed) <= 1e-14 * size:
-                mode = self._leave(state, released=False)
-            else:
-                sigma = 1 if state.speed > 0.0 else -1
-                mode = self._begin_slip(state, sigma)
-                if mode is None:
-                    raise DaedalError(_impossible(state, self.law))
-        except DaedalError as error:
-            raise InconsistentInitialError(f"initial: {error}") from None
-        assert mode is not None
+            mode = (
+                self._leave(state, released=False) if rests else self._begin_slip(state, 1 if state.speed > 0.0 else -1)
+            )
+        except DaedalError:
+            mode = None
+        if mode is None:
+            raise InconsistentInitialError(f"initial: {impossible(state, self.law)}")
         return mode
 
     def notes(self, solution) -> list[str]:
@@ -392,10 +320,14 @@ class Friction(HybridProblem):
             y = segment.values(np.array([segment.t0]))[:, 0]
             n = self.system.n_q
             state = self.at(segment.t0, y[:n], y[n : 2 * n])
-            sigma = 1 if segment.mode[4] == "+" else -1
+            sigma = _sigma(segment.mode)
             if len(state.branches[sigma]) > 1 and state.branches[sigma][0] != state.branches[sigma][-1]:
-                found.append(_ambiguous(state, sigma))
+                found.append(ambiguous(state, sigma))
         return found
+
+
+def _sigma(mode: str) -> int:
+    return 1 if mode.startswith("slip+") else -1
 
 
 def _state(t, q, v):
@@ -404,26 +336,3 @@ def _state(t, q, v):
 
 def _pressing(rho: int, k: int | None) -> Callable[..., float]:
     return lambda t, q, v, lam: rho * lam[k]
-
-
-def _ambiguous(state: ContactState, sigma: int) -> str:
-    values = ", ".join(f"{value:.6g}" for value in state.branches[sigma])
-    return (
-        f"At t = {state.t:.10g} the normal force of the slip to the {'positive' if sigma > 0 else 'negative'} side is "
-        f"not unique (Painleve's paradox): multipliers {values} all agree with the law of friction. The smallest was "
-        "taken."
-    )
-
-
-def _impossible(state: ContactState, law: FrictionLaw) -> str:
-    return (
-        f"no motion agrees with the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
-        f"{state.speed:.6g}; sticking takes the force {state.holding:.6g} and can hold {state.capacity:.6g}; normal "
-        f"forces of a slip to the positive side: {_listed(state.branches[1])}, to the negative side: "
-        f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: an impact without collision, some "
-        f"compliance in the contact, or a smaller mu ({law.mu_at_rest:g})."
-    )
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:.6g}" for value in values) or "none"

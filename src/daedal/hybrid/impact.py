@@ -19,6 +19,7 @@ from daedal.problems.compile import compiled_function
 
 LAWS = ("newton", "poisson")
 _EXACT = 1e-10  # relative violation of complementarity that round-off explains
+_LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
 _NO_SIZE = 1e-6  # positions that small beside the velocities have no size
 _WRONG = 1e-6  # one that it does not
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
@@ -195,6 +196,11 @@ class Impact:
         impulses = np.zeros(part.size)
         impulses[part] = P
         return v + X @ P, impulses
+
+
+def located(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The position without entries that are smaller than the way covered in the error of a located time."""
+    return np.where(np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v)), 0.0, q)
 
 
 def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import DaedalError, IntegrationError, InvalidProblemError
+from daedal.errors import InvalidProblemError
 from daedal.hybrid.arguments import StateForm
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSolution
 from daedal.hybrid.table import EventTable
-from daedal.problems.checks import check_flag, check_real
+from daedal.problems.checks import check_real
 from daedal.progress import Progress
 from daedal.solution import Statistics
 
@@ -56,8 +56,8 @@ class Table:
         if not np.all(np.diff(t) > 0.0):
             i = int(np.flatnonzero(np.diff(t) <= 0.0)[0])
             raise InvalidProblemError(
-                f"times must increase, but times[{i}] = {t[i]:g} is followed by {t[i + 1]:g}. Remedy: sort the table; a "
-                "jump is had by kind='previous'"
+                f"times must increase, but times[{i}] = {t[i]:g} is followed by {t[i + 1]:g}. Remedy: sort the table; "
+                "a jump is had by kind='previous'"
             )
         x = check_real(values, "values", "be an array with one row for each time")
         if x.ndim not in (1, 2) or x.shape[0] != t.size or not np.isfinite(x).all():
@@ -126,91 +126,107 @@ def solve_between(problem, t_span, initial, *, breakpoints, progress, method_opt
     """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
 
     Each piece ends one float before a break point, and the next begins on it: functions that are continuous from the
-    right, as tables are, are never evaluated on the wrong side. The method begins anew with every piece.
+    right, as tables are, are never evaluated on the wrong side. The method begins anew with every piece, with order 1.
     """
-    from daedal.solve import _check_span, _check_times
+    from daedal.solve import _check_span, _check_times, solve
 
     began = time.perf_counter()
+    span = _check_span(t_span)
+    for name in ("t_stop", "fixed_step"):
+        if options[name] is not None:
+            raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
+    times = _check_times(options.pop("t_eval"), span)
     hybrid = problem if isinstance(problem, HybridProblem) else HybridProblem({_MODE: problem})
     state = initial if hybrid is problem else (_MODE, initial)
-    span = _check_span(t_span)
-    times = _check_times(options.pop("t_eval"), span)
-    if options["t_stop"] is not None:
-        raise InvalidProblemError("t_stop and breakpoints exclude each other: every break point is such a time")
-    correct = check_flag(options.pop("correct_initial"), "correct_initial")
-    first_step = options.pop("first_step")
-    wants_dense = options.pop("dense_output")
-    join = _Join(hybrid, keeps_segments=times is None or wants_dense is not False)
-    pieces = _pieces(span, _checked_breakpoints(breakpoints, span))
+    parts: list[HybridSolution] = []
     bar = Progress(progress, span)
     try:
-        for i, piece in enumerate(pieces):
-            wanted = None if times is None else _within(times, piece, last=i == len(pieces) - 1)
-            join.wanted = wanted
-            part = _solve_piece(
-                hybrid,
-                piece,
-                state,
-                join,
-                dict(options, dense_output=True, first_step=first_step if i == 0 else None, **method_options),
-                correct or i > 0,
-                began,
-            )
+        for piece in _pieces(span, _checked_breakpoints(breakpoints, span)):
+            wanted, needs_end = _times_within(times, piece)
+            part: Any = solve(hybrid, piece, state, t_eval=wanted, **options, **method_options)
             bar.update(piece[1])
+            state, mechanical = _state_at_end(hybrid, part)
+            parts.append(_without_end(part) if needs_end and part.status == "finished" else part)
             if part.status != "finished":
                 break
-            if i + 1 < len(pieces):
-                state = _state_at_end(hybrid, part)
+            options |= {"first_step": None, "correct_initial": not mechanical}
+    except Exception as error:
+        partial = getattr(error, "solution", None)
+        if isinstance(partial, HybridSolution):
+            error.solution = _joined([*parts, partial], time.perf_counter() - began)  # type: ignore[attr-defined]
+        raise
     finally:
         bar.close()
-    return join.finish(part.success, part.status, part.message, time.perf_counter() - began)
+    return _joined(parts, time.perf_counter() - began)
 
 
-def _solve_piece(hybrid, piece, state, join: _Join, options: dict[str, Any], correct: bool, began: float):
-    from daedal.solve import solve
-
-    try:
-        part: Any = solve(hybrid, piece, state, correct_initial=correct, **options)
-    except IntegrationError as error:
-        join.add(error.solution)
-        message = str(error)
-        raise IntegrationError(
-            message, join.finish(False, error.solution.status, message, time.perf_counter() - began)
-        ) from error
-    join.add(part)
-    return part
-
-
-def _checked_breakpoints(breakpoints, span: tuple[float, float]) -> np.ndarray:
+def _checked_breakpoints(breakpoints, span: tuple[float, float]) -> list[float]:
     """All break points inside the interval, in the order of increasing time."""
     given = breakpoints if isinstance(breakpoints, (list, tuple)) else [breakpoints]
-    parts = []
+    found = [np.empty(0)]
     for item in given:
         points = check_real(item.times if isinstance(item, Table) else item, "breakpoints", "be tables or times")
         if not np.isfinite(points).all():
             raise InvalidProblemError("breakpoints holds values that are not finite")
-        parts.append(points.reshape(-1))
-    points = np.unique(np.concatenate(parts)) if parts else np.empty(0)
-    return points[(points > min(span)) & (points < max(span))]
+        found.append(points.reshape(-1))
+    points = np.unique(np.concatenate(found))
+    return points[(points > min(span)) & (points < max(span))].tolist()
 
 
-def _pieces(span: tuple[float, float], points: np.ndarray) -> list[tuple[float, float]]:
-    """The intervals between break points; each ends one float before the next point, in the order of the run."""
+def _pieces(span: tuple[float, float], points: list[float]) -> list[tuple[float, float]]:
+    """The intervals between break points, in the order of the run; points that are too close count as one."""
     low, high = min(span), max(span)
     shortest = _FEWEST_SPACINGS * float(np.spacing(max(abs(low), abs(high))))
-    pieces, begin = [], low
-    for point in points.tolist():
-        if point - begin > shortest:
-            pieces.append((begin, float(np.nextafter(point, -np.inf))))
-        begin = point
-    if high - begin > shortest or not pieces:
-        pieces.append((begin, high))
+    begins = [low]
+    for point in points:
+        if point - begins[-1] > shortest and high - point > shortest:
+            begins.append(point)
+    ends = [float(np.nextafter(point, -np.inf)) for point in begins[1:]] + [high]
+    pieces = list(zip(begins, ends, strict=True))
     return pieces if span[1] > span[0] else [(b, a) for a, b in reversed(pieces)]
 
 
-def _within(times: np.ndarray, piece: tuple[float, float], last: bool) -> np.ndarray:
-    raise NotImplementedError
+def _times_within(times: np.ndarray | None, piece: tuple[float, float]) -> tuple[np.ndarray | None, bool]:
+    """Those of the output times that lie in a piece, and its end, which is needed; whether it was not asked for."""
+    if times is None:
+        return None, False
+    inside = times[(times >= min(piece)) & (times <= max(piece))]
+    if inside.size and inside[-1] == piece[1]:
+        return inside, False
+    return np.append(inside, piece[1]), True
 
 
-def _state_at_end(hybrid: HybridProblem, part: HybridSolution):
-    raise NotImplementedError
+def _state_at_end(hybrid: HybridProblem, part: HybridSolution) -> tuple[tuple[str, Any], bool]:
+    """(mode, initial values) for the next piece, and whether the mode is a mechanical system."""
+    if not part._chunks or not part._chunks[-1].t.size:
+        return ("", None), False
+    mode = part.modes[part._chunks[-1].mode]
+    form = StateForm(hybrid.modes[mode].problem)
+    return (mode, form.initial(part._chunks[-1].y[:, -1], None)), form.mechanical
+
+
+def _without_end(part: HybridSolution) -> HybridSolution:
+    last = part._chunks[-1]
+    part._chunks[-1] = Chunk(last.mode, last.t[:-1], last.y[:, :-1])
+    return part
+
+
+def _joined(parts: list[HybridSolution], seconds: float) -> HybridSolution:
+    """One solution of the pieces."""
+    last = parts[-1]
+    counts = {f.name: sum(getattr(part.stats, f.name) for part in parts) for f in fields(Statistics)}
+    drifts = [part.drift for part in parts]
+    return HybridSolution(
+        modes=last.modes,
+        labels=last._labels,
+        n_q=last._n_q,
+        chunks=[chunk for part in parts for chunk in part._chunks],
+        segments=[segment for part in parts for segment in part.segments],
+        events=EventTable([event for part in parts for event in part.events]),
+        n_events=sum(part.n_events for part in parts),
+        success=last.success,
+        status=last.status,
+        message=last.message,
+        stats=Statistics(**counts | {"seconds": seconds}),
+        drift={name: max(d.get(name, 0.0) for d in drifts) for name in {k: None for d in drifts for k in d}},
+    )

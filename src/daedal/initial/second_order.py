@@ -25,7 +25,8 @@ _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size of a correction that the error test would not notice
-_EXACT = 64.0 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
+_EXACT = 8.0 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
+_NEARLY_EXACT = 1e-13  # the same where corrections do not make it smaller
 _EXACT_RATE = 1e-8  # the same for its derivative, which is known by differences
 
 
@@ -65,8 +66,8 @@ def complete_start(
     """The remaining values of the start.
 
     x and x' that violate constraints are moved to the next values that do not: always if the change is smaller than the
-    error `weights` of x and x' (two vectors, zero for what has to keep its value), and with `correct` in any case.
-    Otherwise they are refused. `length` is that of the interval, with its sign.
+    error `weights` of x and x' (two vectors, zero for what has to keep its value), and with `correct` in any case, in
+    the Euclidean norm. Otherwise they are refused. `length` is that of the interval, with its sign.
     """
     equations = StartEquations(problem, t0, x0, xp0, np.zeros(problem.n) if xpp0 is None else xpp0, length)
     base = equations.residual()
@@ -135,6 +136,8 @@ class _Start:
         self.equations, self.correct = equations, correct
         order = equations.order
         self.wx, self.wv = (np.where(order > 0, weights[0], 0.0), np.where(order == 2, weights[1], 0.0))
+        if correct:  # the nearest values in the Euclidean norm
+            self.wx, self.wv = (self.wx > 0.0).astype(float), (self.wv > 0.0).astype(float)
         self._analyse()
 
     def _analyse(self):
@@ -166,20 +169,18 @@ class _Start:
 
     def _move_positions(self):
         e, x = self.equations, self.equations.values[0]
-        if not self.positions.shape[1]:
-            return
-        before = x.copy()
+        before, violation = x.copy(), np.inf
         for _ in range(_CORRECTIONS):
             values = self.positions.T @ (self.row_scale * e.residual())
-            if np.max(np.abs(values)) <= _EXACT:
-                break
+            last, violation = violation, float(np.max(np.abs(values), initial=0.0))
+            if violation <= _EXACT or (violation <= _NEARLY_EXACT and violation > 0.5 * last):
+                return
             change = _least(self.position_x, values, self.wx)
             self._refuse(values - self.position_x @ change, change / _nonzero(self.wx), self.positions, 0)
             x -= change
             self._refuse(np.zeros(1), (before - x) / _nonzero(self.wx), self.positions, 0, before)
-            if np.max(np.abs(change) / e.size_x) <= _EXACT:
-                break
             self._analyse()
+        raise self._not_found()
 
     def _move_velocities(self):
         e = self.equations
@@ -195,8 +196,8 @@ class _Start:
         for _ in range(_CORRECTIONS):
             rates = self.positions.T @ (self.row_scale * e.derivative(1))
             values = np.concatenate([rates, self.velocities.T @ (self.row_scale * e.residual())])
-            if np.all(np.abs(rates) * time <= _EXACT_RATE) and np.all(np.abs(values[rates.size :]) <= _EXACT):
-                break
+            if np.all(np.abs(rates) * time <= _EXACT_RATE) and np.all(np.abs(values[rates.size :]) <= _NEARLY_EXACT):
+                return
             change = _least(matrix, values, weights)
             left = values - matrix @ change
             left[: rates.size] *= time
@@ -204,6 +205,12 @@ class _Start:
             x -= change[:n]
             v -= change[n:]
             self._refuse(np.zeros(1), (before - np.concatenate([x, v])) / _nonzero(weights), both, 1, before)
+        raise self._not_found()
+
+    def _not_found(self) -> InconsistentInitialError:
+        return InconsistentInitialError(
+            f"no consistent values were found near the given ones at t = {self.equations.t0:g}"
+        )
 
     def _refuse(self, left, weighted, rows, level: int, before=None):
         """An error if values cannot be made consistent, or only by a change above the tolerance."""
@@ -291,7 +298,7 @@ def _violation(equations: StartEquations, shares, row_scale, *, rates: bool, hop
         f"(numbered from 0): it is off by {abs(share[number]) / row_scale[number]:.3g}. "
     )
     if hopeless:
-        message += f"No change of {argument} makes up for it. Remedy: check the equations"
+        message += f"No small change of {argument} makes up for it. Remedy: start elsewhere, or check the equations"
     else:
         message += (
             f"Remedy: choose {argument} so that {what}equation {number} holds; correct_initial=True or "

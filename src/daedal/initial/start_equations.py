@@ -46,8 +46,8 @@ class StartEquations:
         with np.errstate(divide="ignore"):
             by_speed = np.min((self.size_x / np.abs(xp))[moving], initial=np.inf)
             by_force = np.sqrt(np.min((self.size_x / np.abs(xpp))[second], initial=np.inf))
-        time = min(abs(self.length), float(by_speed), float(by_force))
-        return time if np.isfinite(time) else max(1.0, abs(self.t0))
+        longest = abs(self.length) if np.isfinite(self.length) else max(1.0, abs(self.t0))
+        return min(longest, float(by_speed), float(by_force))
 
     def get(self) -> np.ndarray:
         return np.choose(self.order, self.values)
@@ -77,10 +77,10 @@ class StartEquations:
         time = self.time_scale()
         longest = _LONGEST * time if np.isinf(self.length) else min(_LONGEST * time, 0.1 * abs(self.length))
         increments = self.sign * longest * _SPACING ** -np.arange(float(_INCREMENTS))
-        found: list[tuple[np.ndarray, np.ndarray] | None] = []
+        found: list[tuple[np.ndarray, ...] | None] = []
         for d in increments:
             try:
-                found.append(tuple(rows @ values for values in self._derivatives(float(d))))  # type: ignore[arg-type]
+                found.append(tuple(rows @ values for values in self._derivatives(float(d))))
             except Exception:  # away from the start the residual may raise anything
                 found.append(None)
         best = np.inf
@@ -144,7 +144,7 @@ class StartEquations:
     def _partials(self, values: np.ndarray, sizes: np.ndarray, which: np.ndarray) -> np.ndarray:
         matrix = np.zeros((self.problem.n, values.size))
         for i in np.flatnonzero(which):
-            matrix[:, i] = self._partial(values, i, _PROBE * sizes[i])
+            matrix[:, i] = self._partial(values, int(i), _PROBE * sizes[i])
         return matrix
 
     def _partial(self, values: np.ndarray, i: int, step: float) -> np.ndarray:

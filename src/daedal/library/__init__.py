@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['body_on_circle', 'car_axis', 'chain_of_pendulums']
+['body_on_circle', 'bouncing_ball', 'breaking_rope']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 """
@@ -20,6 +20,7 @@ from daedal.library.car_axis import car_axis
 from daedal.library.chains import chain_of_pendulums
 from daedal.library.flames import flame
 from daedal.library.heat import heat2d
+from daedal.library.impact_examples import bouncing_ball, breaking_rope, crash_pendulum, sliding_ladder
 from daedal.library.jay import jay_index2
 from daedal.library.kinetics import robertson
 from daedal.library.linear import Source
@@ -54,10 +55,13 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
     factory.__name__: factory
     for factory in (
         body_on_circle,
+        bouncing_ball,
+        breaking_rope,
         car_axis,
         chain_of_pendulums,
         coupled_derivatives,
         crank_slider,
+        crash_pendulum,
         damped_oscillator,
         degenerate_switch,
         differentiator_cascade,
@@ -87,6 +91,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         rod_pendulum,
         rolling_disc,
         seven_body,
+        sliding_ladder,
         spatial_pendulum,
         stability_example1,
         stability_example2,

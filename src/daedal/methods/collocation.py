@@ -34,8 +34,8 @@ _PROJECTIONS = ("auto", "always", "never")
 class Collocation:
     r"""Collocation with s stages for :math:`F(t, x, \dot x, \ddot x) = 0`.
 
-    The solution on a step is a polynomial whose second derivative has degree s - 1 and which satisfies the equations at
-    the nodes: :math:`\tilde A = A^2`, :math:`\tilde b = b^T A`.
+    The second derivative of the solution on a step is a polynomial of degree s - 1, and the equations hold at the nodes:
+    :math:`\tilde A = A^2`, :math:`\tilde b = b^T A`. Dense output is its double integral, of degree s + 1.
 
     Parameters
     ----------

@@ -224,17 +224,22 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 @part
 def _stage_weights(m, s, w, h):
-    """Corrections are judged by what they mean for x and x'; of multipliers a share of h is forgiven."""
+    """Corrections are judged by what they mean for x and x'; of multipliers a share of h is forgiven.
+
+    Variables that are only computed along, multipliers with derivatives, are hardly judged at all.
+    """
     n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
-    weights, order = floats(m.weights, n), integers(s.order, n)
+    weights, order, included = floats(m.weights, n), integers(s.order, n), floats(w.included, w.n)
     g = abs(m.gamma / h)
     for j in range(s.n_y):
         i = source[j]
         if i < s.n:
             weights[i] = inverse[j] if order[i] > 0 else inverse[j] / (1.0 + g)
+            if included[j] == 0.0:
+                weights[i] = inverse[j] / (1.0 + g * g)
     for j in range(s.n_y):
         i = source[j] - s.n
-        if i >= 0:
+        if i >= 0 and included[j] != 0.0:
             weights[i] = max(weights[i], g * inverse[j])
 
 

@@ -211,7 +211,7 @@ class _ModifiedBDFRun(Run):
         workspace: Any = task.workspace
         form, t0 = workspace.problem, task.t_span[0]
         n = form.problem.n
-        vectors = dict.fromkeys(("x", "xp", "xpp", "e", "delta", "weights", "matrix_weights"), n)
+        vectors = dict.fromkeys(("x", "xp", "xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n)
         rows = dict.fromkeys(("nodes", "basis", "basis1", "basis2"), ROWS)
         self.method = Record(
             MODIFIED_BDF,

@@ -92,6 +92,7 @@ MODIFIED_BDF = np.dtype(
         ("delta", ADDRESS),
         ("weights", ADDRESS),
         ("matrix_weights", ADDRESS),
+        ("scale_weights", ADDRESS),  # inverse tolerances of x as large as it ever was
         ("matrix_needed", INTEGER),
         ("matrix_new", INTEGER),
         ("c2_matrix", FLOAT),
@@ -226,9 +227,11 @@ def _newton_weights(m, s, w):
     """
     n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
     weights, matrix_weights, order = floats(m.weights, n), floats(m.matrix_weights, n), integers(s.order, n)
+    scale_weights = floats(m.scale_weights, n)
     for j in range(s.n_y):
         i = source[j]
         if i < s.n:
+            scale_weights[i] = min(scale_weights[i], inverse[j]) if scale_weights[i] > 0.0 else inverse[j]
             weights[i] = inverse[j] if order[i] > 0 else inverse[j] / (1.0 + abs(s.c1))
             matrix_weights[i] = inverse[j]
     for j in range(s.n_y):
@@ -498,7 +501,7 @@ def _best_order(m, s, w, t, k, here):
 def _differences_fall(m, s, w, t, k):
     """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
     nodes, dd = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, s.n)
-    weights, order, product = floats(m.matrix_weights, s.n), integers(s.order, s.n), 1.0
+    weights, order, product = floats(m.scale_weights, s.n), integers(s.order, s.n), 1.0
     for i in range(1, k + 2):
         product *= t - nodes[i]
     low, high, further = 0.0, 0.0, t - nodes[k + 2]

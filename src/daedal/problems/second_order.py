@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import store_vector
+from daedal.kernels.functions import store_matrix, store_sparse, store_vector
 from daedal.problems.checks import (
     check_bandwidth,
     check_callable,
@@ -212,18 +212,20 @@ def _companion_jacobian(problem: SecondOrderDAE, velocities: np.ndarray, pattern
     second = np.isin(np.arange(n), velocities)
 
     def matrix(t, x, xp, xpp, c1, c2):
-        from scipy.sparse import csc_array, dia_array, issparse
+        from scipy.sparse import csc_array, dia_array
 
         assert problem.jacobian is not None
         found = problem.jacobian(t, x, xp, xpp, c1, c2, *last_argument(problem.jacobian, problem.params))
+        if problem.sparsity is not None:
+            entries = np.empty(pattern.nnz)
+            store_sparse("jacobian", pattern)(found, entries)
+            return csc_array((entries, pattern.indices, pattern.indptr), shape=(n, n))
+        ml, mu = problem.bandwidth or (0, n - 1)
+        values = np.empty((n, ml + mu + 1))
+        store_matrix("jacobian", ml + mu + 1, n)(found, values.reshape(-1))
         if pattern is None:
-            return found.toarray() if issparse(found) else np.asarray(found, dtype=float)
-        if problem.bandwidth is not None:
-            ml, mu = problem.bandwidth
-            return csc_array(dia_array((np.asarray(found, dtype=float), range(mu, -ml - 1, -1)), shape=(n, n)))
-        if issparse(found):
-            return csc_array(found)
-        return csc_array((np.asarray(found, dtype=float), pattern.indices, pattern.indptr), shape=(n, n))
+            return values.T
+        return csc_array(dia_array((values.T, range(mu, -ml - 1, -1)), shape=(n, n)))
 
     def jacobian(t, y, yp, cj):
         xp, xpp = yp[:n].copy(), np.zeros(n)

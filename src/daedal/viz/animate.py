@@ -1,0 +1,288 @@
+"""A motion as a page to play or as a GIF."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.drawing import Drawing, Scene
+
+FEWEST, MOST = 120, 960  # frames
+NEAR = 0.025  # of the picture: no point moves farther between two frames, if MOST allows it
+UNITS = 2000  # so many units make the longer side of the picture; positions are rounded to them
+RADIAN = 200  # so many units of an angle
+FLATTEST, STEEPEST = 0.55, 0.9  # height over width of the picture
+SECONDS = (4.0, 20.0)  # a motion that takes so long is shown in its own time, others in SHOWN
+SHOWN = 10.0
+
+
+def animate(
+    sol: Any,
+    path: str | Path,
+    drawing: Any = None,
+    *,
+    t_span: tuple[float, float] | None = None,
+    frames: int | None = None,
+    seconds: float | None = None,
+    title: str = "",
+) -> Path:
+    """Write the motion of a mechanism to a file: ``.html``, a page with a player, or ``.gif``.
+
+    The page is self-contained: play, pause, speed and a slider for time work without a network, with mouse, finger and
+    keyboard.
+
+    Parameters
+    ----------
+    sol : daedal.Solution, daedal.MechanicalSolution, daedal.SecondOrderSolution or daedal.HybridSolution
+        The motion. With dense output it is sampled evenly, otherwise stored points are joined by straight lines.
+    path : path
+        The file, ending in ``.html`` or ``.gif``.
+    drawing : daedal.viz.Drawing, daedal.library.Model or problem, optional
+        How it is drawn. Models of the library know how; solutions of their mechanical systems find it themselves. Of a
+        mechanical system with coordinates called x and y, or x1, y1, x2, y2, ..., the points are shown.
+    t_span : tuple of float, optional
+        The part of the solution to show.
+    frames : int, optional
+        Number of pictures; by default as many as it takes to be smooth, 120 to 960 (a GIF: at most 200).
+    seconds : float, optional
+        How long it takes at normal speed; by default its own time if that is between 4 and 20 s, otherwise 10 s.
+    title : str
+        Heading of the page.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.crank_slider()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> sol.animate("crank.html", title=model.title).name
+    'crank.html'
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in (".html", ".gif"):
+        raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .html or .gif")
+    most = MOST if ending == ".html" else 200
+    scene = make_scene(sol, drawing, t_span=t_span, frames=frames, most=most)
+    shown = playing_time(scene, seconds)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if ending == ".html":
+        path.write_text(player_page(scene, shown, title), encoding="utf-8")
+    else:
+        from daedal.viz.gif import write_gif
+
+        write_gif(scene, path, shown, title)
+    return path
+
+
+# --- from a solution to a scene ---------------------------------------------------------------------------------------
+
+
+def make_scene(
+    sol: Any, drawing: Any = None, *, t_span: Any = None, frames: int | None = None, most: int = MOST
+) -> Scene:
+    """The drawing of a solution at evenly spread times, `most` of them at most."""
+    if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
+        raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+    chosen = _chosen(sol, drawing)
+    begin, end = _interval(sol, t_span)
+    if frames is not None:
+        if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
+            raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
+        return _scene(sol, chosen, begin, end, int(frames))
+    count = FEWEST
+    while True:
+        scene = _scene(sol, chosen, begin, end, count)
+        if scene.longest_move <= NEAR or count >= most:
+            return scene
+        count = min(2 * count, most)
+
+
+def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> Scene:
+    t = np.linspace(begin, end, count)
+    return Scene(drawing, t, coordinates(sol, t))
+
+
+def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
+    """What the functions of a drawing get, in columns: positions, or all variables of a first-order problem."""
+    has_dense = bool(sol.segments) if isinstance(sol, daedal.HybridSolution) else sol.dense is not None
+    if not has_dense:
+        stored = sol.q if isinstance(sol, daedal.MechanicalSolution) else sol.y
+        order = np.argsort(sol.t, kind="stable")
+        return np.array([np.interp(t, sol.t[order], row[order]) for row in stored])
+    state = sol.at(t) if isinstance(sol, daedal.SecondOrderSolution) else sol(t)
+    if isinstance(state, np.ndarray):
+        return state
+    return state.x if hasattr(state, "x") else state.q
+
+
+def _interval(sol: Any, t_span: Any) -> tuple[float, float]:
+    begin, end = float(sol.t[0]), float(sol.t[-1])
+    if t_span is None:
+        return begin, end
+    try:
+        first, last = (float(value) for value in t_span)
+    except (TypeError, ValueError):
+        raise daedal.InvalidProblemError(f"t_span={t_span!r} must be two numbers") from None
+    low, high = min(begin, end), max(begin, end)
+    if not (low <= first <= high and low <= last <= high) or first == last:
+        raise daedal.InvalidProblemError(f"t_span={t_span!r} must be a part of the solution, [{low:g}, {high:g}]")
+    return first, last
+
+
+def _chosen(sol: Any, drawing: Any) -> Drawing:
+    """The drawing that was given, that of a model or system of the library, or the one that names suggest."""
+    if isinstance(drawing, Drawing):
+        return drawing
+    if drawing is not None:
+        from daedal.library.drawings import drawing_of
+
+        problem = getattr(drawing, "problem", drawing)
+        if (found := drawing_of(problem)) is not None:
+            return found
+        if isinstance(drawing, dict):
+            raise daedal.InvalidProblemError("drawing is a dict; pass daedal.viz.Drawing(points=..., rods=...)")
+    names = tuple(sol.names)
+    if isinstance(sol, daedal.MechanicalSolution):
+        names = names[: sol.n_q]
+        if (found := _named_points(names)) is not None:
+            return found
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    raise daedal.InvalidProblemError(
+        f"nothing says how this solution is drawn; its coordinates are {shown}. Pass for example drawing="
+        "daedal.viz.Drawing(points={'pivot': (0, 0), 'bob': lambda q: (q[0], q[1])}, rods=[('pivot', 'bob')]), "
+        "or drawing=model for a model of the library that is a mechanism"
+    )
+
+
+def _named_points(names: Sequence[str]) -> Drawing | None:
+    """The points of coordinates x, y or x1, y1, x2, y2, ...; None if there are none."""
+    places = {name: k for k, name in enumerate(names)}
+    pairs = {name[1:]: (k, places["y" + name[1:]]) for name, k in places.items() if name[:1] == "x"
+             and "y" + name[1:] in places}
+    if not pairs or any("z" + suffix in places for suffix in pairs):
+        return None
+    points = {f"({names[i]}, {names[j]})": (lambda q, i=i, j=j: (q[i], q[j])) for i, j in pairs.values()}
+    return Drawing(points, masses=list(points), traces=list(points))
+
+
+def playing_time(scene: Scene, seconds: float | None) -> float:
+    """How long the motion is shown, in seconds."""
+    if seconds is not None:
+        if not (isinstance(seconds, (int, float)) and np.isfinite(seconds) and seconds > 0.0):
+            raise daedal.InvalidProblemError(f"seconds={seconds!r} must be a positive number")
+        return float(seconds)
+    length = abs(float(scene.t[-1] - scene.t[0]))
+    return length if SECONDS[0] <= length <= SECONDS[1] else SHOWN
+
+
+# --- from a scene to a page -------------------------------------------------------------------------------------------
+
+
+def scene_data(scene: Scene, seconds: float) -> dict[str, Any]:
+    """What the player needs, in whole numbers: x to the right, y downwards, rows as a first value and differences."""
+    left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
+    scale = UNITS / max(right - left, top - bottom)
+
+    def x(values):
+        return np.rint(scale * (np.asarray(values) - left)).astype(int)
+
+    def y(values):
+        return np.rint(scale * (top - np.asarray(values))).astype(int)
+
+    drawing = scene.drawing
+    number = {name: k for k, name in enumerate(drawing.points)}
+    places = scene.places
+
+    def numbers(parts):
+        return [[number[name] for name in part] for part in parts]
+
+    return {
+        "size": [int(np.ceil(scale * (right - left))), int(np.ceil(scale * (top - bottom)))],
+        "t": [float(scene.t[0]), float(scene.t[-1])],
+        "frames": int(scene.t.size),
+        "seconds": round(seconds, 3),
+        "radian": RADIAN,
+        "points": [[_differences(x(place[0])), _differences(y(place[1]))] for place in places.values()],
+        "fixed": [number[name] for name in drawing.fixed],
+        "rods": numbers(drawing.rods),
+        "springs": numbers(drawing.springs),
+        "bodies": numbers(drawing.bodies),
+        "curves": numbers(drawing.curves),
+        "masses": [number[name] for name in drawing.masses],
+        "traces": [number[name] for name in drawing.traces],
+        "wheels": [
+            [number[name], max(1, round(scale * radius)), _differences(_turns(angle))]
+            for (name, radius, _), angle in zip(drawing.wheels, scene.angles)
+        ],
+        "ground": [list(chain.from_iterable(zip(x(line[0]).tolist(), y(line[1]).tolist())))
+                   for line in (np.array(part, dtype=float).T for part in drawing.ground if len(part))],
+        "text": _changes(scene.captions),
+    }
+
+
+def _turns(angle: np.ndarray | None) -> np.ndarray:
+    return np.zeros(1, dtype=int) if angle is None else np.rint(-RADIAN * angle).astype(int)
+
+
+def _differences(values: np.ndarray) -> list[int]:
+    """The first value and the differences of the others; the first one alone if none differs."""
+    steps = np.diff(values, prepend=0)
+    return steps.tolist() if np.any(steps[1:]) else [int(values[0])]
+
+
+def _changes(captions: list[str]) -> list[list[Any]]:
+    """[frame, caption] wherever the caption changes."""
+    return [[k, text] for k, text in enumerate(captions) if k == 0 or text != captions[k - 1]]
+
+
+def compact(data: Any) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def asset(name: str) -> str:
+    """A file of the package's pages."""
+    return files("daedal.viz").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def player_element(scene: Scene, seconds: float, label: str) -> str:
+    """The element that the script of the player brings to life."""
+    data = compact(scene_data(scene, seconds))
+    return (
+        f'<figure class="daedal-player" data-label="{html.escape(label)}">'
+        f'<script type="application/json">{data}</script>'
+        "<noscript>The animation needs JavaScript.</noscript></figure>"
+    )
+
+
+def player_page(scene: Scene, seconds: float, title: str) -> str:
+    """A page with one player."""
+    heading = html.escape(title)
+    parts = {
+        "TITLE": heading or "Animation",
+        "HEADING": f"<h1>{heading}</h1>" if heading else "",
+        "STYLE": asset("player.css"),
+        "PLAYER": player_element(scene, seconds, title or "animation of a mechanism"),
+        "SCRIPT": asset("player.js"),
+    }
+    return fill(asset("animation.html"), parts)
+
+
+def fill(template: str, parts: dict[str, str]) -> str:
+    """The template with its ``<!--NAME-->`` replaced."""
+    for name, text in parts.items():
+        template = template.replace(f"<!--{name}-->", text)
+    return template

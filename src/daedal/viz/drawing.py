@@ -1,0 +1,224 @@
+"""How a mechanism is drawn: points that follow its coordinates, and what joins them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import daedal
+
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    r"""A picture of a mechanism in the plane, x to the right and y upwards.
+
+    Parameters
+    ----------
+    points : dict
+        By name, a function ``q -> (x, y)`` or ``(t, q) -> (x, y)`` of the coordinates, or a pair of numbers for a
+        point that is fixed. For problems that are not mechanical systems, q stands for the variables.
+    rods : sequence of tuples of names
+        Rigid rods with joints at their ends; a longer tuple is a chain of rods.
+    wheels : sequence of (name, radius, angle)
+        Circles with spokes about a point. The angle is a function like those of `points` that returns a number, or None
+        for a wheel that does not turn.
+    springs : sequence of pairs of names
+        Springs between points.
+    bodies : sequence of tuples of names
+        Filled polygons with these corners.
+    curves : sequence of tuples of names
+        Thin lines through points: strings, belts, a road that moves.
+    masses : sequence of names
+        Points that are drawn as point masses.
+    ground : sequence of sequences of (x, y)
+        Lines that do not move: the floor, a rail, the curve a bead slides on.
+    traces : sequence of names
+        Points that leave a trace.
+    text : str or callable
+        A caption, or a function like those of `points` that returns one.
+
+    Examples
+    --------
+    >>> from daedal.viz import Drawing
+    >>> pendulum = Drawing(
+    ...     points={"pivot": (0.0, 0.0), "bob": lambda q: (q[0], q[1])},
+    ...     rods=[("pivot", "bob")],
+    ...     masses=["bob"],
+    ...     traces=["bob"],
+    ... )
+    >>> pendulum.fixed
+    ('pivot',)
+    """
+
+    points: Mapping[str, Any]
+    rods: Sequence[Sequence[str]] = ()
+    wheels: Sequence[tuple[str, float, Any]] = ()
+    springs: Sequence[Sequence[str]] = ()
+    bodies: Sequence[Sequence[str]] = ()
+    curves: Sequence[Sequence[str]] = ()
+    masses: Sequence[str] = ()
+    ground: Sequence[Sequence[Pair]] = ()
+    traces: Sequence[str] = ()
+    text: Any = ""
+
+    def __post_init__(self):
+        if not isinstance(self.points, Mapping) or not self.points:
+            raise daedal.InvalidProblemError(
+                f"points must be a dict of functions q -> (x, y) by name, got {type(self.points).__name__}"
+            )
+        for name, place in self.points.items():
+            if not callable(place):
+                _pair(place, f"points[{name!r}]")
+        for part, least in (("rods", 2), ("springs", 2), ("bodies", 3), ("curves", 2)):
+            for names in getattr(self, part):
+                self._check_names(part, names, least)
+        for part in ("masses", "traces"):
+            if isinstance(getattr(self, part), str):
+                raise daedal.InvalidProblemError(f"{part} must be a list of names, got {getattr(self, part)!r}")
+            for name in getattr(self, part):
+                self._check_names(part, (name,), 1)
+        for wheel in self.wheels:
+            self._check_wheel(wheel)
+        for line in self.ground:
+            for place in line:
+                _pair(place, "ground")
+
+    def _check_names(self, part: str, names, least: int) -> None:
+        if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < least:
+            raise daedal.InvalidProblemError(f"{part}: {names!r} must name at least {least} points")
+        for name in names:
+            if name not in self.points:
+                raise daedal.InvalidProblemError(f"{part}: no point {name!r}; there are {', '.join(self.points)}")
+
+    def _check_wheel(self, wheel) -> None:
+        if isinstance(wheel, str) or not isinstance(wheel, Sequence) or len(wheel) != 3:
+            raise daedal.InvalidProblemError(f"wheels: {wheel!r} must be (name, radius, angle)")
+        name, radius, angle = wheel
+        self._check_names("wheels", (name,), 1)
+        if not (isinstance(radius, (int, float)) and np.isfinite(radius) and radius > 0.0):
+            raise daedal.InvalidProblemError(f"wheels: the radius {radius!r} of {name!r} must be a positive number")
+        if angle is not None and not callable(angle):
+            raise daedal.InvalidProblemError(f"wheels: the angle of {name!r} must be a function q -> number, or None")
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The points that do not move."""
+        return tuple(name for name, place in self.points.items() if not callable(place))
+
+
+def _pair(value: Any, what: str) -> Pair:
+    try:
+        x, y = (float(part) for part in value)
+    except (TypeError, ValueError):
+        raise daedal.InvalidProblemError(f"{what} must be two numbers (x, y), got {value!r}") from None
+    if not (np.isfinite(x) and np.isfinite(y)):
+        raise daedal.InvalidProblemError(f"{what} must be finite, got ({x}, {y})")
+    return x, y
+
+
+def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any]:
+    """A function of q, or of t and q, as one of t and q."""
+    try:
+        positional = [
+            parameter
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            and parameter.default is parameter.empty
+        ]
+    except (TypeError, ValueError):  # a built-in function that does not tell
+        positional = []
+    return function if len(positional) == 2 else lambda t, q: function(q)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A drawing along a motion: where its points are at the times `t`, the states q in columns."""
+
+    drawing: Drawing
+    t: np.ndarray
+    q: np.ndarray
+
+    @cached_property
+    def places(self) -> dict[str, np.ndarray]:
+        """By name, x and y of a point at all times, shape (2, nt)."""
+        found = {}
+        for name, place in self.drawing.points.items():
+            if not callable(place):
+                found[name] = np.repeat(np.array(place, dtype=float)[:, None], self.t.size, axis=1)
+                continue
+            function = _of_state(place)
+            pairs = [_pair(function(t, q), f"points[{name!r}] at t = {t:g}") for t, q in zip(self.t, self.q.T)]
+            found[name] = np.array(pairs).T
+        return found
+
+    @cached_property
+    def angles(self) -> list[np.ndarray | None]:
+        """The angles of the wheels at all times; None for those that do not turn."""
+        found: list[np.ndarray | None] = []
+        for name, _, angle in self.drawing.wheels:
+            if angle is None:
+                found.append(None)
+                continue
+            function = _of_state(angle)
+            values = np.array([float(function(t, q)) for t, q in zip(self.t, self.q.T)])
+            if not np.all(np.isfinite(values)):
+                t = self.t[np.argmin(np.isfinite(values))]
+                raise daedal.InvalidProblemError(f"wheels: the angle of {name!r} is not finite at t = {t:g}")
+            found.append(values)
+        return found
+
+    @cached_property
+    def captions(self) -> list[str]:
+        """The caption at all times."""
+        text = self.drawing.text
+        if not callable(text):
+            return [str(text)] * self.t.size
+        function = _of_state(text)
+        return [str(function(t, q)) for t, q in zip(self.t, self.q.T)]
+
+    @cached_property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of everything at all times."""
+        corners = [place for place in self.places.values()]
+        corners += [np.array(line, dtype=float).T for line in self.drawing.ground if len(line)]
+        for name, radius, _ in self.drawing.wheels:
+            corners += [self.places[name] - radius, self.places[name] + radius]
+        x, y = np.concatenate(corners, axis=1)
+        return float(x.min()), float(x.max()), float(y.min()), float(y.max())
+
+    @property
+    def extent(self) -> float:
+        """The longer side of the bounds; 1 if all is one point."""
+        left, right, bottom, top = self.bounds
+        return max(right - left, top - bottom) or 1.0
+
+    def window(self, flattest: float, steepest: float, margin: float = 0.08) -> tuple[float, float, float, float]:
+        """The bounds with a margin, widened until height over width lies between two numbers."""
+        left, right, bottom, top = self.bounds
+        gap = margin * self.extent
+        width, height = right - left + 2.0 * gap, top - bottom + 2.0 * gap
+        wide, high = max(width, height / steepest), max(height, width * flattest)
+        return (
+            left - gap - 0.5 * (wide - width),
+            right + gap + 0.5 * (wide - width),
+            bottom - gap - 0.5 * (high - height),
+            top + gap + 0.5 * (high - height),
+        )
+
+    @property
+    def longest_move(self) -> float:
+        """The longest way of a point (or a rim) between two times, in parts of the extent."""
+        moves = [np.hypot(*np.diff(place, axis=1)) for place in self.places.values()]
+        turns = [
+            radius * np.abs(np.diff(angle))
+            for (_, radius, _), angle in zip(self.drawing.wheels, self.angles)
+            if angle is not None
+        ]
+        return float(max((move.max(initial=0.0) for move in moves + turns), default=0.0)) / self.extent
