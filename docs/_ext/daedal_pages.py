@@ -24,11 +24,12 @@ ROOM_TITLES = {
     "events": "Events",
     "solution": "The solution",
     "mechanical_solution": "The solution of a mechanism",
+    "second_order_solution": "The solution of a second-order DAE",
     "errors": "Errors",
 }
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {"problems", "solution", "mechanical_solution"}
+ROOMS_WITH_MEMBERS = {"problems", "solution", "mechanical_solution", "second_order_solution"}
 MEMBERS = {"HEM4": "family"}
 
 
@@ -60,6 +61,10 @@ def unknowns(problem) -> str:
         return f"{problem.n_q} coordinates, {problem.n_lambda} constraint{'' if problem.n_lambda == 1 else 's'}"
     if isinstance(problem, daedal.HessenbergDAE):
         return f"{problem.n}, and {problem.n_y} multiplier{'' if problem.n_y == 1 else 's'}"
+    if isinstance(problem, daedal.SecondOrderDAE):
+        return f"{problem.n}, of order {', '.join(map(str, problem.order))}"
+    if isinstance(problem, daedal.HybridProblem):
+        return "; ".join(f"{unknowns(mode.problem)} ({name})" for name, mode in problem.modes.items())
     return str(problem.n)
 
 

@@ -177,6 +177,12 @@ class MechanicalSolution(Solution):
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
 
+    def animate(self, path, drawing=None, **options: Any):
+        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+        from daedal.viz import animate
+
+        return animate(self, path, self.__dict__.get("_system") if drawing is None else drawing, **options)
+
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
         rows = super().summary()

@@ -16,7 +16,9 @@ from daedal.problems.checks import check_callable, check_names, check_size, chec
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
 _FORMS = ("index2", "closed")
+_INTEGRAL = "integral of nu"
 _DEGENERATE = 1e-12  # relative size below which both rates count as zero
+_AHEAD = 1e-7  # relative time after which it is seen whether both rates changed their signs
 _ON_SURFACE = 1e-14  # relative distance of an initial point that lies on the surface
 
 
@@ -62,7 +64,8 @@ class Filippov(HybridProblem):
     Notes
     -----
     The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
-    above and 0 below. One surface is treated. Where several intersect the rates do not determine how a solution
+    above and 0 below. The mode ``"sliding"`` has its integral as a further variable: where the motion stands still
+    nothing else would tell the step size control how fast :math:`\nu` changes. One surface is treated. Where several intersect the rates do not determine how a solution
     slides; a vector of switching functions is refused.
 
     References
@@ -84,7 +87,7 @@ class Filippov(HybridProblem):
     ... )
     >>> sol = daedal.solve(relay, (0.0, 3.0), relay.entry((0.0, 3.0), [0.5, 0.0]), rtol=1e-8, atol=1e-8)
     >>> print(f"{sol.events[0].t:.6f} {sol.mode[-1]} {sol['nu'][-1]:.6f}")
-    0.414214 sliding 0.482326
+    0.414214 sliding 0.484397
     """
 
     def __init__(
@@ -118,17 +121,18 @@ class Filippov(HybridProblem):
         f1, f2 = (through(_of_state(f, n_y)) for f in (f_plus, f_minus))
         self._set(_f1=f1, _f2=f2)
 
-        def mode(f, last, option, through=through) -> Mode:
+        def mode(f, last, names, option, through=through) -> Mode:
             g = through(_closed_by(constraint, n_y, last))
-            return Mode(SemiExplicitDAE(f, g, n, n_y + 1, params=params, names=labels), option)
+            return Mode(SemiExplicitDAE(f, g, len(names) - n_y - 1, n_y + 1, params=params, names=names), option)
 
+        along = [*labels[:n], _INTEGRAL, *labels[n:]]
         if sliding == "index2":
-            slide = mode(through(_blend(f1, f2)), through(_on(surface)), sliding_method)
+            slide = mode(through(_blend(f1, f2, n)), through(_on(surface, n)), along, sliding_method)
         else:
-            slide = mode(_blend(f1, f2), self._control_defect, sliding_method, through=lambda function: function)
+            slide = mode(_blend(f1, f2, n), self._control_defect, along, sliding_method, lambda function: function)
         modes = {
-            "above": mode(f1, through(_fixed(1.0)), method),
-            "below": mode(f2, through(_fixed(0.0)), method),
+            "above": mode(f1, through(_fixed(1.0)), labels, method),
+            "below": mode(f2, through(_fixed(0.0)), labels, method),
             "sliding": slide,
         }
         super().__init__(modes, self._transitions())
@@ -164,6 +168,7 @@ class Filippov(HybridProblem):
         return self._rates(t, np.asarray(x, dtype=float), z)
 
     def _rates(self, t: float, x, z) -> tuple[float, float]:
+        x = x[: self.n]
         first, second = self._slopes(t, x, z)
         return self.surface.rate(t, x, first), self.surface.rate(t, x, second)
 
@@ -206,18 +211,21 @@ class Filippov(HybridProblem):
         ]
 
     def _state(self, nu: float) -> Callable[..., Any]:
-        return lambda t, x, z: (x, np.append(z[:-1], nu))
+        return lambda t, x, z: (x[: self.n], np.append(z[:-1], nu))
 
     def _sliding_state(self, t, x, z):
-        """The control of (7.6)."""
+        """The control of (7.6), and its integral from now on."""
         a1, a2 = self._rates(t, x, z)
-        return x, np.append(z[:-1], a2 / (a2 - a1))
+        return np.append(x, 0.0), np.append(z[:-1], a2 / (a2 - a1))
 
     def _exit(self, side: str) -> Callable[..., str]:
         def target(t, x, z):
-            a1, a2 = self._rates(t, x, z)
-            if a1 > 0.0 > a2:
-                raise DaedalError(_repelling(t, a1, a2))
+            slopes = self._slopes(t, x[: self.n], z)
+            ahead = _AHEAD * max(1.0, abs(t))
+            for h in (0.0, ahead):  # both rates may vanish at once
+                a1, a2 = self._rates(t + h, x + h * slopes[side == "below"], z)
+                if a1 > 0.0 > a2:
+                    raise DaedalError(_repelling(t, a1, a2))
             return side
 
         return target
@@ -267,19 +275,24 @@ def _of_state(f, n_y: int) -> Callable[..., Any]:
     return lambda t, x, z, *p: np.asarray(f(t, x, *p))
 
 
-def _blend(f1, f2) -> Callable[..., Any]:
-    return lambda t, x, z, *p: z[-1] * f1(t, x, z, *p) + (1.0 - z[-1]) * f2(t, x, z, *p)
+def _blend(f1, f2, n: int) -> Callable[..., Any]:
+    """nu f_1 + (1 - nu) f_2, and nu: through its integral the step size control sees how the control changes."""
+
+    def sliding(t, x, z, *p):
+        result = np.empty(n + 1)
+        result[:n] = z[-1] * f1(t, x[:n], z, *p) + (1.0 - z[-1]) * f2(t, x[:n], z, *p)
+        result[n] = z[-1]
+        return result
+
+    return sliding
 
 
 def _fixed(nu: float) -> Callable[..., Any]:
     return lambda t, x, z, *p: z[-1] - nu
 
 
-def _on(surface) -> Callable[..., Any]:
-    def on_surface(t, x, z, *p):
-        return surface(t, x, *p)
-
-    return on_surface
+def _on(surface, n: int) -> Callable[..., Any]:
+    return lambda t, x, z, *p: surface(t, x[:n], *p)
 
 
 def _closed_by(constraint, n_y: int, last) -> Callable[..., Any]:
@@ -308,8 +321,8 @@ def _labels(names, n: int, n_y: int) -> list[str]:
         given += [f"y[{i}]" for i in range(n_y)]
     checked = check_names(given, n + n_y)
     assert checked is not None
-    if "nu" in checked:
-        raise InvalidProblemError("names: 'nu' is the name of the control; choose another one")
+    if "nu" in checked or _INTEGRAL in checked:
+        raise InvalidProblemError(f"names: 'nu' and '{_INTEGRAL}' are the control and its integral; choose others")
     return [*checked, "nu"]
 
 

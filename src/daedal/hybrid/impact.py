@@ -183,12 +183,11 @@ class Impact:
         if part is None:
             part = terms.gap <= max(self.touch, float(terms.gap.min()))
         e = np.array([contact.restitution for contact in self.contacts]) if restitution is None else restitution
-        e, before = e[part], terms.rate[part]
-        A, X = terms.compliance(part)
+        e, (A, X) = e[part], terms.compliance(part)
         correction = terms.solve(np.zeros(v.size), -terms.defect)  # of what v is off the constraints
-        u, v = before + terms.N[part] @ correction, v + correction
+        u, v = terms.rate[part] + terms.N[part] @ correction, v + correction
         if self.law == "newton":
-            P = complementary(A, u + e * before)
+            P = complementary(A, u + e * u)
         else:
             compression = complementary(A, u)
             P = e * compression

@@ -255,6 +255,12 @@ class HybridSolution:
 
         return plot_hybrid(self, *args, **options)
 
+    def animate(self, path, drawing=None, **options: Any):
+        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+        from daedal.viz import animate
+
+        return animate(self, path, drawing, **options)
+
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
         stats = self.stats

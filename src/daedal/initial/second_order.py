@@ -25,7 +25,7 @@ _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size of a correction that the error test would not notice
-_EXACT = 8.0 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
+_EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, that is round-off
 _NEARLY_EXACT = 1e-13  # the same where corrections do not make it smaller
 _EXACT_RATE = 1e-8  # the same for its derivative, which is known by differences
 
@@ -169,12 +169,16 @@ class _Start:
 
     def _move_positions(self):
         e, x = self.equations, self.equations.values[0]
-        before, violation = x.copy(), np.inf
+        before, best, violation = x.copy(), x.copy(), np.inf
         for _ in range(_CORRECTIONS):
             values = self.positions.T @ (self.row_scale * e.residual())
             last, violation = violation, float(np.max(np.abs(values), initial=0.0))
-            if violation <= _EXACT or (violation <= _NEARLY_EXACT and violation > 0.5 * last):
+            if violation <= _NEARLY_EXACT and violation >= last:
+                x[:] = best
                 return
+            if violation <= _EXACT:
+                return
+            best[:] = x
             change = _least(self.position_x, values, self.wx)
             self._refuse(values - self.position_x @ change, change / _nonzero(self.wx), self.positions, 0)
             x -= change

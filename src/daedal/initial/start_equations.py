@@ -75,7 +75,7 @@ class StartEquations:
     def choose_increment(self, rows: np.ndarray) -> float:
         """The increment for which both derivatives of some scaled combinations of F are best known; the time scale."""
         time = self.time_scale()
-        longest = _LONGEST * time if np.isinf(self.length) else min(_LONGEST * time, 0.1 * abs(self.length))
+        longest = _LONGEST * time if np.isinf(self.length) else min(_LONGEST * time, 0.2 * abs(self.length))
         increments = self.sign * longest * _SPACING ** -np.arange(float(_INCREMENTS))
         found: list[tuple[np.ndarray, ...] | None] = []
         for d in increments:

@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['body_on_circle', 'bouncing_ball', 'breaking_rope']
+['body_on_circle', 'bouncing_ball', 'bowed_string']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 """
@@ -19,6 +19,8 @@ from daedal.library.amplifiers import differentiator_cascade, four_resistor_ampl
 from daedal.library.car_axis import car_axis
 from daedal.library.chains import chain_of_pendulums
 from daedal.library.flames import flame
+from daedal.library.friction_examples import bowed_string, friction_oscillator, relay_control, stick_slip_block
+from daedal.library.friction_paradoxes import friction_crank_slider, painleve_rod
 from daedal.library.heat import heat2d
 from daedal.library.impact_examples import bouncing_ball, breaking_rope, crash_pendulum, sliding_ladder
 from daedal.library.jay import jay_index2
@@ -56,6 +58,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
     for factory in (
         body_on_circle,
         bouncing_ball,
+        bowed_string,
         breaking_rope,
         car_axis,
         chain_of_pendulums,
@@ -69,6 +72,8 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         flame,
         food_web,
         four_resistor_amplifier,
+        friction_crank_slider,
+        friction_oscillator,
         heat2d,
         hessenberg_index2,
         ill_conditioned_constraints,
@@ -80,12 +85,14 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         linear_index2,
         nearly_index2,
         order_reduction,
+        painleve_rod,
         particle_on_circle,
         particle_on_paraboloid,
         pendulum,
         planar_pendulum,
         prothero_robinson,
         rc_circuit,
+        relay_control,
         rlc_network,
         robertson,
         rod_pendulum,
@@ -96,6 +103,7 @@ _FACTORIES: dict[str, Callable[..., Model]] = {
         stability_example1,
         stability_example2,
         stability_example3,
+        stick_slip_block,
         switched_pulse,
         switched_ramp,
         tppc2,

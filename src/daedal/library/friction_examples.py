@@ -1,4 +1,4 @@
-"""Dry friction and sliding: an oscillator, a block on an incline, a crank-slider, a string, Painleve's rod, a relay."""
+"""Dry friction and sliding: an oscillator, a block on an inclined plane, a bowed string, a relay."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import daedal
 from daedal.library.model import Model, Reference, check_positive
 from daedal.library.switching_examples import SOURCE
-from daedal.library.violin import ADHESION, SLIDING, SPEED, _check_intervals, _names, string_force
-from daedal.library.violin import SOURCE as VIOLIN
+from daedal.library.violin import ADHESION, SLIDING, SPEED, violin_slip
 
 # --- the friction oscillator -----------------------------------------------------------------------------------------
 
@@ -117,9 +116,9 @@ def stick_slip_block(
 
     .. math:: \delta = \delta_s - A + A \cos\omega\tau + (V/\omega) \sin\omega\tau,
 
-    until it stops after :math:`\tau = 2 (\pi - \arctan(A\omega/V))/\omega`, and sticks for :math:`2 A/V`. The run begins
-    with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1, and ``exact(t)``,
-    the pair (x, x').
+    until it stops after :math:`\tau = 2 (\pi - \arctan(A\omega/V))/\omega`, and sticks for :math:`2 A/V`. The run
+    begins with :math:`\delta = \delta_s - A`, at rest. ``model.extra`` has ``events``, the times up to t1, and
+    ``exact(t)``, the pair (x, x').
 
     Examples
     --------
@@ -161,110 +160,13 @@ def stick_slip_block(
         initial=problem.entry((0.0, t1), ([jump - longest], [0.0])),
         index=2,
         source="closed solution",
-        description="A block that a spring draws up an inclined plane. Static friction is larger than sliding friction, "
-        "so that it moves by jerks.",
+        description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it "
+        "moves by jerks.",
         equations=r"m x'' = k (V t - x) - m g \sin\alpha - \mu N\,\mathrm{sgn}(x')",
         reference=Reference(float(t1), np.array([*exact(t1), np.nan]), "closed solution", 1e-13),
         options={"rtol": 1e-9, "atol": 1e-9},
         plot={"variables": ["x"]},
         extra={"events": times[times < t1], "exact": exact},
-    )
-
-
-# --- a crank-slider with friction in its guide -----------------------------------------------------------------------
-
-L1, L2 = 10.0, 20.0
-
-
-def driven_slider(t, q, v):
-    slider, rate = q[3] + L2 * np.cos(q[5]), v[3] - L2 * np.sin(q[5]) * v[5]
-    push = slider + 5.9 * rate + 70.0 * np.cos(np.pi * t)
-    f = np.zeros(6)
-    f[3], f[5] = -push, push * L2 * np.sin(q[5])
-    return f
-
-
-def crank_and_guide(t, q):
-    g = np.empty(5, q.dtype)
-    g[0] = q[0] - L1 * np.cos(q[2])
-    g[1] = q[1] - L1 * np.sin(q[2])
-    g[2] = q[3] - 2.0 * L1 * np.cos(q[2]) - L2 * np.cos(q[5])
-    g[3] = q[4] - 2.0 * L1 * np.sin(q[2]) - L2 * np.sin(q[5])
-    g[4] = q[4] + L2 * np.sin(q[5])
-    return g
-
-
-def along_guide(t, q):
-    e = np.zeros(6, q.dtype)
-    e[3], e[5] = 1.0, -L2 * np.sin(q[5])
-    return e
-
-
-def friction_crank_slider(t1: float = 1.0) -> Model:
-    r"""A crank-slider whose slider rubs in its guide, with the normal force from the multiplier of the guide.
-
-    Parameters
-    ----------
-    t1 : float
-        End time.
-
-    Notes
-    -----
-    Rods of length 2 l1 = 20 and 2 l2 = 40, masses 1, no gravity, a spring (1), a damper (5.9) and the force
-    70 cos(pi t) on the slider, mu = 20. With so large a coefficient the law of friction is not well posed: at the start
-    two multipliers, -2.32 and 81.65, agree with it. The smaller one is taken, which leads to the first event of the
-    source, 0.843: here 0.84282. The others of the source (slip at 1.86, 3.35, stick at 4.15) do not follow from its
-    equations. It lets the slider stick at 0.843; but the accelerations of both slips, each with its own normal force,
-    are positive there (0.08 and 0.51), so that it passes through zero, next at 1.5258, 2.8492 (a dead centre) and
-    3.6975. Even if it stuck: at rest there is no normal force in the guide but that of inertia, and |lambda_s| < mu |N|
-    cannot hold.
-
-    ``model.extra`` has ``branches``, the two multipliers at the start, and ``turns``, the times at which the slider
-    stands still up to t = 4.
-
-    Examples
-    --------
-    >>> import daedal
-    >>> model = daedal.library.friction_crank_slider()
-    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
-    >>> print(f"{sol.events.named('end of slip-')[0].t:.4f}")
-    0.8428
-    >>> print(model.problem.notes(sol)[0][:55])
-    At t = 0 the normal force of the slip to the negative s
-    """
-    check_positive(t1=t1)
-    inertia = [1.0, 1.0, L1**2 / 3.0, 1.0, 1.0, L2**2 / 3.0]
-    system = daedal.MechanicalSystem(
-        inertia,
-        driven_slider,
-        crank_and_guide,
-        n_q=6,
-        n_constraints=5,
-        names=["x1", "y1", "phi1", "x2", "y2", "phi2"],
-        constraint_names=["pivot x", "pivot y", "joint x", "joint y", "guide"],
-    )
-    problem = daedal.Friction(system, along_guide, 20.0, constraint="guide")
-    phi1, rate1 = 3.0, 1e-3
-    phi2 = -math.asin(L1 / L2 * math.sin(phi1))
-    rate2 = -L1 / L2 * math.cos(phi1) / math.cos(phi2) * rate1
-    c1, s1, c2, s2 = math.cos(phi1), math.sin(phi1), math.cos(phi2), math.sin(phi2)
-    q = [L1 * c1, L1 * s1, phi1, 2.0 * L1 * c1 + L2 * c2, 2.0 * L1 * s1 + L2 * s2, phi2]
-    v = [-L1 * s1 * rate1, L1 * c1 * rate1, rate1]
-    v += [-2.0 * L1 * s1 * rate1 - L2 * s2 * rate2, 2.0 * L1 * c1 * rate1 + L2 * c2 * rate2, rate2]
-    return Model(
-        name="friction_crank_slider",
-        title="Crank-slider with dry friction",
-        problem=problem,
-        t_span=(0.0, float(t1)),
-        initial=("slip- (lam < 0)", (np.array(q), np.array(v))),
-        index=3,
-        source=SOURCE.format("7.11"),
-        description="A crank-slider with dry friction in the guide of the slider. The coefficient is so large that the "
-        "normal force is not unique (Painleve's paradox).",
-        equations=r"M \ddot q = f - \mu |\lambda_5|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = g(q)",
-        options={"rtol": 1e-6, "atol": 1e-6},
-        plot={"variables": ["phi1", "phi2"]},
-        extra={"branches": (-2.316192, 81.651241), "turns": (0.842818, 1.525841, 2.849194, 3.697512)},
     )
 
 
@@ -296,10 +198,9 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     >>> print([f"{t:.6f}" for t in sol.events.t])
     ['0.027709', '0.966044']
     """
-    _check_intervals(N)
-    check_positive(t1=t1)
+    free = violin_slip(N, t1=t1)
+    system = free.problem.with_params(np.array([0.0, SPEED]))  # without the force of the bow
     m = N // 2 - 1
-    system = daedal.MechanicalSystem(1.0, string_force, n_q=N - 1, params=np.zeros(2), names=_names(N))
     direction = np.zeros(N - 1)
     direction[m] = 1.0
     problem = daedal.Friction(
@@ -322,7 +223,7 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
         t_span=(0.0, float(t1)),
         initial=("slip-", (np.zeros(N - 1), np.zeros(N - 1))),
         index=2,
-        source=VIOLIN,
+        source=free.source,
         description="A bowed string that slips and sticks in turn: the wave equation on lines with dry friction in the "
         "middle. Close to t = 4.18 it nearly sticks, a trap for loose tolerances.",
         equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho\,\mathrm{sgn}(u_i' - v)\,\delta_{i,N/2}",
@@ -332,44 +233,66 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     )
 
 
-# --- Painleve's rod --------------------------------------------------------------------------------------------------
+# --- a relay ---------------------------------------------------------------------------------------------------------
 
 
-def painleve_rod(
-    mu: float = 2.0, angle: float = 1.0, slip: float = 1.0, rate: float = 0.0, unilateral: bool = True, t1: float = 0.5
-) -> Model:
-    r"""A rod that slides on a rough floor: Painleve's paradox.
+def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> Model:
+    r"""A mass that a relay drives to rest: :math:`x_1' = x_2,\; x_2' = -\mathrm{sgn}(x_1 + x_2)`.
 
     Parameters
     ----------
-    mu : float
-        Coefficient of friction; the paradox needs more than 4/3.
-    angle : float
-        Angle of the rod with the floor.
-    slip : float
-        Velocity of the end that touches the floor, x_A = x - l cos(angle).
-    rate : float
-        Angular velocity.
-    unilateral : bool
-        Whether the rod can lift off.
+    start : tuple of float
+        (x1, x2) with x1 + x2 > 0 and so small that the first switching point lies where :math:`|x_2| < 1`.
     t1 : float
         End time.
 
     Notes
     -----
-    A homogeneous rod of mass 1 and length 2. While A slides to the side -1 the normal force is that without friction
-    divided by :math:`1 - 3 \cos\alpha\,(\mu \sin\alpha - \cos\alpha)`-like terms, which change their sign for a large mu:
-    then no motion agrees with the law of friction. ``model.initial`` is (q, v), to be given to
-    ``model.problem.entry``, which says so. ``model.extra`` has ``paradox``, whether this is the case.
+    From the first switching point on the solution slides along x1 + x2 = 0, where :math:`x_1' = -x_1` and
+    :math:`\nu = (1 + x_2)/2`. ``model.extra`` has ``switch``, the time of that point, and ``exact(t)``.
 
     Examples
     --------
     >>> import daedal
-    >>> model = daedal.library.painleve_rod(slip=-1.0)
-    >>> model.extra["paradox"]
-    True
-    >>> model.problem.entry(model.t_span, model.initial)
-    Traceback (most recent call last):
-    ...
-    daedal.errors.InconsistentInitialError: initial: no motion agrees with the law of friction at t = 0 ...
+    >>> model = daedal.library.relay_control()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> print(sol.mode[-1], f"{sol['x1'][-1]:.6f}")
+    sliding 0.031206
     """
+    check_positive(t1=t1)
+    x1, x2 = (float(x) for x in start)
+    # x1 + x2 t - t^2/2 + x2 - t = 0
+    switch = x2 - 1.0 + math.sqrt((x2 - 1.0) ** 2 + 2.0 * (x1 + x2)) if x1 + x2 > 0.0 else math.nan
+    if not switch > 0.0 or abs(x2 - switch) >= 1.0:
+        raise daedal.InvalidProblemError(f"start={start!r} does not lead from above to a point where the relay slides")
+    problem = daedal.Filippov(
+        lambda t, x: np.array([x[1], -1.0]),
+        lambda t, x: np.array([x[1], 1.0]),
+        lambda t, x: x[0] + x[1],
+        2,
+        names=["x1", "x2"],
+    )
+
+    def exact(t: float) -> np.ndarray:
+        """(x1, x2, nu)."""
+        if t < switch:
+            return np.array([x1 + x2 * t - 0.5 * t * t, x2 - t, 1.0])
+        x = (switch - x2) * math.exp(switch - t)
+        return np.array([x, -x, 0.5 * (1.0 - x)])
+
+    return Model(
+        name="relay_control",
+        title="Relay control",
+        problem=problem,
+        t_span=(0.0, float(t1)),
+        initial=problem.entry((0.0, t1), [x1, x2]),
+        index=2,
+        source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
+        description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on "
+        "it: an ordinary differential equation first, a DAE of index 2 afterwards.",
+        equations=r"x_1' = x_2,\qquad x_2' = -\mathrm{sgn}(x_1 + x_2)",
+        reference=Reference(float(t1), np.append(exact(t1), np.nan), "closed solution", 1e-14),
+        options={"rtol": 1e-8, "atol": 1e-8},
+        plot={"variables": ["x1", "x2"]},
+        extra={"switch": switch, "exact": exact},
+    )

@@ -340,12 +340,12 @@ def solve_stages(system, m, s, w, h):
 
 @part
 def _iterate(system, m, s, w, h, n, known):
-    stages = m.s
+    stages, exact = m.s, m.fixed or m.thesis
     z, r, weights = float_rows(m.z, stages, n), float_rows(m.r, stages, n), floats(m.weights, n)
     before, rate = np.inf, 0.0
     m.rate = 0.0
     noise = _NOISE * wrms(floats(m.x, n), weights)  # corrections that round-off explains
-    for iteration in range(_POLISHING if m.fixed else _MAX_ITERATIONS):
+    for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
         status = _residuals(system, m, s, w, h)
         if status != 0:
             return status
@@ -358,7 +358,7 @@ def _iterate(system, m, s, w, h, n, known):
         size = np.sqrt(total / (stages - known))
         if not size < np.inf:
             return DIVERGED
-        if m.fixed and iteration > 1 and size >= 0.5 * before and before < 1e-3:
+        if exact and iteration > 1 and size >= 0.5 * before and before < 1e-3:
             return CONVERGED  # round-off
         if iteration > 0:
             rate = size / before
@@ -369,8 +369,8 @@ def _iterate(system, m, s, w, h, n, known):
             for j in range(n):
                 z[i, j] -= r[i, j]
         factor = rate / (1.0 - rate) if 0.0 < rate < 0.99 else 1.0
-        if not m.fixed and (size * factor <= _TOLERANCE or size <= noise):
+        if not exact and (size * factor <= _TOLERANCE or size <= noise):
             if iteration > 0 or size <= max(noise, 1e-3 * _TOLERANCE):
                 return _residuals(system, m, s, w, h)
         before = size
-    return CONVERGED if m.fixed and before < 1.0 else DIVERGED
+    return CONVERGED if exact and before < 1.0 else DIVERGED

@@ -94,7 +94,7 @@ def _step(system, m, s, w, r):
             status = _accept(system, m, s, w, t, h)
             if status == CONVERGED:
                 _next_step_size(m, w, t, h, size)
-                m.jacobian_known = 1 if m.rate < _GOOD_RATE and not m.fixed else 0
+                m.jacobian_known = 1 if m.rate < _GOOD_RATE and not (m.fixed or m.thesis) else 0
                 return 0
         if status == RAISED:
             return CALLBACK_RAISED

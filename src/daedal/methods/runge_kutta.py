@@ -160,6 +160,8 @@ def first_step(task: Task, order: int) -> float:
         nx = assembly.nx
         q, v = np.max(np.abs(task.y0[:nx])), np.max(np.abs(task.y0[nx : 2 * nx]))
         a = np.max(np.abs(task.yp0[nx : 2 * nx]))
+        if 0.0 < q <= np.max(task.atol[:nx]):  # as good as zero
+            q = float(np.max(task.atol[:nx] / np.maximum(task.rtol[:nx], 1e-14)))
         rates = np.array([v / q, np.sqrt(a / q)]) if q > 0.0 else np.zeros(2)
         if np.isfinite(rates).all() and rates.max() > 0.0:
             tolerance = float(np.max(task.rtol[:nx] + task.atol[:nx] / q))

@@ -20,7 +20,7 @@ from typing import Any
 
 import daedal
 
-DOCUMENTS = ("stability",)
+DOCUMENTS = ("stability", "book")
 
 
 @dataclass(frozen=True)

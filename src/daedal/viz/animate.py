@@ -16,6 +16,7 @@ import daedal
 from daedal.viz.drawing import Drawing, Scene
 
 FEWEST, MOST = 120, 960  # frames
+LARGEST = 60000  # places of points in all frames
 NEAR = 0.025  # of the picture: no point moves farther between two frames, if MOST allows it
 UNITS = 2000  # so many units make the longer side of the picture; positions are rounded to them
 RADIAN = 200  # so many units of an angle
@@ -102,6 +103,8 @@ def make_scene(
         if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
             raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
         return _scene(sol, chosen, begin, end, int(frames))
+    moving = len(chosen.points) - len(chosen.fixed)
+    most = min(most, max(FEWEST, LARGEST // max(moving, 1)))
     count = FEWEST
     while True:
         scene = _scene(sol, chosen, begin, end, count)

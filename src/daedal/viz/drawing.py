@@ -214,11 +214,6 @@ class Scene:
 
     @property
     def longest_move(self) -> float:
-        """The longest way of a point (or a rim) between two times, in parts of the extent."""
-        moves = [np.hypot(*np.diff(place, axis=1)) for place in self.places.values()]
-        turns = [
-            radius * np.abs(np.diff(angle))
-            for (_, radius, _), angle in zip(self.drawing.wheels, self.angles)
-            if angle is not None
-        ]
-        return float(max((move.max(initial=0.0) for move in moves + turns), default=0.0)) / self.extent
+        """The longest way of a point between two times, in parts of the extent; wheels turn evenly in between."""
+        moves = [np.hypot(*np.diff(place, axis=1)).max(initial=0.0) for place in self.places.values()]
+        return float(max(moves)) / self.extent

@@ -110,7 +110,8 @@
       this.lines = this.lines.concat(lines(data.rods, "polyline", "rod", rods));
       const heavy = new Set(data.masses), fixed = new Set(data.fixed), seen = new Set();
       this.dots = [];
-      data.rods.concat(data.springs).flat().forEach(function (i) {
+      const corners = data.bodies.flat().filter(function (i) { return fixed.has(i); });
+      data.rods.concat(data.springs).flat().concat(corners).forEach(function (i) {
         if (seen.has(i)) return;
         seen.add(i);
         if (fixed.has(i)) {
@@ -123,7 +124,7 @@
       data.masses.forEach(function (i) {
         this.dots.push([i, shape("circle", masses, { class: "mass", r: 38 })]);
       }, this);
-      this.caption = shape("text", svg, { class: "caption", x: 40, y: 100 });
+      this.caption = shape("text", svg, { class: "caption", x: 40, y: 90 });
       svg.addEventListener("click", this.toggle.bind(this));
       svg.addEventListener("keydown", this.key.bind(this));
     }
@@ -235,7 +236,7 @@
     }
   }
 
-  // A player comes to life when it is first seen. It plays while it is seen, unless the reader stopped it or asks for calm.
+  // A player plays while it is seen, unless the reader stopped it or asks for calm.
   const page = { playing: !calm.matches, players: [] };
   page.playAll = function (wanted) {
     page.playing = wanted;
@@ -246,17 +247,15 @@
   };
   const watch = new IntersectionObserver(function (entries) {
     entries.forEach(function (entry) {
-      let player = entry.target.player;
-      if (!player && entry.isIntersecting) {
-        player = new Player(entry.target);
-        page.players.push(player);
-      }
-      if (!player) return;
+      const player = entry.target.player;
       player.seen = entry.isIntersecting;
       if (!player.seen) player.pause();
       else if (page.playing && !player.stopped) player.play();
     });
   }, { threshold: 0.1 });
-  document.querySelectorAll(".daedal-player").forEach(function (root) { watch.observe(root); });
+  document.querySelectorAll(".daedal-player").forEach(function (root) {
+    page.players.push(new Player(root));
+    watch.observe(root);
+  });
   window.daedalPage = page;
 })();

@@ -1,0 +1,180 @@
+"""Brenan, Campbell and Petzold: the pendulum and trajectory control of chapter 6 by DASSL and by constant steps.
+
+The tables of chapters 3 and 4 are in :mod:`daedal.reproduce.book_orders`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal import DASSL, library
+from daedal.reproduce import book_orders
+from daedal.reproduce.table import Row, Table
+
+Values = list[Mapping[str, Any] | None]
+
+
+def _by_column(table: Table, errors: list[Mapping[str, float]]) -> Values:
+    """A table with a run for each column and a variable for each row."""
+    columns = list(table.columns)
+    return table.each(lambda row: {key: errors[i][row["variable"]] for i, key in enumerate(columns)})
+
+
+def _residuals(sol: daedal.Solution) -> int:
+    """Residual evaluations without those for difference Jacobians, as DASSL counts them."""
+    return sol.stats.residual_evaluations - sol.stats.jacobian_residual_evaluations
+
+
+# --- pendulum -------------------------------------------------------------------------------------------------------
+
+
+def pendulum_of_index_3(table: Table) -> Values:
+    """Table 6.2.1: BDF2 with constant steps; three accurate starting values."""
+    model = library.pendulum(form="index3")
+    assert model.reference is not None
+    start = daedal.solve(*_pendulum_start(), rtol=1e-13, atol=1e-13, method="dassl")
+    errors = []
+    for h in table.data["step_sizes"]:
+        values = np.array([_pendulum_state(*start(i * h)) for i in range(3)]).T
+        sol = daedal.solve(model.problem, model.t_span, model.initial, fixed_step=h, max_order=2, starting_values=values)
+        errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
+    return _by_column(table, errors)
+
+
+def _pendulum_start() -> tuple[Any, tuple[float, float], tuple[Any, Any]]:
+    """The angle equation a'' = cos a on a short interval."""
+
+    def residual(t, y, yp):
+        return [yp[0] - y[1], yp[1] - math.cos(y[0])]
+
+    return daedal.ImplicitDAE(residual, 2), (0.0, 0.02), ([0.0, 1.0], [1.0, 1.0])
+
+
+def _pendulum_state(a: float, w: float) -> list[float]:
+    s, c = math.sin(a), math.cos(a)
+    return [c, s, -s * w, c * w, w * w + s]
+
+
+def _pendulum(form: str, rtol: float, **options: Any) -> tuple[daedal.Solution, library.Model]:
+    model = library.pendulum(form=form)
+    method = DASSL(remember_rate=False, **options)
+    return daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, method=method), model
+
+
+def drift_of_the_pendulum(table: Table) -> Values:
+    """Table 6.2.2."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol, model = _pendulum("index1", row["rtol"])
+        return _constraints(model, sol)
+
+    return table.each(values)
+
+
+def _constraints(model: library.Model, sol: daedal.Solution) -> dict[str, Any]:
+    position, velocity, acceleration = np.ravel(model.extra["constraints"](sol.y[:, -1]))
+    names = {"G1": position, "G2": velocity, "G3": acceleration}
+    return names | {"steps": sol.stats.steps, "residuals": _residuals(sol)}
+
+
+def stabilised_pendulum(table: Table) -> Values:
+    """Tables 6.2.3 and 6.2.4."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol, model = _pendulum("ggl", row["rtol"], error_test="differential")
+        assert model.reference is not None
+        truth = model.reference.y
+        error = np.abs(sol.y[:, -1] - truth) / np.where(truth == 0.0, 1.0, np.abs(truth))
+        return _constraints(model, sol) | dict(zip(("z1", "z2", "z3", "z4", "lambda", "mu"), error))
+
+    return table.each(values)
+
+
+# --- trajectory control ---------------------------------------------------------------------------------------------
+
+
+@cache
+def _trajectory(index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
+    """As in the book: angles in radians, the unknown derivatives of the controls set to zero, rate remembered."""
+    model = library.tppc2(form=f"index{index}")
+    assert model.reference is not None
+    y0, yp0 = model.initial
+    slopes = np.where(model.problem.algebraic, 0.0, yp0)
+    method = DASSL(error_test="differential" if index == 2 else "all", remember_rate=True)
+    sol = daedal.solve(model.problem, model.t_span, (y0, slopes), rtol=rtol, atol=rtol, method=method)
+    return sol, dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0)))
+
+
+def trajectory_errors(table: Table) -> Values:
+    """Table 6.3.1."""
+    return table.each(lambda row: _trajectory(row["index"], row["rtol"])[1])
+
+
+def trajectory_statistics(table: Table) -> Values:
+    """Table 6.3.2."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol, _ = _trajectory(row["index"], row["rtol"])
+        return {
+            "steps": sol.stats.steps,
+            "residuals": _residuals(sol),
+            "jacobians": sol.stats.jacobian_evaluations,
+            "etf": sol.stats.error_test_failures,
+            "ctf": sol.stats.newton_failures,
+        }
+
+    return table.each(values)
+
+
+def _implicit_euler(h: float, t1: float) -> daedal.Solution:
+    """Index 3; changes of the bank angle in one Newton iteration are limited, to stay on the branch of the book."""
+    model = library.tppc3()
+    method = DASSL(max_order=1, max_newton_change=[math.inf] * 6 + [0.3])
+    return daedal.solve(model.problem, (model.t_span[0], t1), model.initial, fixed_step=h, method=method)
+
+
+def implicit_euler(table: Table) -> Values:
+    """Table 6.3.3."""
+    model = library.tppc3()
+    assert model.reference is not None
+    errors = []
+    for h in table.data["step_sizes"]:
+        sol = _implicit_euler(h, model.t_span[1])
+        errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
+    return _by_column(table, errors)
+
+
+def one_step_of_implicit_euler(table: Table) -> Values:
+    """Table 6.3.4; the true values shortly after the start stand in the data file."""
+    truth, t0 = table.data["truth"], library.tppc3().t_span[0]
+    errors = []
+    for h in table.data["step_sizes"]:
+        sol = _implicit_euler(h, t0 + 2.0 * h)
+        error = np.abs(sol.y[:, 1] / np.array(truth["after"][str(h)]) - 1.0)
+        errors.append(dict(zip(truth["variables"], error)))
+    return _by_column(table, errors)
+
+
+def nothing(table: Table) -> Values:
+    """A table of methods that Daedal does not have."""
+    return table.each(lambda row: {})
+
+
+TABLES = {
+    **book_orders.TABLES,
+    "6.2.1": pendulum_of_index_3,
+    "6.2.2": drift_of_the_pendulum,
+    "6.2.3": stabilised_pendulum,
+    "6.2.4": stabilised_pendulum,
+    "6.3.1": trajectory_errors,
+    "6.3.2": trajectory_statistics,
+    "6.3.3": implicit_euler,
+    "6.3.4": one_step_of_implicit_euler,
+    **dict.fromkeys(("4.2.1", "4.4.1", "4.4.2", "4.6.1", "4.6.2", "6.3.5", "6.3.6", "6.5.1"), nothing),
+}
