@@ -1,4 +1,4 @@
-"""Bad input and hard cases for second-order DAEs: the right error with the right words, and what was computed so far."""
+"""Bad input and hard cases for second-order DAEs: the right error, the right words, and what was computed so far."""
 
 import math
 
@@ -55,7 +55,7 @@ def solve_swing(residual=swing, t_span=(0.0, 1.0), initial=((1.0,), (0.0,)), **o
         ({"sparsity": np.eye(2)}, "sparsity has shape"),
         ({"sparsity": np.eye(3), "bandwidth": (1, 1)}, "either sparsity or bandwidth"),
     ],
-    ids=lambda value: next(iter(value)) + str(len(str(value))) if isinstance(value, dict) else "",
+    ids=[f"problem{i}" for i in range(14)],
 )
 def test_the_problem(options, message):
     with refused(message):
@@ -153,7 +153,7 @@ def test_a_velocity_constraint_is_named_as_it_is():
     def rolling(t, x, xp, xpp):
         return [xpp[0] + x[1], xp[0] - 2.0]
 
-    with pytest.raises(InconsistentInitialError, match="initial velocities at t = 0 violate equation 1 .* off by 1"):
+    with pytest.raises(InconsistentInitialError, match=r"initial velocities at t = 0 violate equation 1 .* off by 1"):
         daedal.solve(SecondOrderDAE(rolling, 2), (0.0, 1.0), ([0.0, 0.0], [3.0, 0.0]))
 
 
@@ -170,7 +170,7 @@ def test_inconsistent_values_are_noticed_in_any_units(size):
 def test_an_equation_without_variables_cannot_be_repaired():
     bad = SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + x[0] + x[1], 1.0], 2)
     for options in ({}, {"correct_initial": True}):
-        with pytest.raises(InconsistentInitialError, match="equation 1 .*No small change of x0"):
+        with pytest.raises(InconsistentInitialError, match=r"equation 1 .*No small change of x0"):
             daedal.solve(bad, (0.0, 1.0), ([1.0, 1.0], [0.0, 0.0]), **options)
 
 
@@ -291,7 +291,7 @@ def compiled_late(t, x, xp, xpp):
 
 @pytest.mark.parametrize("method", ALL)
 def test_exceptions_of_compiled_functions_arrive_unchanged(method):
-    with pytest.raises(ValueError, match="^compiled$"):
+    with pytest.raises(ValueError, match=r"^compiled$"):
         solve_swing(compiled_late, method=method)
 
 
@@ -401,15 +401,17 @@ def test_the_stiff_van_der_pol_equation(method):
     assert sol.stats.steps < 4000
 
 
-def test_multipliers_of_undamped_methods_come_with_a_warning():
-    sol = daedal.solve(PENDULUM, (0.0, 0.1), START, method=daedal.Collocation("lobatto"), rtol=1e-3, atol=1e-4)
-    assert "Variables of order 0 oscillate with Lobatto nodes" in sol.message
+@pytest.mark.parametrize("kind", ["gauss", "lobatto"])
+def test_methods_that_do_not_damp_multipliers_are_refused(kind):
+    with refused(r"Collocation\('radau'\)"):
+        daedal.solve(PENDULUM, (0.0, 0.1), START, method=daedal.Collocation(kind))
+    assert solve_swing(method=daedal.Collocation(kind)).success
 
 
 @pytest.mark.parametrize("method", DIRECT)
 @pytest.mark.parametrize("formulation", ["auto", "index1", "ggl"])
 def test_singular_positions_of_a_mechanism_are_noticed(method, formulation):
     model = daedal.library.crank_slider(l1=1.0, l2=1.0, phi1=math.pi / 4, rate=8.0)
-    with pytest.raises(IntegrationError, match="singular configuration.*'slider'") as caught:
+    with pytest.raises(IntegrationError, match=r"t = 0\.120[67]\d*: .*singular configuration.*'slider'") as caught:
         daedal.solve(model.problem, (0.0, 2.0), model.initial, method=method, formulation=formulation)
-    assert caught.value.solution.t[-1] == pytest.approx(0.12075, abs=1e-3)
+    assert 0.1 < caught.value.solution.t[-1] < 0.1208

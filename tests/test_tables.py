@@ -186,6 +186,7 @@ def test_events_and_several_tables():
     assert sol.events[-1].t == pytest.approx(np.sqrt(0.6), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_failure_hands_back_all_pieces():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - (0.0 if t < 1.0 else y[0] ** 2)], 1)
     with pytest.raises(daedal.IntegrationError) as caught:

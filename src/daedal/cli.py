@@ -20,6 +20,8 @@ import numpy as np
 import typer
 
 import daedal
+from daedal.reproduce.cli import reproduce
+from daedal.viz.command import gallery
 
 app = typer.Typer(
     help="Differential-algebraic equations: solve the problems of the library, check the installation.",
@@ -376,6 +378,9 @@ def _known_solution(model: daedal.library.Model, t_end: float) -> Any:
     return daedal.library.Reference(t_end, np.concatenate([model.reference.y, extra.get("lam", ())]), "")
 
 
+app.command()(reproduce)
+
+
 # --- demo -------------------------------------------------------------------------------------------------------------
 
 
@@ -448,6 +453,9 @@ def _cost(solution: daedal.Solution) -> list[tuple[str, str]]:
         h = np.abs(solution.history.h)
         rows.append(("step size", f"{h.min():.1e} to {h.max():.1e}, order up to {solution.history.order.max()}"))
     return rows
+
+
+app.command()(gallery)
 
 
 # --- doctor -----------------------------------------------------------------------------------------------------------

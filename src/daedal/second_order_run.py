@@ -53,7 +53,8 @@ def solve_second_order(request: Request, method):
     if known and not np.any(given == 1):
         form = replace(form, start_order=2)
     if not getattr(method, "second_order", False):
-        return _through_first_order(request, form, method, rtol, atol, y0, yp0 if known else None)
+        slope = yp0 if known or problem.n <= _LARGEST_CHECKED else None
+        return _through_first_order(request, form, method, rtol, atol, y0, slope)
     task = _task(request, form, method, rtol, atol, y0, yp0)
     if np.any(given > found):
         task.excluded = (given > found)[np.where(form.source < problem.n, form.source, form.source - problem.n)]
@@ -210,11 +211,6 @@ def _solution(request: Request, form: SecondOrderForm, method, task, outcome) ->
     else:
         success, status = True, "finished"
         message = f"The end of the interval, t = {request.span[1]:g}, was reached."
-    if np.any(form.problem.order == 0) and getattr(method, "kind", "radau") != "radau":
-        message += (
-            f" Variables of order 0 oscillate with {method.kind.capitalize()} nodes, which do not damp errors: "
-            "Collocation('radau') or ModifiedBDF do."
-        )
     dense = outcome.dense
     if dense is not None and stopping:
         dense = replace(dense, t_end=stopping[-1].t)

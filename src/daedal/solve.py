@@ -57,18 +57,21 @@ def solve(
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem or HessenbergDAE
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, HybridProblem
         What is to be solved.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism. The second may be None: it is then
-        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0).
+        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
+        one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
     method : str or method object
         "auto", "dassl", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit "phem56",
         "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for formulations
-        that are ordinary differential equations the explicit "dopri5" and "rk4". The automatic choice is DASSL for
-        first-order problems; for mechanisms it begins with PHEM56 and hands over to DASSL where that is stiff.
+        that are ordinary differential equations the explicit "dopri5" and "rk4". "modified_bdf" and "collocation" solve
+        problems of second order and mechanisms without going to first order. The automatic choice is DASSL for
+        first-order problems and modified BDF for second-order ones; for mechanisms it begins with PHEM56 and hands over
+        to DASSL where that is stiff.
     formulation : str or formulation object
         How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
         "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:
@@ -142,6 +145,11 @@ def solve(
             f"HessenbergDAE, got {type(problem).__name__}"
         )
     if not constrained and formulation not in ("auto", "none", None):
+        if second_order:
+            raise InvalidProblemError(
+                f"formulation={formulation!r} is for mechanisms: a SecondOrderDAE is solved as it stands. State the "
+                "mechanism as a MechanicalSystem to choose its formulation"
+            )
         raise InvalidProblemError(f"unknown formulation {formulation!r}; first-order problems take 'auto' or 'none'")
     span = _check_span(t_span)
     if constrained:
@@ -334,6 +342,11 @@ def _check_method(method, options: dict[str, Any], semi_explicit: bool = False):
 
         return named_method(method, options)
     if isinstance(method, str):
+        if method.lower() in ("modified_bdf", "modifiedbdf", "collocation"):
+            raise InvalidProblemError(
+                f"method='{method}' is for equations of second order: state the problem as a SecondOrderDAE or a "
+                "MechanicalSystem, or use method='dassl'"
+            )
         if method.lower() not in _METHODS:
             raise InvalidProblemError(f"unknown method '{method}'; known: {', '.join(_METHODS)}")
         try:

@@ -11,7 +11,7 @@ from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
 _OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
-_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _UNEVALUABLE = -1, -3, -6, -10
+_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
 
 
 def explain(request, assembly, segments) -> str:
@@ -43,6 +43,8 @@ def _in_words(request, assembly, segment, failure) -> str:
         _ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         _MAX_STEPS: f"the limit of {request.max_steps} steps was reached",
         _ERROR_TEST: "the error estimate stayed above the tolerance, however short the step",
+        _NEWTON: "Newton's method did not converge, however short the step",
+        _SINGULAR: "the iteration matrix is singular",
         _UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     }.get(failure.code, f"the method gave up (code {failure.code})")
     hint = {
@@ -50,6 +52,9 @@ def _in_words(request, assembly, segment, failure) -> str:
         "variable does not matter; it may be an array with an entry for each",
         _MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
         _ERROR_TEST: "look for a discontinuity or a blow-up near this time (then events), or use method='dassl'",
+        _NEWTON: "look for jumps of forces or constraints near this time (then events), or use formulation='ggl' with "
+        "method='dassl'",
+        _SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
         _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
     return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."

@@ -93,10 +93,10 @@ def _build(
         needed=_needed(assembly, alpha, variant),
         time_scale=_time_scale(start),
     )
-    if hook is None and project and n_c:
+    if hook is None and project and n_c and variant == "original":
         hook = (projection_hook, assembly.projector(assembly.output_weight, None))
     residual = MechanicalResidual(second_order_residual, record, assembly.bridge, n, None, hook, keep=assembly)
-    residual.projected = project and n_c > 0 and variant != "minimal"
+    residual.projected = project and n_c > 0 and variant == "original"
     if variant != "minimal" and alpha[2] == 0.0:
         residual.mass = (assembly.record.array("mass"), nx)
     order = np.array([2] * nx + [1] * n_r + [0] * (n - nx - n_r))

@@ -54,8 +54,7 @@ def unilateral(
     Returns
     -------
     HybridProblem
-        The transitions are called "<contact> closes" and "<contact> opens", with the mode behind it where several modes
-        have one, and "<mode> settles" at points of accumulation.
+        The transitions are called "<contact> closes" and "<contact> opens", and "settles" at points of accumulation.
 
     Notes
     -----
@@ -127,20 +126,16 @@ class _Rules:
     def transitions(self, chosen: Set) -> list[Transition]:
         """Those out of the mode with the `chosen` contacts."""
         mode, found = self.name(chosen), []
-        several = len(self.contacts) > 1
         for i, contact in enumerate(self.contacts):
-            where = f" ({mode})" if several else ""
             if i in chosen:
                 guard, target = self._force(chosen, i), self._opening(chosen - {i})
-                found.append(Transition(mode, target, guard, direction=-1, name=f"{contact.name} opens{where}"))
+                found.append(Transition(mode, target, guard, direction=-1, name=f"{contact.name} opens"))
             else:
                 target, reset = self._closing(chosen, i)
                 guard = self._gap(contact)
-                found.append(
-                    Transition(mode, target, guard, direction=-1, reset=reset, name=f"{contact.name} closes{where}")
-                )
+                found.append(Transition(mode, target, guard, direction=-1, reset=reset, name=f"{contact.name} closes"))
         if len(chosen) < len(self.contacts):
-            found.append(Transition(mode, self._settling(chosen), ZENO, name=f"{mode} settles"))
+            found.append(Transition(mode, self._settling(chosen), ZENO, name="settles"))
         return found
 
     def _gap(self, contact: Contact) -> Callable:

@@ -65,8 +65,8 @@ class Filippov(HybridProblem):
     -----
     The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
     above and 0 below. The mode ``"sliding"`` has its integral as a further variable: where the motion stands still
-    nothing else would tell the step size control how fast :math:`\nu` changes. One surface is treated. Where several intersect the rates do not determine how a solution
-    slides; a vector of switching functions is refused.
+    nothing else would tell the step size control how fast :math:`\nu` changes. One surface is treated. Where several
+    intersect the rates do not determine how a solution slides; a vector of switching functions is refused.
 
     References
     ----------
@@ -223,7 +223,7 @@ class Filippov(HybridProblem):
             slopes = self._slopes(t, x[: self.n], z)
             ahead = _AHEAD * max(1.0, abs(t))
             for h in (0.0, ahead):  # both rates may vanish at once
-                a1, a2 = self._rates(t + h, x + h * slopes[side == "below"], z)
+                a1, a2 = self._rates(t + h, x[: self.n] + h * slopes[side == "below"], z)
                 if a1 > 0.0 > a2:
                     raise DaedalError(_repelling(t, a1, a2))
             return side

@@ -162,24 +162,10 @@ class Friction(HybridProblem):
         )
         found = [arrive]
         for rho in law.signs if k is not None else ():
-            found.append(
-                Transition(
-                    self._slip(sigma, rho),
-                    self._turned(sigma, rho),
-                    _pressing(rho, k),
-                    -1,
-                    name=f"{'lift-off' if law.unilateral else 'normal force vanishes'} in {self._slip(sigma, rho)}",
-                )
-            )
-            found.append(
-                Transition(
-                    self._slip(sigma, rho),
-                    self._jam,
-                    self._margin(sigma, rho),
-                    -1,
-                    name=f"jam in {self._slip(sigma, rho)}",
-                )
-            )
+            mode = self._slip(sigma, rho)
+            found.append(Transition(mode, self._jam(sigma), self._margin(sigma, rho), -1, name=f"jam in {mode}"))
+            name = f"{'lift-off' if law.unilateral else 'normal force vanishes'} in {mode}"
+            found.append(Transition(mode, self._turned(sigma, rho), _pressing(rho, k), -1, name=name))
         return found
 
     def _leaving_stick(self) -> list[Transition]:
@@ -260,12 +246,18 @@ class Friction(HybridProblem):
 
         return target
 
-    def _jam(self, t, q, v):
-        raise DaedalError(
-            f"At t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal force to "
-            "the friction force, and the normal force grows without limit (Painleve's paradox). A rigid model has no "
-            "solution beyond. Remedy: model the contact with an impact or with some compliance, or lower mu."
-        )
+    def _jam(self, sigma: int) -> Callable[..., None]:
+        def target(t, q, v):
+            state = self.at(t, q, v)
+            if not state.branches[sigma]:
+                raise DaedalError(impossible(state, self.law))
+            raise DaedalError(
+                f"at t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal force "
+                "to the friction force, and the normal force grows without limit (Painleve's paradox). A rigid model "
+                "has no solution beyond. Remedy: an impact, some compliance in the contact, or a smaller mu."
+            )
+
+        return target
 
     # --- how a run begins, and what is to be said about it ----------------------------------------------------------
 
@@ -291,6 +283,8 @@ class Friction(HybridProblem):
             return self._first_mode(state, float(np.abs(self.law.e(t0, y[:n])) @ np.abs(y[n:]))), (y[:n], y[n:])
         if mode.startswith("slip") and state.speed * _sigma(mode) < 0.0:
             raise InconsistentInitialError(f"initial: the mode is '{mode}', but the relative velocity {state.speed:g}")
+        if mode.startswith("slip") and not state.branches[_sigma(mode)]:
+            raise InconsistentInitialError(f"initial: {impossible(state, self.law)}")
         return mode, values
 
     def _first_mode(self, state: ContactState, size: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -58,7 +59,12 @@ class Surface:
         if self._takes_complex is False:
             return self._difference(t, x, slope, speed)
         try:
-            found = float(np.imag(self._call(t + 1j * _TINY * speed, x + 1j * _TINY * slope)) / _TINY)
+            if self._takes_complex is None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")  # of imaginary parts that are dropped
+                    found = self._complex_step(t, x, slope, speed)
+            else:
+                found = self._complex_step(t, x, slope, speed)
         except Exception:
             self._takes_complex = False
             return self._difference(t, x, slope, speed)
@@ -69,6 +75,9 @@ class Surface:
                 return other
             self._takes_complex = True if found != 0.0 else self._takes_complex
         return found
+
+    def _complex_step(self, t: float, x, slope, speed: float) -> float:
+        return float(np.imag(self._call(t + 1j * _TINY * speed, x + 1j * _TINY * slope)) / _TINY)
 
     def _difference(self, t: float, x, slope, speed: float) -> float:
         scale = max(abs(t), float(np.max(np.abs(x), initial=0.0)), 1.0)

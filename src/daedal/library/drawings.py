@@ -1,7 +1,7 @@
 """How the mechanisms of the library are drawn.
 
 A drawing depends on the equations and their parameters only, so that a system finds its own: by the function of the
-library that it has as constraint, velocity constraint, force or residual.
+library that it has as constraint, velocity constraint, force or residual. Models with modes are known by name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from daedal.viz import Drawing
 _ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
 
 
-def drawing_of(problem: Any) -> Drawing | None:
-    """The drawing of a problem of the library; None for those that are not mechanisms, and for problems of others.
+def drawing_of(model: Any) -> Drawing | None:
+    """The drawing of a model or problem of the library; None for those that are not mechanisms.
 
     Parameters
     ----------
-    problem : any problem of Daedal
-        Of a :class:`daedal.HybridProblem` the first mode counts.
+    model : daedal.library.Model or a problem
+        Models with modes are known by their names only, other mechanisms by their problems, too.
 
     Returns
     -------
@@ -36,21 +36,23 @@ def drawing_of(problem: Any) -> Drawing | None:
     --------
     >>> import daedal
     >>> from daedal.library.drawings import drawing_of
-    >>> drawing_of(daedal.library.crank_slider().problem).traces
+    >>> drawing_of(daedal.library.crank_slider()).traces
     ('middle',)
-    >>> drawing_of(daedal.library.robertson().problem) is None
+    >>> drawing_of(daedal.library.robertson()) is None
     True
     """
-    if isinstance(problem, daedal.HybridProblem):
-        problem = next(iter(problem.modes.values())).problem
+    if isinstance(model, daedal.library.Model):
+        if model.name in _WITH_MODES:
+            return _WITH_MODES[model.name](model)
+        model = model.problem
     for part in ("constraint", "velocity_constraint", "force", "residual"):
-        function = getattr(problem, part, None)
+        function = getattr(model, part, None)
         function = getattr(function, "py_func", function)
         room, _, module = str(getattr(function, "__module__", "")).rpartition(".")
         if room == "daedal.library":
             factory = _DRAWINGS.get(f"{module}.{function.__name__}")
             if factory is not None:
-                return factory(problem)
+                return factory(model)
     return None
 
 
@@ -230,7 +232,7 @@ def _chain(system) -> Drawing:
 
 
 def _string(system) -> Drawing:
-    """A violin string, its displacement magnified."""
+    """A violin string, its displacement magnified by a half."""
     nodes, factor = system.n_q, 1.5
 
     def node(k):
@@ -243,7 +245,7 @@ def _string(system) -> Drawing:
         curves=[("left", *moving, "right")],
         masses=[middle],
         ground=[[(-0.03, -0.05), (-0.03, 0.05)], [(1.03, -0.05), (1.03, 0.05)]],
-        text=f"displacement × {factor:g}, bowed at the red node",
+        text="bowed at the red node",
     )
 
 
@@ -381,6 +383,153 @@ def _disc(system) -> Drawing:
     )
 
 
+# --- with modes -------------------------------------------------------------------------------------------------------
+
+
+def _ball(model) -> Drawing:
+    height = float(model.initial[1][0][0])
+    radius = 0.06 * height
+    return Drawing(
+        {"ball": lambda q: (0.0, q[0] + radius)},
+        wheels=[("ball", radius, None)],
+        ground=[[(-0.6 * height, 0.0), (0.6 * height, 0.0)]],
+    )
+
+
+def _ladder(model) -> Drawing:
+    return Drawing(
+        {
+            "top": lambda q: (q[0] - math.cos(q[2]), q[1] + math.sin(q[2])),
+            "middle": lambda q: (q[0], q[1]),
+            "foot": lambda q: (q[0] + math.cos(q[2]), q[1] - math.sin(q[2])),
+        },
+        rods=[("top", "foot")],
+        traces=("middle",),
+        ground=[[(0.0, 2.1), (0.0, 0.0), (3.0, 0.0)]],
+    )
+
+
+def _rope(model) -> Drawing:
+    def end(q):  # hangs down when it is broken
+        return (q[0], q[1]) if abs(math.hypot(q[0], q[1]) - 1.0) < 1e-6 else (0.0, -1.0)
+
+    return Drawing(
+        {"pivot": (0.0, 0.0), "end": end, "bob": lambda q: (q[0], q[1])},
+        curves=[("pivot", "end")],
+        masses=("bob",),
+        traces=("bob",),
+        ground=[[(-0.15, 0.0), (0.15, 0.0)]],
+    )
+
+
+def _crash(model) -> Drawing:
+    length = 1.8
+    return Drawing(
+        {
+            "pivot": (0.0, 0.0),
+            "tip": lambda q: (length * math.sin(q[2]), -length * math.cos(q[2])),
+            "above": (0.0, -0.9 * length),
+            "dent": lambda q: (-q[3], -length),
+            "below": (0.0, -1.1 * length),
+            "upper wall": (0.0, -0.75 * length),
+            "lower wall": (0.0, -1.2 * length),
+        },
+        rods=[("pivot", "tip")],
+        curves=[("upper wall", "above", "dent", "below", "lower wall")],
+    )
+
+
+def _box(name: str, centre: Callable, width: float, height: float, angle: float = 0.0) -> dict[str, Callable]:
+    """The corners of a block, by name."""
+    c, s = math.cos(angle), math.sin(angle)
+
+    def corner(dx, dy):
+        def place(q):
+            x, y = centre(q)
+            return x + c * dx - s * dy, y + s * dx + c * dy
+
+        return place
+
+    return {f"{name} {k}": corner(0.5 * width * i, 0.5 * height * j) for k, (i, j) in enumerate(_CORNERS)}
+
+
+def _oscillator(model) -> Drawing:
+    block = _box("block", lambda q: (q[0], 0.5), 1.4, 1.0)
+    return Drawing(
+        {"wall": (-6.0, 0.5), "hook": lambda q: (q[0] - 0.7, 0.5), **block},
+        springs=[("wall", "hook")],
+        bodies=[tuple(block)],
+        ground=[[(-6.0, 2.0), (-6.0, 0.0), (5.0, 0.0)]],
+    )
+
+
+def _block(model) -> Drawing:
+    """The inclination is that of the default data; stiffness and speed are read off the force k (V t - x) - w."""
+    force, angle, size = model.problem.system.force, 0.3, 0.25
+    c, s = math.cos(angle), math.sin(angle)
+
+    def pull(t, x):
+        return float(force(t, np.array([x]), np.zeros(1))[0])
+
+    speed = (pull(1.0, 0.0) - pull(0.0, 0.0)) / (pull(0.0, 0.0) - pull(0.0, 1.0))
+
+    def up(x, high):
+        return x * c - high * s, x * s + high * c
+
+    block = _box("block", lambda q: up(q[0], 0.5 * size), 1.6 * size, size, angle)
+    end = speed * model.t_span[1] + 1.5
+    return Drawing(
+        {
+            "hook": lambda q: up(q[0] + 0.8 * size, 0.5 * size),
+            "hand": lambda t, q: up(speed * t + 0.8 * size + 0.9, 0.5 * size),
+            **block,
+        },
+        springs=[("hook", "hand")],
+        bodies=[tuple(block)],
+        ground=[[up(-0.8, 0.0), up(end, 0.0)]],
+    )
+
+
+def _rubbing_slider(model) -> Drawing:
+    def pin(q):
+        return 2.0 * q[0], 2.0 * q[1]
+
+    def slider(q):
+        return 2.0 * q[3] - 2.0 * q[0], 2.0 * (q[4] - q[1])
+
+    block = _box("block", slider, 7.0, 4.0)
+    return Drawing(
+        {"axle": (0.0, 0.0), "pin": pin, "slider": slider, **block},
+        rods=[("axle", "pin", "slider")],
+        bodies=[tuple(block)],
+        ground=[[(18.0, y), (62.0, y)] for y in (-2.2, 2.2)],
+        traces=("pin",),
+    )
+
+
+def _rod_on_floor(model) -> Drawing:
+    return Drawing(
+        {
+            "foot": lambda q: (q[0] - math.cos(q[2]), q[1] - math.sin(q[2])),
+            "tip": lambda q: (q[0] + math.cos(q[2]), q[1] + math.sin(q[2])),
+        },
+        rods=[("foot", "tip")],
+        traces=("tip",),
+        ground=[[(-1.0, 0.0), (3.0, 0.0)]],
+    )
+
+
+_WITH_MODES: dict[str, Callable[[Any], Drawing]] = {
+    "bouncing_ball": _ball,
+    "bowed_string": lambda model: _string(model.problem.system),
+    "breaking_rope": _rope,
+    "crash_pendulum": _crash,
+    "friction_crank_slider": _rubbing_slider,
+    "friction_oscillator": _oscillator,
+    "painleve_rod": _rod_on_floor,
+    "sliding_ladder": _ladder,
+    "stick_slip_block": _block,
+}
 _DRAWINGS: dict[str, Callable[[Any], Drawing]] = {
     "car_axis.axis_constraint": _car_axis,
     "chains.link_lengths": _chain,

@@ -67,7 +67,7 @@ def friction_oscillator(t1: float = 9.0) -> Model:
         title="Oscillator with dry friction",
         problem=problem,
         t_span=(0.0, float(t1)),
-        initial=problem.entry((0.0, t1), ([3.0], [4.0])),
+        initial=("slip+", (np.array([3.0]), np.array([4.0]))),
         index=2,
         source=SOURCE.format("7.10"),
         description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it "
@@ -157,7 +157,7 @@ def stick_slip_block(
         title="Block on an inclined plane",
         problem=problem,
         t_span=(0.0, float(t1)),
-        initial=problem.entry((0.0, t1), ([jump - longest], [0.0])),
+        initial=("stick", (np.array([jump - longest]), np.zeros(1))),
         index=2,
         source="closed solution",
         description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it "
@@ -285,7 +285,7 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
         title="Relay control",
         problem=problem,
         t_span=(0.0, float(t1)),
-        initial=problem.entry((0.0, t1), [x1, x2]),
+        initial=("above", (np.array([x1, x2]), np.ones(1))),
         index=2,
         source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
         description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on "

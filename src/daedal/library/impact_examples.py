@@ -35,8 +35,8 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     >>> import daedal
     >>> model = daedal.library.bouncing_ball()
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
-    >>> print(f"{sol.events[-1].t - model.extra['rest_time']:.1e}", sol.mode[-1])  # doctest: +SKIP
-    3.9e-10 floor
+    >>> print(f"{sol.events[-1].t:.6f} {model.extra['rest_time']:.6f} {sol.mode[-1]}")
+    1.354571 1.354571 floor
     """
     check_positive(height=height, t1=t1)
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-GRAVITY], n_q=1, names=["height"])

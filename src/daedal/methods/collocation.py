@@ -19,6 +19,7 @@ from daedal.methods.collocation_tableaux import KINDS, STAGES, error_weights, ne
 from daedal.methods.runge_kutta import OneStepRun
 from daedal.methods.second_order import (
     SecondOrderWorkspace,
+    assembly_of,
     exclude_from_test,
     past_points,
     start_of,
@@ -27,6 +28,7 @@ from daedal.methods.task import Outcome, Task
 from daedal.problems.second_order_form import SecondOrderForm
 
 _FIXED_TOLERANCE = 1e-6
+_LARGEST = 300  # unknowns
 _PROJECTIONS = ("auto", "always", "never")
 
 
@@ -34,7 +36,7 @@ _PROJECTIONS = ("auto", "always", "never")
 class Collocation:
     r"""Collocation with s stages for :math:`F(t, x, \dot x, \ddot x) = 0`.
 
-    The second derivative of the solution on a step is a polynomial of degree s - 1, and the equations hold at the nodes:
+    The second derivative of the solution on a step is a polynomial of degree s - 1; the equations hold at nodes:
     :math:`\tilde A = A^2`, :math:`\tilde b = b^T A`. Dense output is its double integral, of degree s + 1.
 
     Parameters
@@ -49,6 +51,10 @@ class Collocation:
         raises the order of the velocities and is what keeps Gauss and Lobatto stable. "auto" projects.
     controller : {"default", "thesis"}
         "thesis": error estimate by extrapolation and doubling of the step, as in Wunderlich's experiments.
+
+    Notes
+    -----
+    Matrices are dense and formed by differences; a `jacobian` of the problem is not used.
 
     Examples
     --------
@@ -73,8 +79,8 @@ class Collocation:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise InvalidProblemError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
-        if isinstance(self.stages, bool) or self.stages not in STAGES:
-            raise InvalidProblemError(f"stages must be 2 to 5, got {self.stages!r}")
+        if isinstance(self.stages, bool) or not isinstance(self.stages, (int, np.integer)) or self.stages not in STAGES:
+            raise InvalidProblemError(f"stages must be 2, 3, 4 or 5, got {self.stages!r}")
         if self.projection not in _PROJECTIONS:
             raise InvalidProblemError(
                 f"projection must be one of {', '.join(map(repr, _PROJECTIONS))}, got {self.projection!r}"
@@ -90,6 +96,12 @@ class Collocation:
 
     def workspace(self, form: SecondOrderForm) -> SecondOrderWorkspace:
         """What a run needs of a problem."""
+        problem = form.problem
+        if problem.sparsity is not None or problem.bandwidth is not None or problem.n > _LARGEST:
+            raise InvalidProblemError(
+                f"collocation works with dense matrices, for up to {_LARGEST} unknowns; use method='modified_bdf', "
+                "which makes use of sparsity and bandwidth"
+            )
         return SecondOrderWorkspace(form)
 
     def prepare_tests(self, task: Task, integrator) -> None:
@@ -98,11 +110,24 @@ class Collocation:
 
     def integrate(self, task: Task) -> Outcome:
         """Run with step size control."""
+        workspace: Any = task.workspace
+        problem = workspace.problem.problem
+        free = not np.any(problem.order == 0) and task.excluded is None
+        if self.kind != "radau" and self.controller == "default" and not (free or _projects(problem.residual)):
+            raise InvalidProblemError(
+                f"{self.kind} does not damp errors of multipliers: for equations with constraints use "
+                "Collocation('radau'), or state a mechanism as MechanicalSystem, which is projected after every step"
+            )
         return _CollocationRun(self, task).to_the_end()
 
     def integrate_fixed(self, task: Task, h: float) -> Outcome:
         """Run with constant steps."""
         return _CollocationRun(self, task, task.sign * h).to_the_end()
+
+
+def _projects(residual) -> bool:
+    """Whether steps are projected onto the constraints."""
+    return getattr(residual, "projected", False)
 
 
 class _CollocationRun(OneStepRun):
@@ -123,7 +148,7 @@ class _CollocationRun(OneStepRun):
         data, weights = newton_data(kind, s), error_weights(kind, s)
         pairs = data.pairs.shape[0]
         mass = getattr(form.problem.residual, "mass", None)
-        vectors = ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp", "old_x", "old_xp", "weights")
+        vectors = ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp", "old_x", "old_xp", "weights", "others")
         self.method = Record(
             COLLOCATION,
             Arena(
@@ -144,7 +169,7 @@ class _CollocationRun(OneStepRun):
             n_pairs=pairs,
             gamma=data.gamma,
             position_ratio=weights[1],
-            filtered=getattr(form.problem.residual, "projected", False) or not np.any(form.problem.order == 0),
+            filtered=_projects(form.problem.residual) or not np.any(form.problem.order == 0),
             c=tableau(kind, s).c,
             w=np.ascontiguousarray(data.w),
             w2=np.ascontiguousarray(data.w2),
@@ -166,7 +191,7 @@ class _CollocationRun(OneStepRun):
         )
         for name, values in zip(("x", "xp", "xpp"), start_of(task, form), strict=True):
             self.method.array(name)[:] = values
-        self.choose_steps(fixed, s + 1)
+        self.choose_steps(fixed, s + 1, assembly_of(form))
         if method.controller == "thesis" and fixed is None:
             self.integrator["h"] = task.initial_step()
         if fixed is not None:

@@ -72,6 +72,7 @@ COLLOCATION = np.dtype(
         ("stage", ADDRESS),
         ("theta", ADDRESS),
         ("weights", ADDRESS),
+        ("others", ADDRESS),  # weights of multipliers, and of variables that are only computed along
         # Jacobians and factors
         ("j0", ADDRESS),
         ("j1", ADDRESS),
@@ -100,6 +101,7 @@ def _jacobians(system, m, s, w, h):
     n = s.n
     x, xp, xpp = vectors(m, n)
     base, value, weights, order = floats(m.stage, n), floats(m.hat, n), floats(m.weights, n), integers(s.order, n)
+    others = floats(m.others, n)
     j0, j1, j2 = floats(m.j0, n * n), floats(m.j1, n * n), floats(m.j2, n * n)
     system.jacobians += 1
     system.residuals += 1
@@ -129,7 +131,7 @@ def _jacobians(system, m, s, w, h):
                 size = max(size, max(abs(h * xpp[j]), abs(x[j] / h) * 1e-3))
             else:
                 size = max(size, max(abs(xp[j] / h), abs(x[j] / (h * h))) * 1e-3)
-            delta = max(_INCREMENT * size, _WEIGHT_SHARE / weights[j] / abs(h) ** level)
+            delta = max(_INCREMENT * size, _WEIGHT_SHARE / (weights[j] + others[j]) / abs(h) ** level)
             vector[j] = kept + delta
             delta = vector[j] - kept
             system.jacobian_residuals += 1
@@ -224,19 +226,15 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 @part
 def _stage_weights(m, s, w, h):
-    """Corrections are judged by what they mean for x and x'; of multipliers a share of h is forgiven.
-
-    Variables that are only computed along, multipliers with derivatives, are hardly judged at all.
-    """
+    """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
     n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
     weights, order, included = floats(m.weights, n), integers(s.order, n), floats(w.included, w.n)
-    g = abs(m.gamma / h)
+    others, g = floats(m.others, n), abs(m.gamma / h)
     for j in range(s.n_y):
         i = source[j]
         if i < s.n:
-            weights[i] = inverse[j] if order[i] > 0 else inverse[j] / (1.0 + g)
-            if included[j] == 0.0:
-                weights[i] = inverse[j] / (1.0 + g * g)
+            others[i] = 0.0 if order[i] > 0 and included[j] != 0.0 else inverse[j]
+            weights[i] = inverse[j] - others[i]
     for j in range(s.n_y):
         i = source[j] - s.n
         if i >= 0 and included[j] != 0.0:
@@ -342,7 +340,8 @@ def solve_stages(system, m, s, w, h):
 def _iterate(system, m, s, w, h, n, known):
     stages, exact = m.s, m.fixed or m.thesis
     z, r, weights = float_rows(m.z, stages, n), float_rows(m.r, stages, n), floats(m.weights, n)
-    before, rate = np.inf, 0.0
+    others = floats(m.others, n)
+    before, rate, rest = np.inf, 0.0, np.inf
     m.rate = 0.0
     noise = _NOISE * wrms(floats(m.x, n), weights)  # corrections that round-off explains
     for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
@@ -351,11 +350,12 @@ def _iterate(system, m, s, w, h, n, known):
             return status
         _correction(m, s)
         system.newton_iterations += 1
-        total = 0.0
+        total, rest_before, rest = 0.0, rest, 0.0
         for i in range(known, stages):
-            size = wrms(r[i], weights)
+            size, other = wrms(r[i], weights), wrms(r[i], others)
             total += size * size
-        size = np.sqrt(total / (stages - known))
+            rest += other * other
+        size, rest = np.sqrt(total / (stages - known)), np.sqrt(rest / (stages - known))
         if not size < np.inf:
             return DIVERGED
         if exact and iteration > 1 and size >= 0.5 * before and before < 1e-3:
@@ -363,13 +363,14 @@ def _iterate(system, m, s, w, h, n, known):
         if iteration > 0:
             rate = size / before
             m.rate = max(m.rate, rate) if iteration > 1 else rate
-            if rate >= 0.99 and size > noise:
+            if rate >= 0.99 and size > max(noise, _TOLERANCE):
                 return DIVERGED
         for i in range(known, stages):
             for j in range(n):
                 z[i, j] -= r[i, j]
         factor = rate / (1.0 - rate) if 0.0 < rate < 0.99 else 1.0
-        if not exact and (size * factor <= _TOLERANCE or size <= noise):
+        followed = rest <= 1.0 or rest >= 0.5 * rest_before  # the latter is noise
+        if not exact and followed and (size * factor <= _TOLERANCE or size <= noise):
             if iteration > 0 or size <= max(noise, 1e-3 * _TOLERANCE):
                 return _residuals(system, m, s, w, h)
         before = size

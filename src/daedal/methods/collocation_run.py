@@ -43,6 +43,7 @@ from daedal.methods.one_step import (
 from daedal.methods.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
 
 _GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step
+_NOISE = 2000.0 * np.finfo(np.float64).eps
 _KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
 _MAX_FAILURES = 15
 _THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
@@ -73,11 +74,11 @@ def advance_collocation(systems, methods, integrators, runs, root_functions):
 @part
 def _step(system, m, s, w, r):
     """One accepted step; 0 or the reason to stop."""
-    newtons, singular, errors = 0, 0, 0
+    newtons, singular, errors, status = 0, 0, 0, CONVERGED
     while True:
         h = step_to_try(m, w, r)
         if h == 0.0:
-            return NEWTON_FAILED if newtons > errors else ERROR_TEST_FAILED
+            return _reason(status, singular)
         t = end_of_step(m, w, r, h)
         status = solve_stages(system, m, s, w, h)
         size = 0.0
@@ -109,9 +110,15 @@ def _step(system, m, s, w, r):
             singular += 1 if status == SINGULAR else 0
             reject(m, w, h, -1.0)
         if m.fixed or newtons >= _MAX_FAILURES or errors >= 2 * _MAX_FAILURES or singular >= 4:
-            if status == UNEVALUABLE:
-                return RESIDUAL_UNEVALUABLE
-            return MATRIX_SINGULAR if singular > 0 else ERROR_TEST_FAILED if status == CONVERGED else NEWTON_FAILED
+            return _reason(status, singular)
+
+
+@part
+def _reason(status, singular):
+    """The failure code."""
+    if status == UNEVALUABLE:
+        return RESIDUAL_UNEVALUABLE
+    return ERROR_TEST_FAILED if status == CONVERGED else MATRIX_SINGULAR if singular > 0 else NEWTON_FAILED
 
 
 @part
@@ -163,7 +170,7 @@ def _finish(m, s, h):
 def _error(m, s, w, h):
     """The error of the step in units of the tolerance, filtered."""
     n, stages = s.n, m.s
-    _, xp, xpp = vectors(m, n)
+    x, xp, xpp = vectors(m, n)
     k, weights, order = float_rows(m.k, stages, n), floats(m.error_weights, stages + 1), integers(s.order, n)
     j1, j2, e, d = floats(m.j1, n * n), floats(m.j2, n * n), floats(m.stage, n), floats(m.hat, n)
     g = m.gamma / h
@@ -172,8 +179,9 @@ def _error(m, s, w, h):
         value = weights[0] * first
         for i in range(stages):
             value += weights[i + 1] * k[i, j]
-        # in units of a position: (h/g) times the error of the velocity
+        # in units of a position: (h/g) times the error of the velocity, less what round-off of x makes of it
         e[j] = h * value / g if order[j] == 2 else h * value if order[j] == 1 else 0.0
+        e[j] = np.copysign(max(abs(e[j]) - _NOISE * abs(x[j]), 0.0), e[j])
     for i in range(n):
         d[i] = 0.0
     for j in range(n):
@@ -192,7 +200,9 @@ def _error(m, s, w, h):
     for j in range(s.n_y):
         i = source[j]
         if i >= n:
-            vector[j] = g * d[i - n] if m.filtered else max(abs(g * d[i - n]), abs(e[i - n]))
+            vector[j] = g * d[i - n]
+            if not m.filtered:
+                vector[j] = max(abs(vector[j]), abs(e[i - n]) - _NOISE * abs(g * x[i - n]))
         else:
             vector[j] = d[i] * abs(m.gamma) * m.position_ratio if order[i] == 2 else d[i] if order[i] == 1 else 0.0
         scale[j] = included[j] / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
@@ -211,16 +221,16 @@ def _differentiation_error(m, s, h, e):
 
     There x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages. Its error is
     the divided difference of x over these points and one more, x_{n-1}, or in the first step x'_0, times the derivative
-    of prod (t - t_j) at t_{n+1}.
+    of prod (t - t_j), without that one, at t_{n+1}.
     """
     n, count = s.n, m.s - m.known + 2
     x, xp, _ = vectors(m, n)
     z, c, old_x = float_rows(m.z, m.s, n), floats(m.c, m.s), floats(m.old_x, n)
     begin = 0 if m.old_h != 0.0 else 1
     slope = 0.0
-    for i in range(begin, count):
+    for i in range(1, count):
         product = 1.0
-        for l in range(begin, count):
+        for l in range(1, count):
             if l != i:
                 product *= h - _node(m, c, h, l)
         slope += product

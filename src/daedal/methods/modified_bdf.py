@@ -17,6 +17,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.dassl import Run
 from daedal.methods.second_order import (
     SecondOrderWorkspace,
+    assembly_of,
     exclude_from_test,
     past_points,
     start_of,
@@ -211,7 +212,9 @@ class _ModifiedBDFRun(Run):
         workspace: Any = task.workspace
         form, t0 = workspace.problem, task.t_span[0]
         n = form.problem.n
-        vectors = dict.fromkeys(("x", "xp", "xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n)
+        vectors = dict.fromkeys(
+            ("x", "xp", "xpp", "last_xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n
+        )
         rows = dict.fromkeys(("nodes", "basis", "basis1", "basis2"), ROWS)
         self.method = Record(
             MODIFIED_BDF,
@@ -238,6 +241,7 @@ class _ModifiedBDFRun(Run):
         self.method.array("dd")[:3] = x, xp, 0.5 * xpp
         self.method.array("nodes")[:3] = t0
         self.method.array("velocities")[0] = xp
+        self.method.array("last_xpp")[:] = xpp
         self.method.array("velocity_order")[:] = 3
         if grid is not None:
             self.method["fixed"], self.method["last_step"], self.method["n_grid"] = 1, grid.size - 1, grid.size
@@ -251,7 +255,7 @@ class _ModifiedBDFRun(Run):
         elif method.controller == "thesis":
             self.integrator["h"] = task.initial_step()
         else:
-            self.integrator["h"] = first_step(task, 2)
+            self.integrator["h"] = first_step(task, 2, assembly_of(form))
         if self.method["fixed"]:
             times = t0 + (fixed or 0.0) * np.arange(int(self.method["last_step"]) + 1) if grid is None else grid
             values = method.past(task, times)

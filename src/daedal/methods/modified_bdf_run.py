@@ -49,9 +49,14 @@ from daedal.methods.thesis_control import extrapolation_error, remember, step_af
 _DEGREES = 7  # rows of the polynomial of a step, at most
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
+_PATIENCE = 3  # failures of a step before the past is given up
 _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
+_MOST_FOLLOWING = 8
+_ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
+_TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
 _SHARPER = 30.0  # than the error test must Newton's method be: high differences amplify what it leaves
 _NO_ESTIMATE = -1.0
+_ULPS = 30.0  # to which x is solved for
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fall
@@ -88,6 +93,7 @@ MODIFIED_BDF = np.dtype(
         ("x", ADDRESS),
         ("xp", ADDRESS),
         ("xpp", ADDRESS),
+        ("last_xpp", ADDRESS),
         ("e", ADDRESS),
         ("delta", ADDRESS),
         ("weights", ADDRESS),
@@ -164,11 +170,13 @@ def _step(system, linear, m, s, w, r):
     """One accepted step; 0 or the reason to stop."""
     n = s.n
     x, xp, xpp, e = floats(m.x, n), floats(m.xp, n), floats(m.xpp, n), floats(m.e, n)
-    errors, newtons, singular = 0, 0, 0
+    errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
     while True:
         h, t = _aim(m, w, r)
         if h == 0.0:
-            return NEWTON_FAILED if newtons > errors else ERROR_TEST_FAILED
+            return _reason(status, singular)
+        if errors + newtons == 0:
+            longest = h
         k = _order_of_step(m, w)
         if not formula(m, s, t, k):
             k = 1
@@ -200,6 +208,10 @@ def _step(system, linear, m, s, w, r):
             singular += 1 if status == SINGULAR else 0
             w.h = 0.25 * h
             m.constant = 0
+        if errors + newtons == _PATIENCE and m.taken > 0 and not m.thesis and not m.fixed:
+            # the past may be to blame, a jump in it, or noise: go on without it
+            _forget_the_past(m, s, w)
+            w.h = 0.1 * longest
         m.matrix_needed = 1
         m.successes = 0
         m.initial_phase = 0
@@ -208,6 +220,26 @@ def _step(system, linear, m, s, w, r):
         w.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
         if m.fixed or newtons >= _MAX_FAILURES or errors >= 2 * _MAX_FAILURES or singular >= 4:
             return _reason(status, singular)
+
+
+@part
+def _forget_the_past(m, s, w):
+    """Begin anew at the last point, with x, x' and x'' there."""
+    n = s.n
+    dd, nodes, past = float_rows(m.dd, ROWS, n), floats(m.nodes, ROWS), float_rows(m.velocities, PAST, n)
+    orders, last = integers(m.velocity_order, PAST), floats(m.last_xpp, n)
+    for i in range(n):
+        dd[1, i] = past[0, i]
+        dd[2, i] = 0.5 * last[i]
+        for j in range(3, ROWS):
+            dd[j, i] = 0.0
+    for j in range(ROWS):
+        nodes[j] = w.t
+    for j in range(PAST):
+        orders[j] = 3
+    m.points = 3
+    m.taken = 0
+    m.k = m.start_order
 
 
 @part
@@ -221,22 +253,22 @@ def _reason(status, singular):
 
 @part
 def _newton_weights(m, s, w):
-    """Corrections of x are judged by what they mean for x and for x'; those of multipliers by their share of x.
+    """Corrections of x are judged by what they mean for x and for x', which changes c_1 times as much.
 
-    A correction d of x changes x' by c_1 d, one of a multiplier changes x by d / c_2.
+    Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
     """
     n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
     weights, matrix_weights, order = floats(m.weights, n), floats(m.matrix_weights, n), integers(s.order, n)
-    scale_weights = floats(m.scale_weights, n)
+    scale_weights, included = floats(m.scale_weights, n), floats(w.included, w.n)
     for j in range(s.n_y):
         i = source[j]
         if i < s.n:
             scale_weights[i] = min(scale_weights[i], inverse[j]) if scale_weights[i] > 0.0 else inverse[j]
-            weights[i] = inverse[j] if order[i] > 0 else inverse[j] / (1.0 + abs(s.c1))
+            weights[i] = inverse[j] if order[i] > 0 and included[j] != 0.0 else 0.0
             matrix_weights[i] = inverse[j]
     for j in range(s.n_y):
         i = source[j] - s.n
-        if i >= 0:
+        if i >= 0 and included[j] != 0.0:
             weights[i] = max(weights[i], abs(s.c1) * inverse[j])
     for i in range(n):
         weights[i] *= _SHARPER
@@ -271,11 +303,49 @@ def _correct(system, linear, m, s, w, t, h):
         status, _ = newton(
             system, linear, t, x, e, delta, correction, 1.0, m.c2_matrix / s.c2, UNKNOWN_RATE, floats(m.weights, n)
         )
+        if status == CONVERGED:
+            status = _follow(system, linear, m, s, t)
         if (status == DIVERGED or status == KRYLOV_FAILED) and not m.matrix_new:
             m.matrix_needed = 1
             continue
         m.matrix_new = 0
         return status
+
+
+@part
+def _size_of_others(m, s, correction):
+    """The size of corrections of variables that Newton's test leaves out, in units of their tolerances."""
+    weights, inverse, total = floats(m.weights, s.n), floats(m.matrix_weights, s.n), 0.0
+    for i in range(s.n):
+        if weights[i] == 0.0:
+            total += (correction[i] * inverse[i]) ** 2
+    return np.sqrt(total / s.n)
+
+
+@part
+def _follow(system, linear, m, s, t):
+    """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x."""
+    n = s.n
+    x, e, delta = floats(m.x, n), floats(m.e, n), floats(m.delta, n)
+    size = _size_of_others(m, s, delta)
+    for _ in range(_MOST_FOLLOWING):
+        if size <= 1.0:
+            return CONVERGED
+        status = residual(system, t, x, e, delta)
+        if status == 0:
+            status = solve_linear(
+                system, linear, t, x, e, delta, 1.0, m.c2_matrix / s.c2, floats(m.matrix_weights, n), delta
+            )
+        if status != 0:
+            return status
+        for i in range(n):
+            x[i] -= delta[i]
+            e[i] -= delta[i]
+        before, size = size, _size_of_others(m, s, delta)
+        weights = floats(m.weights, n)
+        if size >= 0.5 * before and wrms(delta, weights) <= max(1.0, _ROUNDOFF_LEVEL * wrms(x, weights)):
+            return CONVERGED
+    return CONVERGED if size <= 1.0 else DIVERGED
 
 
 @part
@@ -287,6 +357,8 @@ def _iterate_to_roundoff(system, linear, m, s, t, h):
     for i in range(n):
         x[i] = base[0, i]
         e[i] = 0.0
+    for i in range(n):
+        weights[i] = max(weights[i], _TRACE * floats(m.matrix_weights, n)[i])
     before, scale = np.inf, wrms(x, weights)
     for _ in range(_MOST_ITERATIONS):
         status = residual(system, t, x, e, delta)
@@ -336,7 +408,7 @@ def _local_error(m, s, w, t, k, nodes, difference, scale):
     source, order = integers(s.source, s.n_y), integers(s.order, s.n)
     vector, included = floats(w.scratch, w.n), floats(w.included, w.n)
     # round-off of x makes differences of order k + 2 of this size
-    noise = 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
+    noise = _ULPS * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
     for j in range(s.n_y):
         i = source[j]
         if i >= s.n:
@@ -381,6 +453,9 @@ def _accept(system, m, s, w, t, h, k):
         remember(m, w, t, y)
     _keep_polynomial(m, s, w, t, h, k)
     gather(s, xp, xpp, floats(w.yp, w.n))
+    last = floats(m.last_xpp, n)
+    for i in range(n):
+        last[i] = xpp[i]
     w.attempt_newton_failures = 0
     w.attempt_error_failures = 0
     w.t = t

@@ -145,18 +145,18 @@ class RK4(DOPRI5):
         raise InvalidProblemError("RK4 has no error estimate: give fixed_step, or use DOPRI5")
 
 
-def first_step(task: Task, order: int) -> float:
+def first_step(task: Task, order: int, assembly=None) -> float:
     """A first step for an explicit method of some order, signed.
 
     For a mechanism a part of the shortest of the times |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; otherwise
     0.01 |y|/|y'| in the norm of the tolerances (HNW II.4).
     """
     given = task.initial_step()
-    assembly = getattr(task.rate, "keep", None)
+    assembly = getattr(task.rate, "keep", None) if assembly is None else assembly
     longest = min(0.1 * abs(task.t_span[1] - task.t_span[0]), task.max_step)
     if task.first_step is not None or task.n == 0:
         return given
-    if assembly is not None and assembly.m == 2 and task.n == assembly.n_state:
+    if assembly is not None and assembly.m == 2 and task.n >= assembly.n_state:
         nx = assembly.nx
         q, v = np.max(np.abs(task.y0[:nx])), np.max(np.abs(task.y0[nx : 2 * nx]))
         a = np.max(np.abs(task.yp0[nx : 2 * nx]))
@@ -181,11 +181,11 @@ class OneStepRun(Run):
     kernel: Any
     method: Any
 
-    def choose_steps(self, fixed: float | None, order: int) -> None:
+    def choose_steps(self, fixed: float | None, order: int, assembly=None) -> None:
         """The first step of a controlled run, or constant steps."""
         task = self._task
         if fixed is None:
-            self.integrator["h"] = first_step(task, order)
+            self.integrator["h"] = first_step(task, order, assembly)
             return
         last = round((task.t_span[1] - task.t_span[0]) / fixed)
         for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():

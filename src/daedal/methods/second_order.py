@@ -83,6 +83,11 @@ def start_of(task: Task, form: SecondOrderForm) -> tuple[np.ndarray, np.ndarray,
     return x, xp, xpp
 
 
+def assembly_of(form: SecondOrderForm):
+    """The mechanism that a form belongs to, if it does."""
+    return getattr(form.problem.residual, "keep", None)
+
+
 def past_points(task: Task) -> dict[str, np.ndarray]:
     """Room for the last four points, for the controller of the thesis, with the start as the first of them."""
     from daedal.methods.thesis_control import POINTS

@@ -26,7 +26,7 @@ def _solve(residual: Callable, exact: Callable[[float, int], np.ndarray], row: R
     n, options = exact(0.0, 0).size, {"fixed_step": 1.0 / steps}
     initial = exact(0.0, 0), exact(0.0, 1)
     if row.get("k") is not None:
-        starting = np.array([exact(i / steps, 0) for i in range(row["k"] + 1)]).T
+        starting = np.array([exact(i / steps, 0) for i in range(row["k"])]).T
         method = DASSL(max_order=row["k"], starting_values=starting)
         return daedal.solve(daedal.ImplicitDAE(residual, n), (0.0, 1.0), initial, method=method, **options)
     problem = daedal.SecondOrderDAE(lambda t, x, xp, xpp: residual(t, x, xp), n, order=[1] * n)
@@ -156,7 +156,7 @@ def _index3_errors(row: Row, steps: int) -> Mapping[str, float]:
         y = _solve(_index3, exact, row, steps).y[:, -1]
     else:  # the same collocation method, written for the equation of second order
         problem = daedal.SecondOrderDAE(
-            lambda t, x, xp, xpp: _index3(t, [*x[:2], *xp[:2], x[2]], [*xp[:2], *xpp[:2]]), 3, order=[2, 2, 1]
+            lambda t, x, xp, xpp: _index3(t, [*x[:2], *xp[:2], x[2]], [*xp[:2], *xpp[:2]])[2:], 3, order=[2, 2, 1]
         )
         initial = [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         method = Collocation(KINDS[row["method"]], row["stages"])

@@ -20,7 +20,7 @@ from typing import Any
 
 import daedal
 
-DOCUMENTS = ("stability", "book")
+DOCUMENTS = ("stability", "book", "half-explicit", "second-order", "multibody")
 
 
 @dataclass(frozen=True)

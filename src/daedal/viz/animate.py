@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -20,7 +21,7 @@ LARGEST = 60000  # places of points in all frames
 NEAR = 0.025  # of the picture: no point moves farther between two frames, if MOST allows it
 UNITS = 2000  # so many units make the longer side of the picture; positions are rounded to them
 RADIAN = 200  # so many units of an angle
-FLATTEST, STEEPEST = 0.55, 0.9  # height over width of the picture
+FLATTEST, STEEPEST = 0.55, 0.75  # height over width of the picture
 SECONDS = (4.0, 20.0)  # a motion that takes so long is shown in its own time, others in SHOWN
 SHOWN = 10.0
 
@@ -98,6 +99,9 @@ def make_scene(
     if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
         raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
     chosen = _chosen(sol, drawing)
+    if isinstance(sol, daedal.HybridSolution) and sol.segments and isinstance(chosen.text, str):
+        note = f"{chosen.text}; " if chosen.text else ""
+        chosen = replace(chosen, text=lambda t, q: f"{note}mode: {sol.mode_at(t)}")
     begin, end = _interval(sol, t_span)
     if frames is not None:
         if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
@@ -152,8 +156,7 @@ def _chosen(sol: Any, drawing: Any) -> Drawing:
     if drawing is not None:
         from daedal.library.drawings import drawing_of
 
-        problem = getattr(drawing, "problem", drawing)
-        if (found := drawing_of(problem)) is not None:
+        if (found := drawing_of(drawing)) is not None:
             return found
         if isinstance(drawing, dict):
             raise daedal.InvalidProblemError("drawing is a dict; pass daedal.viz.Drawing(points=..., rods=...)")
@@ -173,8 +176,11 @@ def _chosen(sol: Any, drawing: Any) -> Drawing:
 def _named_points(names: Sequence[str]) -> Drawing | None:
     """The points of coordinates x, y or x1, y1, x2, y2, ...; None if there are none."""
     places = {name: k for k, name in enumerate(names)}
-    pairs = {name[1:]: (k, places["y" + name[1:]]) for name, k in places.items() if name[:1] == "x"
-             and "y" + name[1:] in places}
+    pairs = {
+        name[1:]: (k, places["y" + name[1:]])
+        for name, k in places.items()
+        if name[:1] == "x" and "y" + name[1:] in places
+    }
     if not pairs or any("z" + suffix in places for suffix in pairs):
         return None
     points = {f"({names[i]}, {names[j]})": (lambda q, i=i, j=j: (q[i], q[j])) for i, j in pairs.values()}
@@ -230,8 +236,10 @@ def scene_data(scene: Scene, seconds: float) -> dict[str, Any]:
             [number[name], max(1, round(scale * radius)), _differences(_turns(angle))]
             for (name, radius, _), angle in zip(drawing.wheels, scene.angles)
         ],
-        "ground": [list(chain.from_iterable(zip(x(line[0]).tolist(), y(line[1]).tolist())))
-                   for line in (np.array(part, dtype=float).T for part in drawing.ground if len(part))],
+        "ground": [
+            list(chain.from_iterable(zip(x(line[0]).tolist(), y(line[1]).tolist())))
+            for line in (np.array(part, dtype=float).T for part in drawing.ground if len(part))
+        ],
         "text": _changes(scene.captions),
     }
 

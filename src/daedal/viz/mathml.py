@@ -1,8 +1,8 @@
 r"""Equations in LaTeX as MathML, which browsers set without a script: the part of LaTeX that the library uses.
 
 >>> from daedal.viz.mathml import equation_html
->>> equation_html(r"x' = -\lambda y")
-'<div class="row"><math><mrow><msup><mi>x</mi><mo>′</mo></msup><mo>=</mo><mo>−</mo><mi>λ</mi><mi>y</mi></mrow></math></div>'
+>>> equation_html(r"x = -\lambda y")
+'<div class="row"><math><mrow><mi>x</mi><mo>=</mo><mo>−</mo><mi>λ</mi><mi>y</mi></mrow></math></div>'
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Parser:
             else:
                 above = self.argument()
         if primes:
-            marks = f"<mo>{'′' * primes}</mo>"
+            marks = f'<mo class="prime">{"′" * primes}</mo>'
             above = f"<mrow>{marks}{above}</mrow>" if above else marks
         if below and above:
             return f"<msubsup>{base}{below}{above}</msubsup>"
@@ -178,7 +178,8 @@ class _Parser:
         word, _, text = name.partition("{")
         if word in ("operatorname", "text", "mathrm"):
             kind = "mtext" if word == "text" else "mi"
-            return f"<{kind}>{html.escape(text[:-1])}</{kind}>"
+            words = html.escape(text[:-1]).replace(" ", "\u00a0")
+            return f"<{kind}>{words}</{kind}>"
         if name == "begin":
             return self.environment()
         raise UnknownLatex(f"\\{name} is not known")

@@ -1,0 +1,96 @@
+"""The command ``daedal reproduce``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import daedal
+from daedal.reproduce.report import Report, Result, run
+from daedal.reproduce.table import Table, find
+
+
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables, such as stability/4.4, or documents; all by default.", show_default=False),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the tables and do nothing else.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the cells as JSON, or write them to a FILE.json that is named.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
+    summary: Annotated[bool, typer.Option("--summary", help="Print one line for each table, not every cell.")] = False,
+) -> None:
+    """Compute the printed tables of the sources again and compare them cell by cell.
+
+    Example: daedal reproduce stability/4.4 half-explicit
+
+    The exit code is 1 if a cell that should be reproduced is not.
+    """
+    identifiers, files = _split(tables or [], json)
+    try:
+        wanted = find(identifiers)
+    except daedal.InvalidProblemError as error:
+        print(f"daedal: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    if list_:
+        _list(wanted)
+        return
+    report = _run(wanted, quiet=json and not files, summary=summary)
+    if json and not files:
+        print(report.to_json())
+    try:
+        for file in files:
+            report.write_json(file)
+        written = [str(file) for file in files]
+        if page:
+            from daedal.reproduce.page import write_page
+
+            written.append(str(write_page(report, out)))
+    except OSError as error:
+        print(f"daedal: cannot write: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    for path in written:
+        print(f"written: {path}", file=sys.stderr if json and not files else sys.stdout)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
+    """Identifiers, and the files that ``--json`` is to write."""
+    files = [text for text in arguments if json and text.endswith(".json")]
+    return [text for text in arguments if text not in files], [Path(file) for file in files]
+
+
+def _list(tables: list[Table]) -> None:
+    from rich.console import Console
+
+    from daedal.reproduce.terminal import print_list
+
+    print_list(Console(highlight=False), tables)
+
+
+def _run(tables: list[Table], quiet: bool, summary: bool) -> Report:
+    """Every table as soon as it is computed, then the summary."""
+    if quiet:
+        return run([table.identifier for table in tables])
+    from rich.console import Console
+
+    from daedal.reproduce.terminal import print_cells, print_overview
+
+    console = Console(highlight=False)
+
+    def done(result: Result) -> None:
+        if not summary:
+            print_cells(console, result)
+
+    report = run([table.identifier for table in tables], done=done)
+    if summary or len(tables) > 1:
+        print_overview(console, report)
+    console.print(f"\n[bold]{report.summary()}[/bold]", soft_wrap=True)
+    return report

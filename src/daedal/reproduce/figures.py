@@ -1,0 +1,74 @@
+"""The pictures of the page: printed against computed values, and those figures that a table has of its own."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from importlib import import_module
+from typing import Any
+
+from daedal.reproduce.report import Result
+from daedal.reproduce.verdict import number
+from daedal.viz.style import FAINT, LINES, STYLE
+
+
+def pictures(result: Result) -> list[tuple[str, str]]:
+    """Title and data URI of the pictures of a table."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    found = []
+    with matplotlib.rc_context(STYLE | {"svg.fonttype": "none"}):
+        own = getattr(_module(result), "FIGURES", {}).get(result.table.number)
+        if own is not None:
+            title, draw = own
+            figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+            draw(figure, result)
+            found.append((title, _data_uri(figure)))
+        comparison = _comparison(result, Figure)
+        if comparison is not None:
+            found.append(("Printed (rings) and computed (dots)", _data_uri(comparison)))
+    return found
+
+
+def _module(result: Result) -> Any:
+    return import_module(f"daedal.reproduce.{result.table.document.replace('-', '_')}")
+
+
+def _comparison(result: Result, Figure: Any) -> Any:
+    """The sizes of printed and computed values, row by row; None where there is little to see."""
+    points = []
+    for cell in result.cells:
+        if isinstance(cell.computed, float) and math.isfinite(cell.computed):
+            printed = abs(number(cell.printed))
+            if 0.0 < printed < math.inf and cell.computed != 0.0:
+                points.append((cell.row, cell.column, printed, abs(cell.computed)))
+    if len(points) < 6 or max(p[2] for p in points) < 30.0 * min(p[2] for p in points):
+        return None
+    rows = sorted({p[0] for p in points})
+    place = {row: i for i, row in enumerate(rows)}
+    figure = Figure(figsize=(7.0, 1.1 + 0.19 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    columns = [key for key in result.table.columns if any(p[1] == key for p in points)]
+    for i, key in enumerate(columns):
+        colour = LINES[i % len(LINES)][0]
+        mine = [p for p in points if p[1] == key]
+        shift = 0.5 * (i / max(len(columns) - 1, 1) - 0.5)
+        height = [place[p[0]] + shift for p in mine]
+        axes.scatter([p[2] for p in mine], height, s=30, facecolors="none", edgecolors=colour, linewidths=1.0)
+        axes.scatter([p[3] for p in mine], height, s=7, color=colour, label=result.table.columns[key])
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0, labelcolor=FAINT)
+    if len(columns) > 1:
+        figure.legend(loc="outside upper center", ncols=min(len(columns), 6), fontsize=7.5)
+    return figure
+
+
+def _data_uri(figure: Any) -> str:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

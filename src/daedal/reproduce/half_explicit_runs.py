@@ -1,0 +1,334 @@
+"""Brasey and Hairer: pendulum, seven-body mechanism, violin string."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.special import ellipj, ellipk
+
+import daedal
+from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, library
+from daedal.reproduce.table import Row, Table
+from daedal.viz.style import COLOURS, GRID
+
+Values = list[Mapping[str, Any] | None]
+METHODS = {"hem3": HEM3, "hem4": HEM4, "hem5": HEM5, "phem56": PHEM56, "hedop5": HEDOP5}
+SOURCE_CONTROL = {"controller": "classic", "norm": "max", "projection": "never"}  # section 5 of the source
+
+
+# --- the pendulum: unit mass, length and gravity, from the horizontal at rest ---------------------------------------
+
+
+def _weight(t, q, v):
+    return np.array([0.0, -1.0])
+
+
+def _rod(t, q):
+    g = np.empty(1, q.dtype)
+    g[0] = 0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)
+    return g
+
+
+def _rod_jacobian(t, q):
+    return np.array([[q[0], q[1]]])
+
+
+def _rod_bias(t, q, v):
+    return np.array([-(v[0] * v[0] + v[1] * v[1])])
+
+
+def _rod_rate(t, q):
+    return np.zeros(1)
+
+
+@cache
+def _pendulum() -> daedal.MechanicalSystem:
+    return daedal.MechanicalSystem(
+        1.0,
+        _weight,
+        _rod,
+        n_q=2,
+        n_constraints=1,
+        constraint_jacobian=_rod_jacobian,
+        constraint_t=_rod_rate,
+        acceleration_bias=_rod_bias,
+    )
+
+
+def _swing(t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Exact q, v, lambda: sin(theta/2) = k sn(K + t), theta' = 2 k cn(K + t), k^2 = 1/2."""
+    sn, cn, dn, _ = ellipj(np.asarray(t, dtype=float) + ellipk(0.5), 0.5)
+    k = math.sqrt(0.5)
+    x, y, w = 2.0 * k * sn * dn, -(cn**2), 2.0 * k * cn
+    return np.array([x, y]), np.array([-w * y, w * x]), w * w - y
+
+
+def _solve_pendulum(method: Any, t_span: tuple[float, float] = (0.0, 10.0), **options: Any) -> Any:
+    q, v, _ = _swing(t_span[0])
+    return daedal.solve(_pendulum(), t_span, (q, v), method=method, **options)
+
+
+def pendulum(table: Table) -> Values:
+    """Constant steps: largest errors over the grid; lambda by (3.6) where the points are."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol = _solve_pendulum(METHODS[row["method"]](projection="never"), fixed_step=10.0 / row["steps"])
+        q, v = sol.raw.y[:2], sol.raw.y[2:]
+        exact_q, exact_v, exact_lam = _swing(sol.t)
+        lam = ((v * v).sum(axis=0) - q[1]) / (q * q).sum(axis=0)
+        return {
+            "q": np.abs(q - exact_q).max(),
+            "v": np.abs(v - exact_v).max(),
+            "lam": np.abs(lam - exact_lam).max(),
+            "g": np.abs((q * q).sum(axis=0) - 1.0).max() / 2.0,
+        }
+
+    return table.each(values)
+
+
+def pendulum_control(table: Table) -> Values:
+    """Step size control of section 5."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        tol = row["tol"]
+        sol = _solve_pendulum(HEM4(**SOURCE_CONTROL), rtol=tol, atol=tol, first_step=0.01)
+        error = np.abs(sol.raw.y[:2, -1] - _swing(10.0)[0]).max()
+        return {"accepted": sol.stats.steps, "rejected": sol.stats.rejected, "error": error}
+
+    return table.each(values)
+
+
+def local_errors(table: Table) -> Values:
+    """One step from t = 1, and the error estimate: the tolerance at which the step is just accepted."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        h = row["h"]
+        y = _solve_pendulum(HEM4(projection="never"), (1.0, 1.0 + h), fixed_step=h).raw.y[:, -1]
+        q, v, _ = _swing(1.0 + h)
+        return {"q": np.abs(y[:2] - q).max(), "v": np.abs(y[2:] - v).max(), "estimate": _estimate(h)}
+
+    return table.each(values)
+
+
+def _estimate(h: float) -> float:
+    low, high = 1e-13, 1.0
+    while high > 1.001 * low:
+        tol = math.sqrt(low * high)
+        options = {"first_step": (1.0 + h) - 1.0, "rtol": 1e-14, "atol": tol, "dense_output": False}
+        sol = _solve_pendulum(HEM4(**SOURCE_CONTROL), (1.0, 1.0 + h), **options)
+        low, high = (tol, high) if sol.stats.rejected else (low, tol)
+    return high
+
+
+def dense_output(table: Table) -> Values:
+    """Errors within one step from t = 1, before the projection."""
+    h, theta = 0.0125, np.array([0.25, 0.5, 0.75])
+    methods = {"six functions": HEM4(projection="never"), "Hermite": HEM4.family("3/10", "1/5", projection="never")}
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol = _solve_pendulum(methods[row["output"]], (1.0, 1.0 + h), fixed_step=h)
+        t = 1.0 + theta * h
+        y, (q, v, _) = daedal.Solution.__call__(sol, t), _swing(t)
+        errors = {"q": np.abs(y[:2] - q).max(axis=0), "v": np.abs(y[2:] - v).max(axis=0)}
+        return {f"{name}{i}": error[i] for name, error in errors.items() for i in range(3)}
+
+    return table.each(values)
+
+
+def jay(table: Table) -> Values:
+    """f nonlinear in z: largest relative error of y over the steps."""
+    model = library.jay_index2()
+
+    def values(row: Row) -> Mapping[str, Any]:
+        options = {"method": METHODS[row["method"]](), "fixed_step": 1.0 / row["steps"]}
+        sol = daedal.solve(model.problem, model.t_span, model.initial, **options)
+        exact = np.array([model.extra["exact"](t) for t in sol.t]).T
+        return {"y": np.abs(sol.y / exact - 1.0)[:2].max()}
+
+    return table.each(values)
+
+
+# --- a massless coordinate, a pivot that moves ----------------------------------------------------------------------
+
+
+def _massless_force(t, q, v):
+    return np.array([0.0, -1.0, 0.0])
+
+
+def _crank(t, q):
+    g = np.empty(2, q.dtype)
+    g[0] = q[0] - np.sin(q[2])
+    g[1] = q[1] + np.cos(q[2])
+    return g
+
+
+def singular_mass(table: Table) -> Values:
+    """The pendulum with its angle as a third coordinate that has no mass."""
+    system = daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
+    start = [1.0, 0.0, math.pi / 2.0], [0.0, 0.0, 0.0]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        options = {"method": HEM4(projection="never"), "fixed_step": 10.0 / row["steps"]}
+        sol = daedal.solve(system, (0.0, 10.0), start, **options)
+        return {"q": np.abs(sol.raw.y[:2, -1] - _swing(10.0)[0]).max()}
+
+    return table.each(values)
+
+
+def _moving_rod(t, q):
+    g = np.empty(1, q.dtype)
+    g[0] = 0.5 * ((q[0] - 0.3 * np.sin(2.0 * t)) ** 2 + q[1] * q[1] - 1.0)
+    return g
+
+
+def rheonomic(table: Table) -> Values:
+    """A pendulum whose pivot moves along 0.3 sin 2t."""
+    system = daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
+    start = [math.sin(1.0), -math.cos(1.0)], [0.6, 0.0]
+    sol = daedal.solve(system, (0.0, 10.0), start, method=PHEM56(), fixed_step=10.0 / 1600)
+    found = dict(zip(("x", "y", "vx", "vy", "lambda"), [*sol.q[:, -1], *sol.v[:, -1], *sol.lam[:, -1]]))
+    return table.each(lambda row: {"value": found[row["variable"]]})
+
+
+# --- the seven-body mechanism ---------------------------------------------------------------------------------------
+
+
+@cache
+def _squeezer(t1: float) -> library.Model:
+    return library.seven_body(t1=t1)
+
+
+def _solve_squeezer(t1: float, method: Any, **options: Any) -> Any:
+    model = _squeezer(t1)
+    return daedal.solve(model.problem, (0.0, t1), model.initial, method=method, **options)
+
+
+def _squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
+    """Errors at the end of what was integrated: q, v relative to 1 + |v|, lambda by (3.6), and |g|."""
+    model = _squeezer(t1)
+    assert model.reference is not None
+    truth, lam = model.reference.y, model.extra["lam"]
+    y, v = sol.raw.y[:, -1], truth[7:]
+    point = model.problem.at(t1, y[:7], y[7:])
+    return {
+        "q": np.abs(y[:7] - truth[:7]).max(),
+        "v": (np.abs(y[7:] - v) / (1.0 + np.abs(v))).max(),
+        "lam": np.abs(point.multipliers - lam).max(),
+        "g": np.abs(point.constraint).max(),
+    }
+
+
+def squeezer_start(table: Table) -> Values:
+    """Accelerations and multipliers at t = 0."""
+    model = _squeezer(0.03)
+    point = model.problem.at(0.0, *model.initial)
+    found = dict(zip(("beta''", "Theta''", "lambda1", "lambda2"), [*point.acceleration[:2], *point.multipliers[:2]]))
+    return table.each(lambda row: {"value": found[row["variable"]]})
+
+
+def squeezer(table: Table) -> Values:
+    """HEM4 with step size control."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        tol = row["tol"]
+        options = {"rtol": tol, "atol": tol, "first_step": 1e-5, "dense_output": False}
+        short, long = (_solve_squeezer(t1, HEM4(**SOURCE_CONTROL), **options) for t1 in (0.025, 0.03))
+        return {
+            "accepted": short.stats.steps,
+            "rejected": short.stats.rejected,
+            "evaluations": short.stats.residual_evaluations,
+            **_squeezer_errors(short, 0.025),
+            "evaluations3": long.stats.residual_evaluations,
+            "q3": _squeezer_errors(long, 0.03)["q"],
+        }
+
+    return table.each(values)
+
+
+def squeezer_steps(table: Table) -> Values:
+    """Constant steps."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        options = {"fixed_step": 0.025 / row["steps"], "dense_output": False}
+        return _squeezer_errors(_solve_squeezer(0.025, METHODS[row["method"]](projection="never"), **options), 0.025)
+
+    return table.each(values)
+
+
+# --- the violin string ----------------------------------------------------------------------------------------------
+
+
+@cache
+def _played() -> library.ViolinRun:
+    return library.play_violin(12.0, 1e-9)
+
+
+def violin(table: Table) -> Values:
+    """The moments of change, by a run with sharp tolerances."""
+    switches = _played().switches
+
+    def values(row: Row) -> Mapping[str, Any]:
+        switch = switches[row["nr"] - 1]
+        return {"t": switch.t, "u": switch.u, "z": switch.z} if switch.kind == row["event"] else {}
+
+    return table.each(values)
+
+
+def violin_tolerances(table: Table) -> Values:
+    """Errors of the first six moments against the run with sharp tolerances."""
+    truth = [switch.t for switch in _played().switches]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        switches = library.play_violin(5.0, row["tol"], stick_method=HEM4(norm="max")).switches
+        return {f"t{i}": switch.t - truth[i - 1] for i, switch in enumerate(switches, 1)}
+
+    return table.each(values)
+
+
+TABLES = {
+    "pendulum": pendulum,
+    "pendulum-control": pendulum_control,
+    "local": local_errors,
+    "dense": dense_output,
+    "jay": jay,
+    "singular-mass": singular_mass,
+    "rheonomic": rheonomic,
+    "squeezer-start": squeezer_start,
+    "squeezer": squeezer,
+    "squeezer-steps": squeezer_steps,
+    "violin": violin,
+    "violin-tolerances": violin_tolerances,
+}
+
+
+def draw_violin(figure: Any, result: Any) -> None:
+    """Figure 3: the middle of the string, and the friction that holds it."""
+    run = _played()
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.plot(run.t, run.middle, color=COLOURS[0])
+    upper.set_ylabel("$u$ of the middle")
+    lower.plot(run.t, run.z, color=COLOURS[2])
+    lower.set(ylabel="friction $z$", xlabel="$t$")
+    for switch in run.switches[::2]:
+        upper.axvline(switch.t, color=GRID, linewidth=0.8)
+        lower.axvline(switch.t, color=GRID, linewidth=0.8)
+
+
+def draw_work(figure: Any, result: Any) -> None:
+    """Figure 2: error against work."""
+    axes = figure.add_subplot()
+    for column, work, label in (("q", "evaluations", "to t = 0.025"), ("q3", "evaluations3", "to t = 0.03")):
+        at = {key: [c.computed for c in result.cells if c.column == key] for key in (column, work)}
+        axes.loglog(at[work], at[column], "o-", markersize=3.5, label=label, color=COLOURS[column == "q3"])
+    axes.set(xlabel="evaluations of f", ylabel="error of q")
+    axes.legend()
+
+
+FIGURES = {
+    "violin": ("Figure 3: the middle of the string", draw_violin),
+    "squeezer": ("Figure 2: work and precision of HEM4", draw_work),
+}

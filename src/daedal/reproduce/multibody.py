@@ -1,0 +1,155 @@
+"""Wijckmans' thesis: stabilised mechanisms, ill-conditioned constraints; discontinuities are in
+:mod:`daedal.reproduce.multibody_events`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal import DASSL, GGL, Baumgarte, Index1, LinearDAE, library
+from daedal.reproduce import multibody_events
+from daedal.reproduce.table import Row, Table
+
+Values = list[Mapping[str, Any] | None]
+FORMS = {
+    "index 1, not stabilised": Index1(),
+    "Baumgarte, alpha = beta = 6": Baumgarte(alpha=6.0, beta=6.0),
+    "GGL": GGL(),
+}
+
+
+def _dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
+    options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
+    return daedal.solve(
+        model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options
+    )
+
+
+def drift(table: Table) -> Values:
+    """Examples 6.1 to 6.3: what was integrated, against the exact state after 50 periods."""
+    model = library.rod_pendulum()
+    lam = [model.extra["lam"][0], 0.0]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol = _dassl(model, 1e-4, FORMS[row["method"]], DASSL())
+        error = np.abs(sol.raw.y[:3, -1] - [0.0, 1.0, 0.5 * math.pi])
+        force = np.abs(sol.lam[:, -1] - lam)
+        names = ("x", "y", "phi", "lam1", "lam2", "constraint")
+        return dict(zip(names, [*error, *force, sol.drift["position"]]))
+
+    return table.each(values)
+
+
+# --- errors in the constraint, Tables 6.1 to 6.3 --------------------------------------------------------------------
+
+DISTURBED = {
+    "6.1": (library.nearly_index2, "none", ("x", "y")),
+    "6.2": (library.linear_index2, "none", ("x", "y")),
+    "6.3": (library.ill_conditioned_constraints, "stabilised_reduction", ("x1", "x2", "y1", "y2")),
+}
+STEPS = 2000
+
+
+def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
+    """The problem with errors of its constraint, and of the derivative of it, that are new at every step."""
+    random = np.random.default_rng(20)
+    errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
+    errors[0] = 0.0
+
+    def delta(t: float) -> np.ndarray:
+        return errors[round((t - t0) / h)]
+
+    names = ("A", "B", "C", "D", "p", "n_x", "n_y", "names")
+    q, q_derivative = problem.q, problem.q_derivative
+    assert callable(q_derivative)
+    return LinearDAE(
+        **{name: getattr(problem, name) for name in names},
+        q=lambda t: q(t) + delta(t),
+        q_derivative=lambda t: q_derivative(t) + delta(t),
+    )
+
+
+def errors_in_the_constraint(table: Table) -> Values:
+    """Backward Euler, the last two thousand steps up to t = 1e-3."""
+    build, formulation, names = DISTURBED[table.number]
+    model = build()
+    problem, exact = model.problem, model.extra["exact"]
+
+    def values(row: Row) -> Mapping[str, Any]:
+        h, t1 = row["h"], model.t_span[1]
+        t0 = max(0.0, t1 - STEPS * h)
+        start = exact(t0)
+        initial = (start[: problem.n_x], start[problem.n_x :])
+        sol = daedal.solve(
+            _disturbed(problem, t0, h),
+            (t0, t1),
+            initial,
+            formulation=formulation,
+            method=DASSL(max_order=1),
+            fixed_step=h,
+            dense_output=False,
+        )
+        y = sol.y[: problem.n, -1]
+        at = [problem.coefficient(name, t1) for name in "CDq"]
+        residual = at[0] @ y[: problem.n_x] + at[1] @ y[problem.n_x :] + at[2]
+        return dict(zip(names, np.abs(y - exact(t1)))) | {"drift": np.max(np.abs(residual))}
+
+    return table.each(values)
+
+
+# --- mechanisms with DASSL ------------------------------------------------------------------------------------------
+
+
+def crank_slider(table: Table) -> Values:
+    """Table 6.4; e with the weights 1 + |x|."""
+    model = library.crank_slider()
+    assert model.reference is not None
+    truth = model.reference.y
+
+    def values(row: Row) -> Mapping[str, Any]:
+        sol = _dassl(model, row["TOL"], row["form"].replace(" ", "").lower(), DASSL())
+        error = (sol.y[:, -1] - truth) / (1.0 + np.abs(truth))
+        stats = sol.stats
+        counts = {"residuals": stats.residual_evaluations, "jacobians": stats.jacobian_evaluations}
+        return {"e": math.sqrt(np.mean(error**2)), "steps": stats.steps} | counts
+
+    return table.each(values)
+
+
+def double_pendulum(table: Table) -> Values:
+    """Table 6.5; for index 3 with the error test scaled by the index and Newton's test not, as printed."""
+    model = _ill_conditioned()
+    assert model.reference is not None
+    truth = model.reference.y
+    methods = {"index 3": DASSL(newton_weights=[0.0] * 16), "GGL": DASSL()}
+
+    def values(row: Row) -> Mapping[str, Any]:
+        form = row["form"]
+        try:
+            sol = _dassl(model, row["TOL"], form.replace(" ", "").lower(), methods[form])
+        except daedal.IntegrationError:
+            return {"steps": "crash"}
+        error = np.abs(sol.y[:, -1] - truth)
+        return {"steps": sol.stats.steps, "phi1": error[2], "alpha": error[5]}
+
+    return table.each(values)
+
+
+@cache
+def _ill_conditioned() -> library.Model:
+    return library.double_pendulum(ill_conditioned=True)
+
+
+TABLES = {
+    "drift": drift,
+    **dict.fromkeys(DISTURBED, errors_in_the_constraint),
+    "6.4": crank_slider,
+    "6.5": double_pendulum,
+    **multibody_events.TABLES,
+}
+FIGURES = multibody_events.FIGURES

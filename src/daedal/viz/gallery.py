@@ -1,0 +1,313 @@
+"""The gallery: a page with a card for each problem of the library, solved while the page is built."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.animate import asset, fill, make_scene, player_element, playing_time
+from daedal.viz.mathml import equation_html
+from daedal.viz.svg_plot import plot_svg
+
+# Parameters that show more of a motion, or less, than those of the source
+SHOWN: dict[str, dict[str, Any]] = {
+    "body_on_circle": {"t1": 6.0},
+    "chain_of_pendulums": {"t1": 4.0},
+    "double_pendulum": {"t1": 10.0},
+    "friction_crank_slider": {"t1": 4.0},
+    "knife_edge": {"t1": 5.0},
+    "knife_edge_on_paraboloid": {"t1": 4.0},
+    "particle_on_circle": {"t1": 4.0},
+    "particle_on_paraboloid": {"t1": 12.0},
+    "rod_pendulum": {"t1": 6.0},
+    "sliding_ladder": {"t1": 0.72},
+}
+SPANS = {"pendulum": (0.0, 12.0)}
+KINDS = (
+    (daedal.HybridProblem, "modes"),
+    (daedal.MechanicalSystem, "mechanism"),
+    (daedal.SecondOrderDAE, "second order"),
+    ((daedal.HessenbergDAE, daedal.LinearDAE), "linear"),
+    (object, "first order"),
+)
+# What a reader sees first; then what moves, then the others
+FIRST = (
+    "seven_body",
+    "double_pendulum",
+    "truck",
+    "bowed_string",
+    "spatial_pendulum",
+    "crank_slider",
+    "chain_of_pendulums",
+    "breaking_rope",
+    "rolling_disc",
+    "robertson",
+    "car_axis",
+    "bouncing_ball",
+)
+# One problem for each group of kernels; they are solved first, so that no two processes compile the same ones
+PIONEERS = ("crank_slider", "robertson", "order_reduction", "stability_example2", "index3_chain", "chain_of_pendulums")
+
+
+@dataclass(frozen=True)
+class Card:
+    """One problem of the page: its HTML, what went wrong if something did, and the seconds it took."""
+
+    name: str
+    html: str
+    moves: bool
+    failure: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The page that was written, and its cards in order."""
+
+    path: Path
+    cards: tuple[Card, ...]
+
+    @property
+    def failed(self) -> tuple[Card, ...]:
+        """The cards of problems that could not be shown."""
+        return tuple(card for card in self.cards if card.failure)
+
+
+def build_gallery(
+    out: str | Path = "out/gallery",
+    only: Sequence[str] = (),
+    *,
+    jobs: int = 1,
+    done: Callable[[Card], None] = lambda card: None,
+) -> Gallery:
+    """Solve the problems of the library and write a page with a card for each, ``index.html`` in the folder `out`.
+
+    The page is self-contained. A problem that fails has a card that says so.
+
+    Parameters
+    ----------
+    out : path
+        The folder.
+    only : sequence of str
+        Names of problems; all of them if it is empty.
+    jobs : int
+        Number of processes. More than one need a main script that can be imported, as usual.
+    done : callable
+        Called with each :class:`Card` when it is finished.
+
+    Returns
+    -------
+    Gallery
+
+    Examples
+    --------
+    >>> from daedal.viz.gallery import build_gallery
+    >>> gallery = build_gallery("gallery", ["planar_pendulum", "robertson"])
+    >>> [(card.name, card.moves) for card in gallery.cards], gallery.failed
+    ([('planar_pendulum', True), ('robertson', False)], ())
+    """
+    names = _checked(only)
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise daedal.InvalidProblemError(f"jobs={jobs!r} must be a positive integer")
+    order = [name for name in PIONEERS if name in names] + [name for name in names if name not in PIONEERS]
+    cards = {}
+    for card in _cards(order, min(jobs, len(order))):
+        done(card)
+        cards[card.name] = card
+    path = Path(out) / "index.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shown = tuple(sorted(cards.values(), key=_rank))
+    path.write_text(_page(shown), encoding="utf-8")
+    return Gallery(path, shown)
+
+
+def _rank(card: Card) -> tuple[int, bool, str]:
+    return FIRST.index(card.name) if card.name in FIRST else len(FIRST), not card.moves, card.name
+
+
+def _checked(only: Sequence[str]) -> list[str]:
+    if isinstance(only, str):
+        only = [only]
+    known = daedal.library.names()
+    for name in only:
+        if name not in known:
+            daedal.library.get(name)  # says which names there are
+    return [name for name in known if name in only] if only else known
+
+
+def _cards(names: Sequence[str], jobs: int) -> Iterable[Card]:
+    if jobs == 1:
+        yield from map(make_card, names)
+        return
+    left = list(names)
+    try:
+        for card in _in_processes(left, jobs):
+            left.remove(card.name)
+            yield card
+    except BrokenProcessPool:  # a process died: what is left, each in a process of its own
+        for name in left:
+            try:
+                yield from _in_processes([name], 1)
+            except BrokenProcessPool:
+                message = "the process that solved it died"
+                body = f"<h2>{html.escape(name)}</h2>{_failure(message)}"
+                yield Card(name, _article(name, name, "failed", body), False, message, 0.0)
+
+
+def _in_processes(names: Sequence[str], jobs: int) -> Iterable[Card]:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(make_card, name) for name in names]):
+            yield future.result()
+
+
+def _page(cards: Sequence[Card]) -> str:
+    parts = {
+        "STYLE": asset("player.css") + asset("gallery.css"),
+        "COUNT": str(len(cards)),
+        "VERSION": html.escape(daedal.__version__),
+        "CARDS": "\n".join(card.html for card in cards),
+        "SCRIPT": asset("player.js") + asset("gallery.js"),
+    }
+    return fill(asset("gallery.html"), parts)
+
+
+# --- one card ---------------------------------------------------------------------------------------------------------
+
+
+def make_card(name: str) -> Card:
+    """Solve a problem and describe it; whatever goes wrong is told on the card."""
+    begin = time.perf_counter()
+    try:
+        model = daedal.library.get(name, **SHOWN.get(name, {}))
+    except Exception as error:  # a page has to be built whatever a model does
+        body = f"<h2>{html.escape(name)}</h2>{_failure(error)}"
+        return Card(name, _article(name, name, "failed", body), False, _said(error), time.perf_counter() - begin)
+    sol, failure, picture, moves = None, "", "", False
+    try:
+        sol = _solve(model)
+    except daedal.IntegrationError as error:
+        sol, failure = error.solution, _said(error)
+    except Exception as error:
+        failure = _said(error)
+    if sol is not None and sol.t.size > 1:
+        try:
+            picture, moves = _picture(model, sol)
+        except Exception as error:
+            failure = failure or _said(error)
+    kind = next(kind for classes, kind in KINDS if isinstance(model.problem, classes))
+    tags = [kind, f"index {model.index}", *(["moves"] if moves else [])]
+    body = _body(model, sol, picture, tags, failure)
+    words = " ".join([name, model.title, model.description, *tags]).lower()
+    return Card(name, _article(name, words, kind, body, tags), moves, failure, time.perf_counter() - begin)
+
+
+def _solve(model: daedal.library.Model) -> Any:
+    span = SPANS.get(model.name, model.t_span)
+    return daedal.solve(model.problem, span, model.initial, **model.options)
+
+
+def _picture(model: daedal.library.Model, sol: Any) -> tuple[str, bool]:
+    from daedal.library.drawings import drawing_of
+
+    drawing = drawing_of(model)
+    if drawing is None:
+        return f'<figure class="picture">{plot_svg(sol, model.title, model.plot)}</figure>', False
+    scene = make_scene(sol, drawing)
+    return player_element(scene, playing_time(scene, None), model.title), True
+
+
+def _article(name: str, words: str, kind: str, body: str, tags: Sequence[str] = ()) -> str:
+    return (
+        f'<article class="card" id="{html.escape(name)}" data-words="{html.escape(words)}" '
+        f'data-tags="{html.escape("|".join(tags or [kind]))}">{body}</article>'
+    )
+
+
+def _body(model: daedal.library.Model, sol: Any, picture: str, tags: Sequence[str], failure: str) -> str:
+    escape = html.escape
+    rows = [("Methods that suit it", suitable_methods(model))]
+    if sol is not None:
+        rows.append(("This run", _run(model, sol)))
+    rows.append(("Source", model.source))
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
+    chips = "".join(f'<span class="tag">{escape(tag)}</span>' for tag in tags if tag != "moves")
+    return (
+        f"{picture}{_failure(failure) if failure else ''}"
+        f'<h2>{escape(model.title)} <a href="#{escape(model.name)}"><code>{escape(model.name)}</code></a></h2>'
+        f'<p class="tags">{chips}</p><p>{escape(model.description)}</p>'
+        '<div class="equations" tabindex="0" role="group" aria-label="equations">'
+        f"{equation_html(model.equations)}</div>"
+        f'<div class="code"><pre tabindex="0"><code>{escape(code(model, "moves" in tags))}</code></pre>'
+        f'<button type="button" class="copy" aria-label="copy the code of {escape(model.title)}">Copy</button></div>'
+        f"<details><summary>Methods, this run, source</summary><dl>{listed}</dl></details>"
+    )
+
+
+def _failure(error: Any) -> str:
+    return f'<p class="failure"><strong>This problem could not be shown.</strong> {html.escape(str(error))}</p>'
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def code(model: daedal.library.Model, moves: bool) -> str:
+    """The lines that solve a model and show it, as on its card."""
+    parameters = ", ".join(f"{key}={value!r}" for key, value in SHOWN.get(model.name, {}).items())
+    span = repr(SPANS[model.name]) if model.name in SPANS else "model.t_span"
+    show = f'sol.animate("{model.name}.html", model)' if moves else f'sol.plot(save="{model.name}.png")'
+    return (
+        f"import daedal\n\nmodel = daedal.library.{model.name}({parameters})\n"
+        f"sol = daedal.solve(\n    model.problem, {span},\n    model.initial, **model.options,\n)\n{show}"
+    )
+
+
+def suitable_methods(model: daedal.library.Model) -> str:
+    """Which methods and formulations suit a problem of this class and index."""
+    problem = model.problem
+    if isinstance(problem, daedal.HybridProblem):
+        return "The method of each mode: DOPRI5 where it is an ODE, half-explicit or DASSL under constraints."
+    if isinstance(problem, daedal.MechanicalSystem):
+        if not (problem.n_constraints or problem.n_velocity_constraints):
+            return "DOPRI5; DASSL where it is stiff."
+        return (
+            "Half-explicit (PHEM56, HEDOP5) as long as it is not stiff; DASSL with GGL or projected invariants where "
+            "it is; collocation; formulation='auto' chooses."
+        )
+    if isinstance(problem, daedal.SecondOrderDAE):
+        return "Modified BDF (orders 1 to 5) and collocation, without going to first order."
+    if isinstance(problem, daedal.HessenbergDAE):
+        return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise tells which."
+    if model.index >= 3:
+        return "BDF with constant steps; better, lower the index or write it as a mechanism."
+    if model.index == 2:
+        return "DASSL with error_test='differential'; half-explicit methods if it is semi-explicit and not stiff."
+    return "DASSL, variable order 1 to 5; sparse matrices or GMRES for large ones."
+
+
+def _run(model: daedal.library.Model, sol: Any) -> str:
+    stats = sol.stats
+    method = getattr(sol, "method", "")
+    formulation = getattr(sol, "formulation", "")
+    parts = [f"{method} on {formulation}" if formulation else method] if method else []
+    if isinstance(sol, daedal.HybridSolution):
+        parts.append(f"{sol.n_events} transitions")
+    parts.append(f"{stats.steps} steps, {stats.rejected} rejected, {stats.residual_evaluations} evaluations")
+    if sol.drift:
+        held = [value for key, value in sol.drift.items() if "before" not in key]
+        parts.append(f"constraints held to {max(held, default=0.0):.0e}")
+    known = model.reference
+    if known is not None and sol.t[-1] == known.t and known.y.shape == sol.y[:, -1].shape:
+        error = np.nanmax(known.error(sol.y[:, -1]))
+        parts.append(f"largest error at the end {error:.0e}")
+    return "; ".join(parts) + "."
