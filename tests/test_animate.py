@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -52,7 +53,9 @@ def pendulum():
 def line(count=50, **drawing):
     """A point that moves along y = x, drawn as told."""
     t = np.linspace(0.0, 1.0, count)
-    return Scene(Drawing({"p": lambda q: (q[0], q[0]), "o": (0.0, 0.0), **drawing.pop("points", {})}, **drawing), t, t[None])
+    return Scene(
+        Drawing({"p": lambda q: (q[0], q[0]), "o": (0.0, 0.0), **drawing.pop("points", {})}, **drawing), t, t[None]
+    )
 
 
 def embedded(page):
@@ -69,7 +72,7 @@ def test_rods_and_bodies_of_library_drawings_are_rigid(name, parameters):
     parts = [*scene.drawing.rods, *scene.drawing.bodies]
     assert parts
     for part in parts:
-        for a, b in zip(part, part[1:]):
+        for a, b in pairwise(part):
             lengths = np.hypot(*(scene.places[a] - scene.places[b]))
             assert np.ptp(lengths) < 1e-6 * scene.extent, f"{a} to {b}"
 

@@ -1,9 +1,9 @@
 """The pages in a real browser: they load without complaint, move, obey their controls and fit a phone."""
 
 import pytest
-from browser import Browser, find_chromium
 
 import daedal
+from browser import Browser, find_chromium
 from daedal.viz.gallery import build_gallery
 
 CHROMIUM = find_chromium()

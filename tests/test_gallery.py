@@ -105,7 +105,7 @@ def test_the_code_of_a_card_runs(name, tmp_path, monkeypatch):
 
 def test_the_lists_of_the_gallery_name_problems_and_parameters_that_exist():
     names = set(daedal.library.names())
-    assert {*gallery.SHOWN, *gallery.SPANS, *gallery.PIONEERS, *gallery.FIRST} <= names
+    assert {*gallery.SHOWN, *gallery.SPANS, *gallery.PIONEERS, *gallery.LAST, *gallery.FIRST} <= names
     for name, parameters in gallery.SHOWN.items():
         assert parameters.keys() <= inspect.signature(getattr(daedal.library, name)).parameters.keys()
 

@@ -57,6 +57,11 @@ def _in_words(request, assembly, segment, failure) -> str:
         _SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
         _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
+    if getattr(segment.method, "second_order", False) and failure.code in (_ERROR_TEST, _NEWTON):
+        hint += (
+            ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances below "
+            "about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
+        )
     return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."
 
 

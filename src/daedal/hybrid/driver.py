@@ -81,7 +81,7 @@ class _Run:
         self.before: Before | None = None
         self.occurred: dict[str, int] = {}  # events of the user, by name
         self.came_by: tuple[str | None, str] | None = None  # the last transition and its source
-        self._begin(initial, correct)
+        self._begin(problem.entry(self.span, initial), correct)
 
     def _begin(self, initial, correct: bool):
         """The mode in which the run begins; its initial values are kept as they were given."""

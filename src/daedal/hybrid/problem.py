@@ -194,6 +194,10 @@ class HybridProblem:
         """The transition that is taken where those out of a mode accumulate."""
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
+    def entry(self, t_span, initial):
+        """(mode, initial values) with which a run begins; problems that know better choose the mode themselves."""
+        return initial
+
     def compiled(self) -> HybridProblem:
         """The same model with the functions of all its modes passed through ``numba.njit``."""
         modes = {

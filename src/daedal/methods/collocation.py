@@ -22,12 +22,12 @@ from daedal.methods.second_order import (
     assembly_of,
     exclude_from_test,
     past_points,
+    set_fixed_tolerances,
     start_of,
 )
 from daedal.methods.task import Outcome, Task
 from daedal.problems.second_order_form import SecondOrderForm
 
-_FIXED_TOLERANCE = 1e-6
 _LARGEST = 300  # unknowns
 _PROJECTIONS = ("auto", "always", "never")
 
@@ -195,6 +195,4 @@ class _CollocationRun(OneStepRun):
         if method.controller == "thesis" and fixed is None:
             self.integrator["h"] = task.initial_step()
         if fixed is not None:
-            size = np.maximum(np.max(np.abs(task.y0)), np.abs(task.y0))
-            self.integrator.array("rtol")[:] = _FIXED_TOLERANCE
-            self.integrator.array("atol")[:] = _FIXED_TOLERANCE * np.where(size > 0.0, size, 1.0)
+            set_fixed_tolerances(task, self.integrator)

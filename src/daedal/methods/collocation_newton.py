@@ -363,7 +363,7 @@ def _iterate(system, m, s, w, h, n, known):
         if iteration > 0:
             rate = size / before
             m.rate = max(m.rate, rate) if iteration > 1 else rate
-            if rate >= 0.99 and size > max(noise, _TOLERANCE):
+            if rate >= 0.99 and size > max(noise, _TOLERANCE) and not (exact and iteration < 4):
                 return DIVERGED
         for i in range(known, stages):
             for j in range(n):

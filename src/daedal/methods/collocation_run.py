@@ -44,6 +44,7 @@ from daedal.methods.thesis_control import extrapolation_error, remember, step_af
 
 _GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step
 _NOISE = 2000.0 * np.finfo(np.float64).eps
+_TARGET = 0.6
 _KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
 _MAX_FAILURES = 15
 _THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
@@ -81,20 +82,22 @@ def _step(system, m, s, w, r):
             return _reason(status, singular)
         t = end_of_step(m, w, r, h)
         status = solve_stages(system, m, s, w, h)
-        size = 0.0
+        size, raw = 0.0, 0.0
         if status == CONVERGED:
             _finish(m, s, h)
             gather(s, floats(m.new_x, s.n), floats(m.new_xp, s.n), floats(w.y, w.n))
             if m.thesis:
                 size = extrapolation_error(m, w, t) if w.steps >= _THESIS_START else 0.0
             elif not m.fixed:
-                size = _error(m, s, w, h)
+                raw = _error(m, s, w, h, 0.0)
+                size = raw if raw <= _TARGET else _error(m, s, w, h, _NOISE)
                 if not size < np.inf:
                     status = DIVERGED
         if status == CONVERGED and size <= 1.0:
             status = _accept(system, m, s, w, t, h)
             if status == CONVERGED:
-                _next_step_size(m, w, t, h, size)
+                # what round-off explains is no reason to shorten the next step
+                _next_step_size(m, w, t, h, size if m.thesis or raw <= _TARGET else max(size, _TARGET))
                 m.jacobian_known = 1 if m.rate < _GOOD_RATE and not (m.fixed or m.thesis) else 0
                 return 0
         if status == RAISED:
@@ -167,8 +170,8 @@ def _finish(m, s, h):
 
 
 @part
-def _error(m, s, w, h):
-    """The error of the step in units of the tolerance, filtered."""
+def _error(m, s, w, h, noise):
+    """The error of the step in units of the tolerance, filtered, less what errors `noise` |x| of x make."""
     n, stages = s.n, m.s
     x, xp, xpp = vectors(m, n)
     k, weights, order = float_rows(m.k, stages, n), floats(m.error_weights, stages + 1), integers(s.order, n)
@@ -179,9 +182,9 @@ def _error(m, s, w, h):
         value = weights[0] * first
         for i in range(stages):
             value += weights[i + 1] * k[i, j]
-        # in units of a position: (h/g) times the error of the velocity, less what round-off of x makes of it
+        # in units of a position: (h/g) times the error of the velocity
         e[j] = h * value / g if order[j] == 2 else h * value if order[j] == 1 else 0.0
-        e[j] = np.copysign(max(abs(e[j]) - _NOISE * abs(x[j]), 0.0), e[j])
+        e[j] = np.copysign(max(abs(e[j]) - noise * abs(x[j]), 0.0), e[j])
     for i in range(n):
         d[i] = 0.0
     for j in range(n):
@@ -202,7 +205,7 @@ def _error(m, s, w, h):
         if i >= n:
             vector[j] = g * d[i - n]
             if not m.filtered:
-                vector[j] = max(abs(vector[j]), abs(e[i - n]) - _NOISE * abs(g * x[i - n]))
+                vector[j] = max(abs(vector[j]), abs(e[i - n]) - noise * abs(g * x[i - n]))
         else:
             vector[j] = d[i] * abs(m.gamma) * m.position_ratio if order[i] == 2 else d[i] if order[i] == 1 else 0.0
         scale[j] = included[j] / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])

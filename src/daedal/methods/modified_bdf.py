@@ -20,6 +20,7 @@ from daedal.methods.second_order import (
     assembly_of,
     exclude_from_test,
     past_points,
+    set_fixed_tolerances,
     start_of,
 )
 from daedal.methods.task import Outcome, Task
@@ -29,7 +30,6 @@ from daedal.problems.second_order_form import SecondOrderForm
 _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
 _CONTROLLERS = ("default", "thesis")
 _HIGHEST = {"direct": 5, "sand": 2, "ordinary": 2}
-_FIXED_TOLERANCE = 1e-6
 _GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest ratio of steps with which orders 1 to 5 are stable
 
 
@@ -261,9 +261,7 @@ class _ModifiedBDFRun(Run):
             values = method.past(task, times)
             if values is not None:
                 self._load_past(form, times[: len(values)], values)
-            size = np.maximum(np.max(np.abs(task.y0)), np.abs(task.y0))
-            self.integrator.array("rtol")[:] = _FIXED_TOLERANCE
-            self.integrator.array("atol")[:] = _FIXED_TOLERANCE * np.where(size > 0.0, size, 1.0)
+            set_fixed_tolerances(task, self.integrator)
 
     def _load_past(self, form: SecondOrderForm, times: np.ndarray, values: np.ndarray) -> None:
         """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""

@@ -56,7 +56,8 @@ _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
 _SHARPER = 30.0  # than the error test must Newton's method be: high differences amplify what it leaves
 _NO_ESTIMATE = -1.0
-_ULPS = 30.0  # to which x is solved for
+_ULPS = 100.0  # to which x is solved for
+_TARGET = 0.5  # of the tolerance is what step and order are chosen for
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fall
@@ -396,19 +397,26 @@ def _error(m, s, w, t, k):
     if k == 2 and m.taken == 0:  # there are no data beyond those that the formula uses
         k = 1
     # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
-    estimate = _local_error(m, s, w, t, k, nodes, floats(m.e, n), 1.0 / _product(t, nodes, k + 2))
-    return estimate, estimate
+    e, scale = floats(m.e, n), 1.0 / _product(t, nodes, k + 2)
+    estimate = _local_error(m, s, w, t, k, nodes, e, scale, 0.0)
+    if estimate <= _TARGET:
+        return estimate, estimate
+    # what round-off explains is no reason to repeat the step, nor to shorten the next one
+    error = _local_error(m, s, w, t, k, nodes, e, scale, _ULPS)
+    return error, max(error, _TARGET)
 
 
 @part
-def _local_error(m, s, w, t, k, nodes, difference, scale):
-    """The norm of the local error of order k, from a multiple of the divided difference of order k + 2."""
+def _local_error(m, s, w, t, k, nodes, difference, scale, ulps):
+    """The norm of the local error of order k, from a multiple of the divided difference of order k + 2.
+
+    Less the part that errors of x of so many ulps make.
+    """
     second, first, velocity = error_factors(m, t, k, nodes)
     x = floats(m.x, s.n)
     source, order = integers(s.source, s.n_y), integers(s.order, s.n)
     vector, included = floats(w.scratch, w.n), floats(w.included, w.n)
-    # round-off of x makes differences of order k + 2 of this size
-    noise = _ULPS * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
+    noise = ulps * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
     for j in range(s.n_y):
         i = source[j]
         if i >= s.n:
@@ -561,11 +569,11 @@ def _best_order(m, s, w, t, k, here):
     dd, before = float_rows(m.dd, ROWS, s.n), floats(m.nodes, ROWS)[1:]
     best, ratio, lower = k, here, 0.0
     if k > 1:
-        lower = _ratio(_local_error(m, s, w, t, k - 1, before, dd[k + 1], 1.0), k - 1)
+        lower = _ratio(_local_error(m, s, w, t, k - 1, before, dd[k + 1], 1.0, 0.0), k - 1)
         if lower > 1.1 * here and not m.initial_phase:
             best, ratio = k - 1, lower
     if k < m.max_order and m.points >= k + 4:
-        higher = _ratio(_local_error(m, s, w, t, k + 1, before, dd[k + 3], 1.0), k + 1)
+        higher = _ratio(_local_error(m, s, w, t, k + 1, before, dd[k + 3], 1.0, 0.0), k + 1)
         wanted = 0.9 * here if m.initial_phase else 1.05 * max(here, lower)
         if higher > wanted:
             best, ratio = k + 1, higher

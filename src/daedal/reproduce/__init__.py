@@ -4,7 +4,7 @@
 
 >>> from daedal import reproduce
 >>> print(reproduce.run(["half-explicit/2"]).summary().split(":")[0])
-10 cells
+9 cells
 """
 
 from daedal.reproduce.report import Cell, Report, Result, run

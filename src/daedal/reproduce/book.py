@@ -6,7 +6,7 @@ The tables of chapters 3 and 4 are in :mod:`daedal.reproduce.book_orders`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from daedal.reproduce.table import Row, Table
 Values = list[Mapping[str, Any] | None]
 
 
-def _by_column(table: Table, errors: list[Mapping[str, float]]) -> Values:
+def _by_column(table: Table, errors: Sequence[Mapping[str, float]]) -> Values:
     """A table with a run for each column and a variable for each row."""
     columns = list(table.columns)
     return table.each(lambda row: {key: errors[i][row["variable"]] for i, key in enumerate(columns)})
@@ -42,7 +42,9 @@ def pendulum_of_index_3(table: Table) -> Values:
     errors = []
     for h in table.data["step_sizes"]:
         values = np.array([_pendulum_state(*start(i * h)) for i in range(3)]).T
-        sol = daedal.solve(model.problem, model.t_span, model.initial, fixed_step=h, max_order=2, starting_values=values)
+        sol = daedal.solve(
+            model.problem, model.t_span, model.initial, fixed_step=h, max_order=2, starting_values=values
+        )
         errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
     return _by_column(table, errors)
 

@@ -25,6 +25,7 @@ def _solve(residual: Callable, exact: Callable[[float, int], np.ndarray], row: R
     """F(t, y, y') = 0 on [0, 1] with constant steps by the method of a row; exact values to start with."""
     n, options = exact(0.0, 0).size, {"fixed_step": 1.0 / steps}
     initial = exact(0.0, 0), exact(0.0, 1)
+    method: Any
     if row.get("k") is not None:
         starting = np.array([exact(i / steps, 0) for i in range(row["k"])]).T
         method = DASSL(max_order=row["k"], starting_values=starting)
@@ -105,9 +106,7 @@ def _index2(t, y, yp):
 
 def _index3(t, y, yp):
     x1, x2, x3, x4, lam = y
-    return np.array(
-        [yp[0] - x3, yp[1] - x4, yp[2] + lam * x1, yp[3] + lam * x2 + 1.0, 0.5 * (1.0 - x1 * x1 - x2 * x2)]
-    )
+    return np.array([yp[0] - x3, yp[1] - x4, yp[2] + lam * x1, yp[3] + lam * x2 + 1.0, 0.5 * (1.0 - x1 * x1 - x2 * x2)])
 
 
 @cache
@@ -118,7 +117,7 @@ def _angle() -> daedal.Solution:
 
 
 def _pendulum(t: float, derivative: int, multipliers: int = 2) -> np.ndarray:
-    state = _angle()(t)
+    state: Any = _angle()(t)
     a, w = state.q[0], state.v[0]
     s, c = math.sin(a), math.cos(a)
     if derivative == 0:
@@ -126,7 +125,7 @@ def _pendulum(t: float, derivative: int, multipliers: int = 2) -> np.ndarray:
     return np.array([-s * w, c * w, -c * w * w + s * c, -s * w * w - c * c, -3.0 * c * w, 0.0])[: 4 + multipliers]
 
 
-def _index2_errors(row: Row, steps: int) -> Mapping[str, float]:
+def _index2_errors(row: Row, steps: int) -> dict[str, float]:
     sol = _solve(_index2, _pendulum, row, steps)
     error = np.abs(sol.y[:6, -1] - _pendulum(1.0, 0))
     return {"x": np.max(error[:4]), "lam": error[4], "mu": error[5]}
@@ -160,7 +159,7 @@ def _index3_errors(row: Row, steps: int) -> Mapping[str, float]:
         )
         initial = [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]
         method = Collocation(KINDS[row["method"]], row["stages"])
-        sol = daedal.solve(problem, (0.0, 1.0), initial, method=method, fixed_step=1.0 / steps)
+        sol: Any = daedal.solve(problem, (0.0, 1.0), initial, method=method, fixed_step=1.0 / steps)
         y = np.concatenate([sol.x[:2, -1], sol.xp[:2, -1], sol.x[2:, -1]])
     error = np.abs(y - exact(1.0, 0))
     return {"position": np.max(error[:2]), "velocity": np.max(error[2:4]), "lam": error[4]}
@@ -203,6 +202,30 @@ def canonical(table: Table) -> Values:
     return table.each(lambda row: {f"nu{index}": order(row, index) for index in (1, 2, 3)})
 
 
+# --- senseless starting values (theorem 3.1.1) ----------------------------------------------------------------------
+
+
+def wrong_start(table: Table) -> Values:
+    """Step numbers begin behind the k starting values; a variable is accurate when its error is below 0.2."""
+
+    def residual(t, y, yp):
+        return [yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)]
+
+    problem, h = daedal.ImplicitDAE(residual, 3), 0.05
+
+    def values(row: Row) -> Mapping[str, Any]:
+        k = row["k"]
+        start = np.full((3, k), 7.0)
+        method = DASSL(max_order=k, starting_values=start)
+        t_span = (0.0, h * (3 * k + 3))  # step 2k + 4
+        sol = daedal.solve(problem, t_span, (start[:, 0], np.zeros(3)), method=method, fixed_step=h)
+        errors = np.abs(sol.y - [np.sin(sol.t), np.cos(sol.t), -np.sin(sol.t)])
+        steps = [int(np.argmax(error < 0.2)) - k + 1 for error in errors]
+        return dict(zip(("x1", "x2", "x3"), steps)) | {"error": errors[2, -1]}
+
+    return table.each(values)
+
+
 # --- implicit Euler -------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +242,7 @@ def step_change(table: Table) -> Values:
         t0 = grid[0]
         initial = [math.sin(t0), -math.sin(t0)], [math.cos(t0), 0.0]
         method = ModifiedBDF(grid=grid, max_order=1, family="ordinary")
-        sol = daedal.solve(problem, (t0, 1.0), initial, method=method)
+        sol: Any = daedal.solve(problem, (t0, 1.0), initial, method=method)
         return sol.x[1, -1] / -math.sin(1.0)
 
     return table.each(lambda row: {f"h{i}": ratio(row, 0.2 / 2**i) for i in (1, 2, 3, 4)})
@@ -252,6 +275,7 @@ TABLES = {
     "bdf-index1": index1_bdf,
     "bdf-index2": index2_bdf,
     "bdf-index3": index3_bdf,
+    "wrong-start": wrong_start,
     "step-change": step_change,
     "stiff-limit": stiff_limit,
 }

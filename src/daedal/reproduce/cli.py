@@ -92,5 +92,5 @@ def _run(tables: list[Table], quiet: bool, summary: bool) -> Report:
     report = run([table.identifier for table in tables], done=done)
     if summary or len(tables) > 1:
         print_overview(console, report)
-    console.print(f"\n[bold]{report.summary()}[/bold]", soft_wrap=True)
+    console.print(f"\n[bold]{report.summary()}[/bold]\n{report.origins()}", soft_wrap=True)
     return report

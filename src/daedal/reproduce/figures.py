@@ -44,7 +44,7 @@ def _comparison(result: Result, Figure: Any) -> Any:
             printed = abs(number(cell.printed))
             if 0.0 < printed < math.inf and cell.computed != 0.0:
                 points.append((cell.row, cell.column, printed, abs(cell.computed)))
-    if len(points) < 6 or max(p[2] for p in points) < 30.0 * min(p[2] for p in points):
+    if len(points) < 6 or max(p[2] for p in points) < 100.0 * min(p[2] for p in points):
         return None
     rows = sorted({p[0] for p in points})
     place = {row: i for i, row in enumerate(rows)}
@@ -56,8 +56,9 @@ def _comparison(result: Result, Figure: Any) -> Any:
         mine = [p for p in points if p[1] == key]
         shift = 0.5 * (i / max(len(columns) - 1, 1) - 0.5)
         height = [place[p[0]] + shift for p in mine]
-        axes.scatter([p[2] for p in mine], height, s=30, facecolors="none", edgecolors=colour, linewidths=1.0)
-        axes.scatter([p[3] for p in mine], height, s=7, color=colour, label=result.table.columns[key])
+        style: dict[str, Any] = {"marker": "os"[i // len(LINES) % 2], "color": colour}
+        axes.scatter([p[2] for p in mine], height, s=30, linewidths=1.0, **(style | {"facecolors": "none"}))
+        axes.scatter([p[3] for p in mine], height, s=7, label=result.table.columns[key], **style)
     axes.set_xscale("log")
     axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)

@@ -40,7 +40,9 @@ def numbers_of_conditions(table: Table) -> Values:
     """How many conditions there are up to an order."""
 
     def values(row: Row) -> Mapping[str, Any]:
-        counts = {linear: len(order_conditions.conditions(row["order"], linear_in_z=linear)) for linear in (False, True)}
+        counts = {
+            linear: len(order_conditions.conditions(row["order"], linear_in_z=linear)) for linear in (False, True)
+        }
         return {"general": counts[False], "linear": counts[True]}
 
     return table.each(values)

@@ -17,7 +17,11 @@ from daedal.viz.style import COLOURS, GRID
 
 Values = list[Mapping[str, Any] | None]
 METHODS = {"hem3": HEM3, "hem4": HEM4, "hem5": HEM5, "phem56": PHEM56, "hedop5": HEDOP5}
-SOURCE_CONTROL = {"controller": "classic", "norm": "max", "projection": "never"}  # section 5 of the source
+SOURCE_CONTROL: dict[str, Any] = {
+    "controller": "classic",
+    "norm": "max",
+    "projection": "never",
+}  # section 5 of the source
 
 
 # --- the pendulum: unit mass, length and gravity, from the horizontal at rest ---------------------------------------
@@ -173,7 +177,7 @@ def singular_mass(table: Table) -> Values:
 
     def values(row: Row) -> Mapping[str, Any]:
         options = {"method": HEM4(projection="never"), "fixed_step": 10.0 / row["steps"]}
-        sol = daedal.solve(system, (0.0, 10.0), start, **options)
+        sol: Any = daedal.solve(system, (0.0, 10.0), start, **options)
         return {"q": np.abs(sol.raw.y[:2, -1] - _swing(10.0)[0]).max()}
 
     return table.each(values)
@@ -189,7 +193,7 @@ def rheonomic(table: Table) -> Values:
     """A pendulum whose pivot moves along 0.3 sin 2t."""
     system = daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
     start = [math.sin(1.0), -math.cos(1.0)], [0.6, 0.0]
-    sol = daedal.solve(system, (0.0, 10.0), start, method=PHEM56(), fixed_step=10.0 / 1600)
+    sol: Any = daedal.solve(system, (0.0, 10.0), start, method=PHEM56(), fixed_step=10.0 / 1600)
     found = dict(zip(("x", "y", "vx", "vy", "lambda"), [*sol.q[:, -1], *sol.v[:, -1], *sol.lam[:, -1]]))
     return table.each(lambda row: {"value": found[row["variable"]]})
 

@@ -25,9 +25,7 @@ FORMS = {
 
 def _dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
     options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
-    return daedal.solve(
-        model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options
-    )
+    return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
 
 
 def drift(table: Table) -> Values:

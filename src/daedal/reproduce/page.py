@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 
 from daedal.reproduce.figures import pictures
@@ -29,7 +30,7 @@ def page(report: Report) -> str:
     for result in report.results:
         groups.setdefault(result.table.document, []).append(result)
     selection = "" if len(report.results) == len(names()) else f"<p>A selection of {len(report.results)} tables.</p>"
-    style = (Path(__file__).parent / "data" / "page.css").read_text(encoding="utf-8")
+    style = (resources.files("daedal.reproduce") / "data" / "page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -39,7 +40,8 @@ def page(report: Report) -> str:
         "<p>The printed tables of five sources on differential-algebraic equations and constrained mechanisms, "
         "computed again by Daedal and compared cell by cell. In every cell the printed value stands above the "
         "computed one.</p>"
-        f'{selection}\n<p class="summary">{html.escape(report.summary())}</p>\n{_bar(report.counts)}\n{_legend()}\n'
+        f'{selection}\n<p class="summary">{html.escape(report.summary())}</p>\n<p>{report.origins()}.</p>\n'
+        f"{_bar(report.counts)}\n{_legend()}\n"
         f"{_contents(groups)}</header>\n<main>\n"
         + "\n".join(_document(name, results) for name, results in groups.items())
         + "\n</main>\n</body>\n</html>\n"
@@ -64,9 +66,7 @@ def _bar(counts: dict[str, int]) -> str:
 def _contents(groups: dict[str, list[Result]]) -> str:
     lines = []
     for name, results in groups.items():
-        links = " ".join(
-            f'<a href="#{_anchor(result)}">{html.escape(result.table.number)}</a>' for result in results
-        )
+        links = " ".join(f'<a href="#{_anchor(result)}">{html.escape(result.table.number)}</a>' for result in results)
         lines.append(f'<li><a href="#{name}"><b>{html.escape(name)}</b></a> {links}</li>')
     return f'<nav aria-label="tables"><ul>{"".join(lines)}</ul></nav>'
 

@@ -19,7 +19,8 @@ from daedal.reproduce.verdict import DOUBTFUL, FAILED, OPEN, VERDICTS, judge
 class Cell:
     """A cell: where it stands, what is printed, what came out, and the verdict with its reason.
 
-    ``computed`` is a number, a text where the print is one, or None where nothing is computed.
+    ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is "print",
+    or "independent computation" where the source prints no number and ``printed`` is that of such a computation.
     """
 
     document: str
@@ -31,6 +32,7 @@ class Cell:
     reason: str
     row: int
     column: str
+    origin: str
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of the JSON file; numbers that JSON has no words for as texts."""
@@ -92,6 +94,14 @@ class Report:
             words.append(f"{counts[verdict]} {verdict}{reasons}")
         return f"{words[0]}: {', '.join(words[1:])}"
 
+    def origins(self) -> str:
+        """How many values are printed, and how many are those of independent computations."""
+        printed = sum(cell.origin == "print" for cell in self.cells)
+        return (
+            f"{printed} values are printed in the sources; {len(self.cells) - printed} stand where the sources print "
+            "none, and were computed independently of Daedal"
+        )
+
     def to_json(self) -> str:
         """``{"cells": [...]}``."""
         return json.dumps({"cells": [cell.as_dict() for cell in self.cells]}, indent=1, ensure_ascii=False)
@@ -143,8 +153,9 @@ def run_table(table: Table) -> Result:
             value = None if values is None else _plain(values.get(key))
             verdict, reason = judge(entry, value)
             name = f"{row.label}: {table.columns[key]}" if len(table.columns) > 1 else row.label
+            origin = "independent computation" if entry["independent"] else "print"
             cells.append(
-                Cell(table.document, table.number, name, entry["printed"], value, verdict, reason, i, key)
+                Cell(table.document, table.number, name, entry["printed"], value, verdict, reason, i, key, origin)
             )
     return Result(table, tuple(cells), time.perf_counter() - start)
 

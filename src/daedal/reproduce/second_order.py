@@ -44,7 +44,7 @@ def _multiplier_errors(family: str, grid: np.ndarray, order: int) -> dict[float,
     """Errors of lambda at the points of a grid."""
     model = library.particle_on_circle()
     method = ModifiedBDF(grid=grid, max_order=order, family=family)
-    sol = daedal.solve(model.problem, (1.0, grid[-1]), model.initial, method=method)
+    sol: Any = daedal.solve(model.problem, (1.0, grid[-1]), model.initial, method=method)
     return {round(t, 9): error for t, error in zip(sol.t, np.abs(sol.x[2] + 4.0 * sol.t**2))}
 
 
@@ -72,7 +72,7 @@ def modified_bdf(table: Table) -> Values:
     def values(row: Row) -> Mapping[str, Any]:
         model = library.get(row["problem"])
         method = ModifiedBDF(max_order=row["k"], family="sand")
-        sol = daedal.solve(model.problem, model.t_span, model.initial, method=method, fixed_step=1.0 / 320)
+        sol: Any = daedal.solve(model.problem, model.t_span, model.initial, method=method, fixed_step=1.0 / 320)
         exact, slopes = (np.array([model.extra["exact"](t, k) for t in sol.t]).T for k in (0, 1))
         x, xp = (np.max(np.abs(error)[:, 5:], axis=1) for error in (sol.x - exact, sol.xp - slopes))
         return {"y": max(x[:2]), "velocity": max(xp[:2]), "lam": x[2]}

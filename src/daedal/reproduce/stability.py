@@ -128,7 +128,8 @@ def formulations(table: Table) -> list[Mapping[str, Any] | None]:
 
     def values(row: Row) -> Mapping[str, Any]:
         model = library.stability_example3(row["nu"], table.data["kappa"])
-        problem, initial = model.problem, model.initial
+        problem: Any = model.problem
+        initial: Any = model.initial
         if row["formulation"] == "essential ODE":  # it is for linear problems
             problem, initial = _as_linear_problem(row["nu"], table.data["kappa"]), np.ones(4)
         return _errors(_state(_backward_euler(problem, initial, FORMULATIONS[row["formulation"]](row))))

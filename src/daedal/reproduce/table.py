@@ -3,7 +3,8 @@
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
 columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
 text, or a dictionary with ``printed``, ``tag`` (printed, recomputed, doubtful, open), ``band``, ``reason``,
-``recomputed`` and ``truncated``; see :mod:`daedal.reproduce.verdict`. Columns and tables may give defaults for their
+``recomputed`` and ``truncated``; see :mod:`daedal.reproduce.verdict`. "recomputed" cells, or such by default, hold
+values of an independent computation where the source prints none. Columns and tables may give defaults for their
 cells. A reason ``@name`` stands in the ``reasons`` of the table. A row with the entry ``open``, a reason, is not
 computed.
 """
@@ -158,7 +159,9 @@ def _suggestion(identifier: str, name: str) -> str:
 def _table(name: str, number: str, entry: dict[str, Any]) -> Table:
     defaults = entry.pop("cell", {})
     columns = {key: value if isinstance(value, dict) else {"heading": value} for key, value in entry["columns"].items()}
-    cell_defaults = {key: defaults | {k: v for k, v in value.items() if k != "heading"} for key, value in columns.items()}
+    cell_defaults = {
+        key: defaults | {k: v for k, v in value.items() if k != "heading"} for key, value in columns.items()
+    }
     rows = tuple(_row(row, cell_defaults, entry.get("reasons", {})) for row in entry.pop("rows"))
     headings = {key: value["heading"] for key, value in columns.items()}
     notes = tuple(entry.pop("notes", ()))
@@ -171,6 +174,7 @@ def _row(row: dict[str, Any], defaults: Mapping[str, dict[str, Any]], reasons: M
     for key, cell in row["cells"].items():
         given = cell if isinstance(cell, dict) else {"printed": cell}
         entry = defaults[key] | ({"tag": "open", "reason": reason} if reason else {}) | given
+        entry["independent"] = "recomputed" in (defaults[key].get("tag"), given.get("tag"))
         if entry.get("reason", "").startswith("@"):
             entry["reason"] = reasons[entry["reason"][1:]]
         cells[key] = entry

@@ -50,9 +50,7 @@ def print_overview(console: Console, report: Report) -> None:
     for heading in ("cells", *(SYMBOLS[verdict] for verdict in VERDICTS), "seconds"):
         grid.add_column(heading, justify="right", no_wrap=True)
     for result in report.results:
-        counts = [
-            Text(str(count) if count else "", style=STYLES[verdict]) for verdict, count in result.counts.items()
-        ]
+        counts = [Text(str(count) if count else "", style=STYLES[verdict]) for verdict, count in result.counts.items()]
         grid.add_row(result.table.identifier, str(len(result.cells)), *counts, f"{result.seconds:.1f}")
     console.print()
     console.print(grid)

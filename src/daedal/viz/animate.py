@@ -129,10 +129,10 @@ def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
         stored = sol.q if isinstance(sol, daedal.MechanicalSolution) else sol.y
         order = np.argsort(sol.t, kind="stable")
         return np.array([np.interp(t, sol.t[order], row[order]) for row in stored])
-    state = sol.at(t) if isinstance(sol, daedal.SecondOrderSolution) else sol(t)
-    if isinstance(state, np.ndarray):
-        return state
-    return state.x if hasattr(state, "x") else state.q
+    if isinstance(sol, daedal.SecondOrderSolution):
+        return sol.at(t).x
+    state = sol(t)
+    return state if isinstance(state, np.ndarray) else state.q
 
 
 def _interval(sol: Any, t_span: Any) -> tuple[float, float]:

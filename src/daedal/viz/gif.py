@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -48,12 +49,15 @@ def _draw(axes, scene: Scene, k: int) -> None:
 
     for part in drawing.ground:
         axes.plot(*np.array(part, dtype=float).T, color=FAINT, lw=1.5, zorder=1)
+    for name in set(drawing.fixed).intersection(chain(*drawing.rods, *drawing.springs, *drawing.bodies)):
+        axes.plot(*places[name][:, :1], "^", color=FAINT, ms=8, zorder=1)
     for i, name in enumerate(drawing.traces):
         axes.plot(*places[name][:, : k + 1], color=COLOURS[(2, 4, 5)[i % 3]], lw=1.1, alpha=0.8, zorder=2)
     for names in drawing.curves:
         axes.plot(*line(names), color=COLOURS[0], lw=1.6, zorder=3)
     for names in drawing.springs:
-        axes.plot(*_spring(*line(names).T, _SPRING_WIDTH * scene.extent), color=FAINT, lw=1.3, zorder=3)
+        a, b = line(names).T
+        axes.plot(*_spring(a, b, _SPRING_WIDTH * scene.extent), color=FAINT, lw=1.3, zorder=3)
     for (name, radius, _), angle in zip(drawing.wheels, scene.angles):
         x, y = places[name][:, k]
         axes.add_patch(Circle((x, y), radius, fill=False, edgecolor=INK, lw=2.0, zorder=4))
@@ -74,8 +78,9 @@ def _spring(a: np.ndarray, b: np.ndarray, width: float) -> tuple[np.ndarray, np.
     """A zigzag from a to b."""
     along = np.concatenate([[0.0, 0.12], np.linspace(0.12, 0.88, 2 * _COILS + 2)[1:-1], [0.88, 1.0]])
     across = np.zeros(along.size)
-    across[2:-2] = width * (-1.0) ** np.arange(2 * _COILS)
     d = b - a
-    normal = np.array([-d[1], d[0]]) / (np.hypot(*d) or 1.0)
+    length = np.hypot(*d) or 1.0
+    across[2:-2] = min(width, 0.3 * length) * (-1.0) ** np.arange(2 * _COILS)
+    normal = np.array([-d[1], d[0]]) / length
     x, y = a[:, None] + d[:, None] * along + normal[:, None] * across
     return x, y

@@ -37,6 +37,7 @@ _OPERATORS = {
 _ACCENTS = {"hat": "^", "dot": "˙", "ddot": "¨", "bar": "¯", "tilde": "~"}
 _FUNCTIONS = {"sin", "cos", "tan", "exp", "log", "max", "min", "sgn", "sign"}
 _SPACES = {",": 0.17, ";": 0.28, " ": 0.25, "quad": 1.0, "qquad": 2.0}
+_NO_TERM = set("=<>(,^_&+-|[") | {"", "\\le", "\\ge", "\\,"}  # a sign behind one of these belongs to a number
 _SIZES = {"bigl", "bigr", "Bigl", "Bigr", "big", "Big", "left", "right", "displaystyle"}
 
 
@@ -74,13 +75,28 @@ def _split(latex: str, separators: tuple[str, ...]) -> list[str]:
 
 
 def _math(latex: str) -> str:
-    return f"<math>{_Parser(latex).row()}</math>"
+    """A formula; between its terms a line may break."""
+    terms = [f"<math>{_Parser(term, k > 0).row()}</math>" for k, term in enumerate(_terms(latex))]
+    return terms[0] if len(terms) == 1 else f'<span class="formula">{"<wbr/>".join(terms)}</span>'
+
+
+def _terms(latex: str) -> list[str]:
+    """The formula cut before the signs that stand between two terms, outside of braces, environments and words."""
+    terms, depth, before = [""], 0, ""
+    for token in _TOKEN.findall(latex):
+        depth += (token in ("{", "\\begin")) - (token in ("}", "\\end"))
+        if token in "+-" and depth == 0 and before not in _NO_TERM:
+            terms.append("")
+        terms[-1] += token
+        before = token if not token.isspace() else before
+    return terms
 
 
 class _Parser:
-    """Recursive descent over tokens; `row` and `atom` return MathML."""
+    """Recursive descent over tokens; `row` and `atom` return MathML. A later term of a formula is `inside` it."""
 
-    def __init__(self, latex: str):
+    def __init__(self, latex: str, inside: bool = False):
+        self.inside = inside
         self.tokens = [token for token in _TOKEN.findall(latex) if not token.isspace()]
         self.k = 0
 
@@ -141,7 +157,7 @@ class _Parser:
             raise UnknownLatex(f"{token!r} is missing")
 
     def atom(self) -> str:
-        token = self.next()
+        first, token = self.k == 0, self.next()
         if not token or token in "}^_":
             raise UnknownLatex("an argument is missing")
         if token == "{":
@@ -153,7 +169,8 @@ class _Parser:
             return f"<mn>{token}</mn>"
         if token.isalpha():
             return f"<mi>{token}</mi>"
-        return f"<mo{_fence(token)}>{html.escape('−' if token == '-' else token)}</mo>"
+        form = ' form="infix"' if first and token in "+-" and self.inside else ""
+        return f"<mo{form}{_fence(token)}>{html.escape('−' if token == '-' else token)}</mo>"
 
     def command(self, name: str) -> str:
         if name in _LETTERS:

@@ -91,6 +91,8 @@ class _Axis:
         unit = 10.0 ** math.floor(math.log10(rough))
         step = unit * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= 0.999 * rough)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        if last <= first and about < 20:
+            return self.ticks(2 * about)
         size = max(abs(first), abs(last))  # of the labels, in steps
         base = last if size > 2000 else 0
         note = f" − {base * step:.12g}" if base else ""
@@ -103,7 +105,7 @@ class _Axis:
 def _panel(t, curves, names, axis: _Axis, top: float, bottom: float, last: bool) -> str:
     vertical = _Axis(curves, bottom, top, margin=0.06)
     parts = []
-    ticks, note = vertical.ticks(4 if bottom - top > 140.0 else 3)
+    ticks, note = vertical.ticks(4)
     for y, text in ticks:
         parts.append(f'<path class="grid" d="M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>')
         parts.append(f'<text x="{LEFT - 8:g}" y="{y + 6:.1f}" text-anchor="end">{text}</text>')

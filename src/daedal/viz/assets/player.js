@@ -63,7 +63,8 @@
     }
 
     spring(a, b) {
-      const coils = 7, width = 32, dx = b[0] - a[0], dy = b[1] - a[1], length = Math.hypot(dx, dy) || 1;
+      const coils = 7, dx = b[0] - a[0], dy = b[1] - a[1], length = Math.hypot(dx, dy) || 1;
+      const width = Math.min(32, 0.3 * length);
       const nx = (-dy / length) * width, ny = (dx / length) * width, steps = 2 * coils;
       let path = a[0] + "," + a[1] + " " + (a[0] + 0.12 * dx) + "," + (a[1] + 0.12 * dy);
       for (let k = 0; k < steps; k++) {

@@ -1,0 +1,261 @@
+"""Drawings of mechanisms in the plane, each from the parameters of its system."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from daedal.library import squeezer
+from daedal.library.truck import AC_X, AC_Z, SPEED
+from daedal.viz import Drawing
+
+ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
+
+
+def rods(system) -> Drawing:
+    """Rods of half lengths l in a row, by their angles; gravity along +x is drawn downwards."""
+    p = system.params
+    links = [(2, 2.0 * p[1])] if system.n_q == 3 else [(2, 2.0 * p[2]), (5, 2.0 * p[3])]  # angle, length
+
+    def end(count):
+        def place(q):
+            x = sum(length * math.sin(q[angle]) for angle, length in links[:count])
+            return x, -sum(length * math.cos(q[angle]) for angle, length in links[:count])
+
+        return place
+
+    ends = {f"end {k}": end(k) for k in range(1, len(links) + 1)}
+    return Drawing({"pivot": (0.0, 0.0), **ends}, rods=[("pivot", *ends)], traces=[list(ends)[-1]])
+
+
+def crank_slider(system) -> Drawing:
+    crank, rod = 2.0 * system.params[2], 2.0 * system.params[3]
+
+    def pin(q):
+        return crank * math.sin(q[2]), -crank * math.cos(q[2])
+
+    def slider(dx, dy):
+        return lambda q: (dx, -crank * math.cos(q[2]) - rod * math.cos(q[5]) + dy)
+
+    a = 0.12 * (crank + rod)
+    block = {f"corner {k}": slider(0.7 * a * sx, 0.5 * a * sy) for k, (sx, sy) in enumerate(CORNERS)}
+    top, bottom = -max(rod - crank, 0.0) + a, -(crank + rod) - a
+    return Drawing(
+        {
+            "axle": (0.0, 0.0),
+            "pin": pin,
+            "slider": slider(0.0, 0.0),
+            "middle": lambda q: (q[4], -q[3]),
+            **block,
+        },
+        rods=[("axle", "pin", "slider")],
+        bodies=[tuple(block)],
+        ground=[[(0.7 * a * side, top), (0.7 * a * side, bottom)] for side in (-1.0, 1.0)],
+        traces=("middle",),
+    )
+
+
+CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+
+
+def seven_body(system) -> Drawing:
+    s = squeezer
+
+    def crank(q):
+        return s.RR * math.cos(q[0]), s.RR * math.sin(q[0])
+
+    def head(q):  # where the three loops meet
+        x, y = crank(q)
+        return x - s.D * math.cos(q[0] + q[1]), y - s.D * math.sin(q[0] + q[1])
+
+    def shoulder(q):  # where the spring pulls
+        return (
+            s.XB + s.SD * math.cos(q[2]) + s.SC * math.sin(q[2]),
+            s.YB + s.SD * math.sin(q[2]) - s.SC * math.cos(q[2]),
+        )
+
+    return Drawing(
+        {
+            "O": (0.0, 0.0),
+            "A": (s.XA, s.YA),
+            "B": (s.XB, s.YB),
+            "C": (s.XC, s.YC),
+            "crank": crank,
+            "head": head,
+            "shoulder": shoulder,
+            "upper": lambda q: (s.XA + s.ZT * math.cos(q[4]), s.YA + s.ZT * math.sin(q[4])),
+            "lower": lambda q: (s.XA + s.U * math.sin(q[6]), s.YA - s.U * math.cos(q[6])),
+        },
+        rods=[("O", "crank", "head"), ("A", "upper", "head"), ("A", "lower", "head")],
+        bodies=[("B", "shoulder", "head")],
+        springs=[("C", "shoulder")],
+        traces=("head", "shoulder"),
+    )
+
+
+def car_axis(system) -> Drawing:
+    _, length, _, r, w, _ = system.params
+
+    def road(t, q):
+        y = r * math.sin(w * t)
+        return math.sqrt(length**2 - y**2), y
+
+    return Drawing(
+        {"wheel": (0.0, 0.0), "road": road, "left": lambda q: (q[0], q[1]), "right": lambda q: (q[2], q[3])},
+        rods=[("left", "right")],
+        springs=[("wheel", "left"), ("road", "right")],
+        curves=[("wheel", "road")],
+        traces=("left", "right"),
+    )
+
+
+def truck(system) -> Drawing:
+    """In the frame of the truck: the road with its hump passes below. Heights are drawn as they are."""
+    hump, speed = system.params[1], system.params[2]
+    wheel = 0.5
+
+    def carried(z, angle, x, dx, dz):
+        """A point of a body whose origin is at height q[z] and at x, or q[x] if x is an index."""
+
+        def place(q):
+            a = q[angle]
+            c, s = math.cos(a), math.sin(a)
+            origin = q[x] if isinstance(x, int) else x
+            return origin + c * dx - s * dz, q[z] + s * dx + c * dz
+
+        return place
+
+    def outline(name, z, angle, x, corners):
+        return {f"{name} {k}": carried(z, angle, x, dx, dz) for k, (dx, dz) in enumerate(corners)}
+
+    def height(t, x):
+        # the wheels at x = -2.06 and 2.44 reach the hump after 6.5 m and 2 m
+        s = max((speed * t - 4.44 + x) / SPEED, 0.0)
+        return hump * s**6 * math.exp(-s)
+
+    chassis = outline("chassis", 1, 2, 0.0, ((-3.6, -0.25), (4.0, -0.25), (4.0, 0.1), (-3.6, 0.1)))
+    cabin = outline("cabin", 4, 5, 2.74, ((-0.85, -0.5), (1.25, -0.5), (1.25, 0.5), (0.9, 1.2), (-0.85, 1.2)))
+    load = outline("load", 7, 8, 6, ((-1.7, -0.5), (2.6, -0.5), (2.6, 1.3), (-1.7, 1.3)))
+    springs = {
+        "rear seat": carried(1, 2, 0.0, -2.06, -0.25),
+        "front seat": carried(1, 2, 0.0, 2.44, -0.25),
+        "cabin rear": carried(4, 5, 2.74, -0.8, -0.5),
+        "cabin front": carried(4, 5, 2.74, 0.9, -0.5),
+        "under cabin rear": carried(1, 2, 0.0, 1.94, 0.1),
+        "under cabin front": carried(1, 2, 0.0, 3.64, 0.1),
+        "under load": carried(1, 2, 0.0, 0.98, 0.1),
+        "load front": carried(7, 8, 6, 2.44, -0.5),
+    }
+    road = {f"road {k}": (lambda t, q, x=x: (x, height(t, x))) for k, x in enumerate(np.linspace(-5.0, 5.4, 14))}
+    return Drawing(
+        {
+            "rear": lambda q: (-2.06, q[0]),
+            "front": lambda q: (2.44, q[3]),
+            "joint": carried(1, 2, 0.0, AC_X, AC_Z),
+            **chassis,
+            **cabin,
+            **load,
+            **springs,
+            **road,
+        },
+        wheels=[("rear", wheel, lambda t, q: -speed * t / wheel), ("front", wheel, lambda t, q: -speed * t / wheel)],
+        bodies=[tuple(chassis), tuple(cabin), tuple(load)],
+        springs=[
+            ("rear", "rear seat"),
+            ("front", "front seat"),
+            ("under cabin rear", "cabin rear"),
+            ("under cabin front", "cabin front"),
+            ("under load", "load front"),
+        ],
+        curves=[tuple(road)],
+    )
+
+
+def chain(system) -> Drawing:
+    def link(k):
+        return lambda q: (q[2 * k], q[2 * k + 1])
+
+    count = system.n_q // 2
+    shown = [count * (k + 1) // min(count, 40) - 1 for k in range(min(count, 40))]
+    links = {f"link {k + 1}": link(k) for k in shown}
+    return Drawing({"top": (0.0, 0.0), **links}, rods=[("top", *links)], traces=[list(links)[-1]])
+
+
+def string(system) -> Drawing:
+    """A violin string, its displacement magnified by a half."""
+    nodes, factor = system.n_q, 1.5
+
+    def node(k):
+        return lambda q: ((k + 1.0) / (nodes + 1.0), factor * q[k])
+
+    moving = {f"node {k + 1}": node(k) for k in range(nodes)}
+    middle = f"node {nodes // 2 + 1}"
+    return Drawing(
+        {"left": (0.0, 0.0), **moving, "right": (1.0, 0.0)},
+        curves=[("left", *moving, "right")],
+        masses=[middle],
+        ground=[[(-0.03, -0.05), (-0.03, 0.05)], [(1.03, -0.05), (1.03, 0.05)]],
+        text="bowed at the red node",
+    )
+
+
+def flame(problem) -> Drawing:
+    """The temperature over the mesh; one point in five."""
+
+    def temperature(k):
+        return lambda q: (k / (problem.n - 1.0), 0.5 * (q[k] - 1.0))
+
+    mesh = {f"T{k}": temperature(k) for k in range(0, problem.n, 5)}
+    floor = [(0.0, 0.0), (1.0, 0.0)]
+    return Drawing(mesh, curves=[tuple(mesh)], ground=[floor], text="temperature along the tube")
+
+
+def bead(radius: float = 1.0) -> Drawing:
+    circle = [(radius * math.cos(a), radius * math.sin(a)) for a in ROUND]
+    return Drawing({"bead": lambda q: (q[0], q[1])}, masses=("bead",), ground=[circle])
+
+
+def plane_pendulum(down: float) -> Drawing:
+    """A point mass on a rod; `down` is the sign of the second coordinate below the pivot."""
+    return Drawing(
+        {"pivot": (0.0, 0.0), "bob": lambda q: (q[0], -down * q[1])},
+        rods=[("pivot", "bob")],
+        masses=("bob",),
+        traces=("bob",),
+    )
+
+
+def turning_line(system) -> Drawing:
+    """The point (p1, p2), and the line p1 + (t - 2) p2 + (1 - t) e^t = 0 on which it has to stay."""
+
+    def on_line(distance):
+        def place(t, q):
+            # the direction of the line is (2 - t, 1)
+            length = math.hypot(2.0 - t, 1.0)
+            return q[0] + distance * (2.0 - t) / length, q[1] + distance / length
+
+        return place
+
+    return Drawing(
+        {"p": lambda q: (q[0], q[1]), "from": on_line(-0.7), "to": on_line(0.7)},
+        curves=[("from", "to")],
+        masses=("p",),
+        traces=("p",),
+        text="the line of the constraint turns",
+    )
+
+
+def skate(system) -> Drawing:
+    """Seen from above, the incline descending downwards."""
+
+    def along(distance):
+        return lambda q: (q[1] + distance * math.sin(q[2]), -q[0] - distance * math.cos(q[2]))
+
+    return Drawing(
+        {"contact": along(0.0), "heel": along(-0.15), "toe": along(0.15)},
+        rods=[("heel", "toe")],
+        masses=("contact",),
+        traces=("contact",),
+        text="seen from above",
+    )

@@ -1,0 +1,372 @@
+"""The reproduction book: verdicts of every table, so that a regression shows; the judging, the command, the page."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import daedal
+from daedal import reproduce
+from daedal.cli import app
+from daedal.reproduce import report as reports
+from daedal.reproduce.page import page
+from daedal.reproduce.table import Row
+from daedal.reproduce.verdict import has_printed_digits, in_band, judge, number, unit
+from daedal.reproduce.wording import like
+
+# Cells that are reproduced or within their band (round-off may decide between the two), doubtful prints, open cells
+VERDICTS = {
+    "stability/4.1": (15, 3, 0),
+    "stability/4.2": (16, 0, 0),
+    "stability/4.3": (45, 0, 0),
+    "stability/4.4": (26, 1, 0),
+    "stability/4.5": (44, 1, 0),
+    "stability/4.6": (27, 0, 0),
+    "stability/4.7": (12, 33, 0),
+    "stability/4.8": (27, 0, 0),
+    "stability/kappa-0": (102, 0, 0),
+    "stability/kappa-1": (102, 0, 0),
+    "stability/kappa-2": (102, 0, 0),
+    "book/4.2.1": (0, 1, 11),
+    "book/4.3.1": (2, 1, 45),
+    "book/index1-steps": (23, 0, 40),
+    "book/4.4.1": (0, 1, 31),
+    "book/index2-steps": (20, 0, 24),
+    "book/index3-steps": (9, 0, 15),
+    "book/4.4.2": (0, 2, 30),
+    "book/canonical": (12, 0, 21),
+    "book/4.6.1": (0, 0, 55),
+    "book/4.6.2": (0, 0, 55),
+    "book/bdf-index1": (18, 0, 0),
+    "book/bdf-index2": (18, 0, 0),
+    "book/bdf-index3": (18, 0, 0),
+    "book/wrong-start": (24, 0, 0),
+    "book/step-change": (12, 0, 0),
+    "book/stiff-limit": (4, 0, 0),
+    "book/6.2.1": (15, 0, 0),
+    "book/6.2.2": (40, 0, 0),
+    "book/6.2.3": (12, 0, 0),
+    "book/6.2.4": (18, 0, 0),
+    "book/6.3-truth": (8, 0, 0),
+    "book/6.3.1": (48, 0, 24),
+    "book/6.3.2": (35, 0, 15),
+    "book/6.3.3": (21, 0, 0),
+    "book/6.3.4": (21, 0, 0),
+    "book/6.3.5": (0, 0, 21),
+    "book/6.3.6": (0, 0, 21),
+    "book/6.5.1": (0, 0, 24),
+    "half-explicit/1": (39, 1, 0),
+    "half-explicit/2": (9, 0, 0),
+    "half-explicit/3": (6, 0, 0),
+    "half-explicit/4": (20, 0, 0),
+    "half-explicit/5": (20, 0, 0),
+    "half-explicit/trees": (12, 0, 0),
+    "half-explicit/methods": (14, 0, 0),
+    "half-explicit/pendulum": (33, 0, 12),
+    "half-explicit/pendulum-control": (12, 0, 0),
+    "half-explicit/local": (9, 0, 0),
+    "half-explicit/dense": (12, 0, 6),
+    "half-explicit/jay": (7, 0, 0),
+    "half-explicit/singular-mass": (5, 0, 0),
+    "half-explicit/rheonomic": (5, 0, 0),
+    "half-explicit/squeezer-start": (4, 0, 0),
+    "half-explicit/squeezer": (72, 0, 0),
+    "half-explicit/squeezer-steps": (7, 0, 0),
+    "half-explicit/violin": (48, 0, 0),
+    "half-explicit/violin-tolerances": (18, 0, 0),
+    "second-order/2.1": (27, 0, 0),
+    "second-order/2.2": (12, 0, 0),
+    "second-order/2.3": (10, 0, 0),
+    "second-order/3.1": (20, 0, 0),
+    "second-order/3.2": (24, 0, 0),
+    "second-order/orders": (12, 0, 0),
+    "second-order/8.1": (60, 0, 0),
+    "second-order/8.2": (33, 27, 0),
+    "second-order/8.3": (60, 0, 0),
+    "second-order/8.4": (40, 0, 0),
+    "second-order/8.5": (30, 0, 0),
+    "second-order/truck": (0, 0, 2),
+    "multibody/drift": (1, 0, 15),
+    "multibody/6.1": (18, 0, 0),
+    "multibody/6.2": (18, 0, 0),
+    "multibody/6.3": (30, 0, 0),
+    "multibody/6.4": (46, 2, 0),
+    "multibody/6.5": (15, 2, 7),
+    "multibody/7.1": (3, 1, 0),
+    "multibody/7.2": (27, 0, 0),
+    "multibody/7.3": (8, 0, 0),
+    "multibody/7.9": (8, 0, 0),
+    "multibody/7.10": (9, 0, 0),
+    "multibody/7.11": (1, 3, 0),
+}
+# Printed to so few digits, or so well determined, that every cell has them: a band would hide a loss of accuracy.
+EXACT = (
+    "stability/4.3 stability/4.6 stability/4.8 stability/kappa-0 book/6.2.1 book/6.3.3 book/6.3.4 book/step-change "
+    "book/bdf-index1 half-explicit/2 half-explicit/3 half-explicit/4 half-explicit/5 half-explicit/methods "
+    "second-order/2.1 second-order/2.3 multibody/7.9 multibody/7.10"
+).split()
+LONG = {"half-explicit/squeezer", "half-explicit/squeezer-steps", "stability/kappa-0", "stability/kappa-1"}
+LONG |= {"stability/kappa-2", "multibody/drift", "multibody/6.3", "half-explicit/rheonomic", "half-explicit/jay"}
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+
+def test_every_table_has_its_verdicts_here():
+    assert list(VERDICTS) == reproduce.names()
+
+
+@pytest.mark.parametrize(
+    "identifier", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in VERDICTS]
+)
+def test_verdicts(identifier):
+    report = reproduce.run([identifier])
+    failed = [f"{c.cell}: {c.printed} / {c.computed}" for c in report.cells if c.verdict == "not reproduced"]
+    assert not failed, "\n".join(failed)
+    counts = report.counts
+    met = counts["reproduced"] + counts["within band"]
+    assert (met, counts["doubtful print"], counts["open"]) == VERDICTS[identifier]
+    if identifier in EXACT:
+        assert counts["within band"] == 0
+    assert all(c.reason for c in report.cells if c.verdict not in ("reproduced",))
+
+
+def test_cells_that_are_not_printed_say_so():
+    origins = {cell.origin for cell in reproduce.run(["book/index1-steps"]).cells}
+    assert origins == {"independent computation"}  # those of methods that Daedal does not have too
+    report = reproduce.run(["multibody/7.10"])
+    assert [cell.origin for cell in report.cells] == ["print"] * 3 + ["independent computation"] * 6
+    assert report.origins().startswith("3 values are printed in the sources; 6 stand where")
+
+
+def test_every_value_of_the_data_files_can_be_read():
+    for table in reproduce.find():
+        assert table.caption and table.rows
+        for row in table.rows:
+            assert row.cells.keys() <= table.columns.keys()
+            for entry in row.cells.values():
+                if entry.get("tag") in ("doubtful", "open"):
+                    assert entry["reason"], (table.identifier, row.label)
+                if "recomputed" in entry:
+                    number(entry["recomputed"])
+
+
+def test_a_value_that_is_off_is_noticed(monkeypatch):
+    """The verdicts can fail: a backward Euler step that is 1 % too long spoils the table."""
+    from daedal.reproduce import stability
+
+    right = stability._state
+    monkeypatch.setattr(stability, "_state", lambda sol: 1.01 * right(sol))
+    report = reproduce.run(["stability/4.6"])
+    assert report.counts["not reproduced"] > 15 and not report.holds
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "digit"),
+    [
+        (".26e+79", 2.6e78, 1e77),
+        ("2.6E-3", 2.6e-3, 1e-4),
+        ("13", 13.0, 1.0),
+        ("-.363E-4", -3.63e-5, 1e-7),
+        ("1/3", 1 / 3, 0),
+    ],
+)
+def test_printed_numbers(printed, value, digit):
+    assert number(printed) == pytest.approx(value, rel=1e-15)
+    assert unit(printed) == pytest.approx(digit)
+
+
+@pytest.mark.parametrize(
+    ("printed", "computed", "truncated", "same"),
+    [
+        (".13e-1", 1.349e-2, False, True),
+        (".13e-1", 1.351e-2, False, False),
+        (".13e-1", 1.251e-2, False, True),
+        (".13e-1", 1.399e-2, True, True),
+        (".13e-1", 1.299e-2, True, False),
+        ("-.13e-1", -1.39e-2, True, True),
+        (".13e-1", -1.3e-2, False, False),
+        ("13", 13.0, False, True),
+        ("13", 14.0, False, False),
+        ("0", 1e-17, False, False),
+        ("0", 0.0, False, True),
+        ("1/3", 1.0 / 3.0, False, True),
+        ("1/3", 0.33333, False, False),
+        ("∞", float("inf"), False, True),
+    ],
+)
+def test_digits(printed, computed, truncated, same):
+    assert has_printed_digits(printed, computed, truncated) is same
+
+
+@pytest.mark.parametrize(
+    ("band", "inside", "outside"),
+    [
+        ({"relative": 0.1}, 10.9, 11.2),
+        ({"absolute": 0.5}, 10.4, 9.4),
+        ({"factor": 2}, -5.1, 4.9),
+        ({"at_most": 1}, 0.0, 10.1),
+        ({"below": 1.0}, -0.9, 1.1),
+        ({"above": 100.0}, 101.0, 99.0),
+        ({"range": [9.0, 12.0]}, 11.9, 12.1),
+    ],
+)
+def test_bands(band, inside, outside):
+    assert in_band(band, "10", inside) and not in_band(band, "10", outside)
+    assert judge({"printed": "10.00", "band": band}, outside)[0] == "not reproduced"
+
+
+def test_verdict_and_reason():
+    assert judge({"printed": "2.6E-3"}, 2.61e-3) == ("reproduced", "")
+    assert judge({"printed": "43", "band": {"relative": 0.35}, "reason": "older code"}, 40.0) == (
+        "within band",
+        "within 35 %: older code",
+    )
+    doubtful = {"printed": ".81e-2", "tag": "doubtful", "reason": "exchanged", "recomputed": "1.7614e-03"}
+    assert judge(doubtful, 1.7614e-3) == ("doubtful print", "exchanged")
+    assert judge(doubtful, 2.0e-3)[0] == "not reproduced"
+    assert judge({"printed": "1", "tag": "open", "reason": "no such method"}, 1.0) == ("open", "no such method")
+    assert judge({"printed": "1"}, None)[0] == "open"
+    assert judge({"printed": "1"}, float("nan"))[0] == "not reproduced"
+    assert judge({"printed": "crash"}, "crash")[0] == "reproduced"
+    assert judge({"printed": "b = 1"}, "b = 2")[0] == "not reproduced"
+
+
+def test_values_are_written_like_the_print():
+    assert like(".26e+79", 2.5818e78) == ".2582e+79"
+    assert like("2.6E-3", 2.6123e-3) == "2.612E-3"
+    assert like("0.0409", 0.040871) == "0.040871"
+    assert like(".42e+1", 1.2373e-5) == "1.237e-05"
+    assert like("43", 40.0) == "40"
+
+
+def test_rows_are_named_by_their_parameters():
+    assert Row({"method": "Baumgarte", "gamma": 10.0}, {}).label == "Baumgarte, gamma = 10"
+    assert Row({"D": "C^T", "nu": 1000.0}, {}).label == "D = C^T, nu = 1000"
+
+
+# --- identifiers ----------------------------------------------------------------------------------------------------
+
+
+def test_documents_and_tables_are_found():
+    assert [table.identifier for table in reproduce.find(["stability/4.4", "stability/4.4"])] == ["stability/4.4"]
+    assert {table.document for table in reproduce.find(["book", "half-explicit/5"])} == {"book", "half-explicit"}
+    assert len(reproduce.find()) == len(reproduce.names())
+
+
+@pytest.mark.parametrize(
+    ("identifier", "suggestion"),
+    [
+        ("stability/4.44", "did you mean stability/4.4"),
+        ("stabilty/4.4", "stability/4.4"),
+        ("nothing", "the documents are"),
+    ],
+)
+def test_unknown_identifiers_are_refused_with_a_suggestion(identifier, suggestion):
+    with pytest.raises(daedal.InvalidProblemError, match=re.escape(suggestion)):
+        reproduce.find([identifier])
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, ["reproduce", *arguments])
+
+
+def test_list(command):
+    result = command("--list")
+    assert result.exit_code == 0
+    assert all(name in result.output for name in reproduce.names())
+
+
+def test_one_table_is_printed_and_shown(command, tmp_path):
+    result = command("half-explicit/2")
+    assert result.exit_code == 0
+    assert "reproduced" in result.output and "3/4" in result.output
+    assert "9 cells: 9 reproduced, 0 within band, 0 doubtful print, 0 not reproduced, 0 open" in result.output
+    text = (tmp_path / "out" / "reproduction" / "index.html").read_text(encoding="utf-8")
+    assert 'id="half-explicit-2"' in text and "A selection of 1 tables" in text
+
+
+def test_json(command, tmp_path):
+    result = command("half-explicit/2", "--json", "--no-page")
+    cells = json.loads(result.stdout)["cells"]
+    assert len(cells) == 9
+    keys = {"document", "table", "cell", "printed", "computed", "verdict", "reason"}
+    assert all(set(cell) == keys and cell["verdict"] in reproduce.VERDICTS for cell in cells)
+    assert cells[0]["document"] == "half-explicit" and cells[0]["table"] == "2"
+    result = command("half-explicit/2", "--json", "found/cells.json", "--no-page")
+    assert result.exit_code == 0
+    assert json.loads((tmp_path / "found" / "cells.json").read_text(encoding="utf-8"))["cells"] == cells
+
+
+def test_unknown_table_is_refused(command):
+    result = command("book/6.2.22")
+    assert result.exit_code == 2
+    assert "did you mean book/6.2.2" in result.output
+
+
+def test_a_cell_that_is_not_reproduced_gives_exit_code_1(command, monkeypatch):
+    monkeypatch.setattr(reports, "judge", lambda entry, value: ("not reproduced", "spoiled"))
+    result = command("half-explicit/2", "--no-page")
+    assert result.exit_code == 1
+    assert "9 not reproduced" in result.output
+
+
+def test_reproduce_is_found_by_python_dash_m(capfd):
+    import subprocess
+
+    run = subprocess.run([sys.executable, "-m", "daedal", "reproduce", "--list"], capture_output=True, text=True)
+    assert run.returncode == 0 and "stability/4.4" in run.stdout
+
+
+def test_the_manual_states_the_verdicts():
+    text = (Path(__file__).parent.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for name in reproduce.DOCUMENTS:
+        counts = [VERDICTS[key] for key in VERDICTS if key.startswith(f"{name}/")]
+        met, doubtful, left = (sum(column) for column in zip(*counts))
+        total = met + doubtful + left
+        assert f"| `{name}` | {len(counts)} | {total} | {met} | {doubtful} | 0 | {left} |" in text, name
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_complete_and_needs_no_network():
+    report = reproduce.run(["stability/4.7", "second-order/3.1", "half-explicit/1"])
+    text = page(report)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    assert text.count("<section") == text.count("</section>") == 3 + 3
+    assert text.count('class="printed"') == len(report.cells)
+    for anchor in re.findall(r'href="#([^"]+)"', text):
+        assert f'id="{anchor}"' in text
+    assert "data:image/svg+xml;base64," in text
+    assert "The matrix of step 99 is singular" in text or "the matrix of step 99 is singular" in text
+    assert "ω_ik c_{k+1}^2" in text
+
+
+@pytest.mark.slow
+def test_figures_of_their_own():
+    text = page(reproduce.run(["half-explicit/violin", "multibody/7.9", "multibody/7.10"]))
+    for title in ("the middle of the string", "the force of the wall", "The motion"):
+        assert title in text
+
+
+@pytest.mark.slow
+def test_the_whole_book(command, tmp_path):
+    result = command("--summary", "--json", "cells.json")
+    assert result.exit_code == 0, result.output
+    cells = json.loads((tmp_path / "cells.json").read_text(encoding="utf-8"))["cells"]
+    assert len(cells) == sum(sum(counts) for counts in VERDICTS.values())
+    assert {f"{cell['document']}/{cell['table']}" for cell in cells} == set(VERDICTS)
+    assert (tmp_path / "out" / "reproduction" / "index.html").stat().st_size > 1_000_000
