@@ -24,8 +24,9 @@ help: ## show the targets
 install: $(VENV)/.installed ## create .venv and install Daedal into it
 	@echo "Daedal is installed in $(VENV); to use it: . $(BIN)/activate"
 
-demo: $(VENV)/.installed ## solve a tour of problems; plots go to out/
+demo: $(VENV)/.installed ## solve a tour of problems, build the gallery; plots and pages go to out/
 	$(BIN)/daedal demo $(DEMO_ARGS)
+	$(BIN)/daedal gallery
 
 test: lint ## all checks and all tests
 	$(PYTEST) $(PYTEST_ARGS)

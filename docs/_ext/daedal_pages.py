@@ -4,9 +4,9 @@ Both are written to ``docs/_generated`` before the sources are read, so they nev
 """
 
 import dataclasses
+import importlib
 import inspect
 from pathlib import Path
-from types import ModuleType
 
 import daedal
 import daedal.library
@@ -22,6 +22,7 @@ ROOM_TITLES = {
     "compare": "Comparison of formulations",
     "linear_solvers": "Linear solvers",
     "events": "Events",
+    "hybrid": "Discontinuous models",
     "solution": "The solution",
     "mechanical_solution": "The solution of a mechanism",
     "second_order_solution": "The solution of a second-order DAE",
@@ -29,8 +30,11 @@ ROOM_TITLES = {
 }
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {"problems", "solution", "mechanical_solution", "second_order_solution"}
+ROOMS_WITH_MEMBERS = {"problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
 MEMBERS = {"HEM4": "family"}
+
+# Modules with public names of their own. Those that `import daedal` does not load are imported by name.
+MODULES = ("library", "order_conditions", "viz", "viz.gallery", "reproduce")
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -95,13 +99,12 @@ def write_reference(folder: Path) -> None:
                 page += f".. autoclass:: daedal.{name}\n{members}\n"
         (folder / f"{room}.rst").write_text(page, encoding="utf-8")
         pages.append(room)
-    for name in daedal.__all__:
-        value = getattr(daedal, name)
-        if isinstance(value, ModuleType):
-            page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n"
-            page += "   :members:\n   :imported-members:\n" if hasattr(value, "__all__") else "   :members:\n"
-            (folder / f"module-{name}.rst").write_text(page, encoding="utf-8")
-            pages.append(f"module-{name}")
+    for name in MODULES:
+        module = importlib.import_module(f"daedal.{name}")
+        page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n"
+        page += "   :members:\n   :imported-members:\n" if hasattr(module, "__all__") else "   :members:\n"
+        (folder / f"module-{name}.rst").write_text(page, encoding="utf-8")
+        pages.append(f"module-{name}")
     index = ".. toctree::\n   :maxdepth: 2\n\n" + "".join(f"   /_generated/api/{page}\n" for page in pages)
     (folder / "toctree.txt").write_text(index, encoding="utf-8")
 

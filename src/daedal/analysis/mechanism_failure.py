@@ -59,8 +59,8 @@ def _in_words(request, assembly, segment, failure) -> str:
     }.get(failure.code, "try method='dassl'")
     if getattr(segment.method, "second_order", False) and failure.code in (_ERROR_TEST, _NEWTON):
         hint += (
-            ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances below "
-            "about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
+            ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
+            "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
         )
     return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."
 

@@ -114,6 +114,10 @@ def _jacobians(system, m, s, w, h):
             for i in range(n):
                 inside = i < m.n_mass and j < m.n_mass
                 j2[j * n + i] = mass[i * m.n_mass + j] if inside else 0.0
+    largest = 0.0
+    for j in range(n):
+        if order[j] > 0:
+            largest = max(largest, abs(x[j]))
     for level in range(3):
         if level == 2 and m.n_mass > 0:
             break
@@ -127,6 +131,8 @@ def _jacobians(system, m, s, w, h):
             kept, size = vector[j], abs(vector[j])
             if level == 0:
                 size = max(size, abs(h * xp[j]))
+                if order[j] > 0:  # a position that happens to be zero
+                    size = max(size, 1e-3 * largest)
             elif level == 1:
                 size = max(size, max(abs(h * xpp[j]), abs(x[j] / h) * 1e-3))
             else:
