@@ -33,8 +33,15 @@ ROOM_TITLES = {
 ROOMS_WITH_MEMBERS = {"problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
 MEMBERS = {"HEM4": "family"}
 
-# Modules with public names of their own. Those that `import daedal` does not load are imported by name.
-MODULES = ("library", "order_conditions", "viz", "viz.gallery", "reproduce")
+# Modules with public names of their own, and which of them are shown, where that is not all of them.
+MODULES = {
+    "library": "",
+    "order_conditions": "",
+    "viz": "",
+    "viz.gallery": "build_gallery, Gallery, Card",
+    "reproduce": "",
+}
+LONGEST_VALUE = 200  # characters of a constant that are shown
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -99,10 +106,15 @@ def write_reference(folder: Path) -> None:
                 page += f".. autoclass:: daedal.{name}\n{members}\n"
         (folder / f"{room}.rst").write_text(page, encoding="utf-8")
         pages.append(room)
-    for name in MODULES:
+    for name, members in MODULES.items():
         module = importlib.import_module(f"daedal.{name}")
-        page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n"
-        page += "   :members:\n   :imported-members:\n" if hasattr(module, "__all__") else "   :members:\n"
+        public = getattr(module, "__all__", ())
+        page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n   :members: {members}\n"
+        page += "   :imported-members:\n\n" if public else "\n"
+        for constant in (word for word in public if not callable(getattr(module, word))):
+            value = repr(getattr(module, constant))
+            page += f".. py:data:: {constant}\n   :module: daedal.{name}\n"
+            page += f"   :value: {value}\n\n" if len(value) < LONGEST_VALUE else "\n"
         (folder / f"module-{name}.rst").write_text(page, encoding="utf-8")
         pages.append(f"module-{name}")
     index = ".. toctree::\n   :maxdepth: 2\n\n" + "".join(f"   /_generated/api/{page}\n" for page in pages)

@@ -157,8 +157,8 @@ __all__ = [
 
 def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
-    if name == "order_conditions":
+    if name in ("order_conditions", "viz"):
         from importlib import import_module
 
-        return import_module("daedal.order_conditions")
+        return import_module(f"daedal.{name}")
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")

@@ -55,8 +55,8 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     source, 0.843: here 0.84282. The others of the source (slip at 1.86, 3.35, stick at 4.15) do not follow from its
     equations. It lets the slider stick at 0.843; but the accelerations of both slips, each with its own normal force,
     are positive there (0.08 and 0.51), so that it passes through zero, next at 1.5258, 2.8492 (a dead centre) and
-    3.6975. Even if it stuck: at rest there is no normal force in the guide but that of inertia, and ``|lambda_s| < mu |N|``
-    cannot hold.
+    3.6975. Even if it stuck: at rest there is no normal force in the guide but that of inertia, and
+    ``|lambda_s| < mu |N|`` cannot hold.
 
     ``model.extra`` has ``branches``, the two multipliers at the start, and ``turns``, the times at which the slider
     stands still up to t = 4.

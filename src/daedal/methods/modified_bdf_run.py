@@ -26,11 +26,10 @@ from daedal.methods.dassl_step import (
     RESIDUAL_UNEVALUABLE,
     differences,
 )
+from daedal.methods.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
 from daedal.methods.modified_bdf_formulas import (
-    DIRECT,
     PAST,
     ROWS,
-    error_factors,
     formula,
     newton_basis,
     update_differences,
@@ -44,7 +43,7 @@ from daedal.methods.one_step import (
     open_run,
     step_to_try,
 )
-from daedal.methods.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
+from daedal.methods.thesis_control import remember
 
 _DEGREES = 7  # rows of the polynomial of a step, at most
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
@@ -55,12 +54,6 @@ _MOST_FOLLOWING = 8
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
 _SHARPER = 30.0  # than the error test must Newton's method be: high differences amplify what it leaves
-_NO_ESTIMATE = -1.0
-_ULPS = 100.0  # to which x is solved for
-_TARGET = 0.5  # of the tolerance is what step and order are chosen for
-_LONGEST_START = 60
-_THESIS_START = 4  # steps without error test
-_SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fall
 
 MODIFIED_BDF = np.dtype(
     [
@@ -183,26 +176,26 @@ def _step(system, linear, m, s, w, r):
             k = 1
             formula(m, s, t, k)
         status = _correct(system, linear, m, s, w, t, h)
-        error, estimate = 0.0, _NO_ESTIMATE
+        error, estimate = 0.0, NO_ESTIMATE
         if status == CONVERGED:
             derivatives(s, e, xp, xpp)
             gather(s, x, xp, floats(w.y, w.n))
             if not m.fixed:
-                error, estimate = _error(m, s, w, t, k)
+                error, estimate = error_of_step(m, s, w, t, k)
                 if not error < np.inf:
                     status = DIVERGED
         if status == CONVERGED and error <= 1.0:
             status = _accept(system, m, s, w, t, h, k)
             if status == CONVERGED:
                 if not m.fixed:
-                    _next_order_and_step(m, s, w, t, h, k, estimate)
+                    next_order_and_step(m, s, w, t, h, k, estimate)
                 return 0
         if status == RAISED:
             return CALLBACK_RAISED
         if status == CONVERGED:
             errors += 1
             w.error_test_failures += 1
-            _after_error(m, w, h, k, error, errors)
+            shorten_after_error(m, w, h, k, error, errors)
         else:
             newtons += 1
             w.newton_failures += 1
@@ -386,60 +379,6 @@ def _iterate_to_roundoff(system, linear, m, s, t, h):
 
 
 @part
-def _error(m, s, w, t, k):
-    """The error of this step, and the same estimate for the choice of the next one, in units of the tolerance."""
-    if m.thesis:
-        if m.taken < _THESIS_START:
-            return 0.0, _NO_ESTIMATE
-        error = extrapolation_error(m, w, t)
-        return error, error
-    n, nodes = s.n, floats(m.nodes, ROWS)
-    if k == 2 and m.taken == 0:  # there are no data beyond those that the formula uses
-        k = 1
-    # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
-    e, scale = floats(m.e, n), 1.0 / _product(t, nodes, k + 2)
-    estimate = _local_error(m, s, w, t, k, nodes, e, scale, 0.0)
-    if estimate <= _TARGET:
-        return estimate, estimate
-    # what round-off explains is no reason to repeat the step, nor to shorten the next one
-    error = _local_error(m, s, w, t, k, nodes, e, scale, _ULPS)
-    return error, max(error, _TARGET)
-
-
-@part
-def _local_error(m, s, w, t, k, nodes, difference, scale, ulps):
-    """The norm of the local error of order k, from a multiple of the divided difference of order k + 2.
-
-    Less the part that errors of x of so many ulps make.
-    """
-    second, first, velocity = error_factors(m, t, k, nodes)
-    x = floats(m.x, s.n)
-    source, order = integers(s.source, s.n_y), integers(s.order, s.n)
-    vector, included = floats(w.scratch, w.n), floats(w.included, w.n)
-    noise = ulps * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
-    for j in range(s.n_y):
-        i = source[j]
-        if i >= s.n:
-            vector[j] = abs(velocity) * max(abs(scale * difference[i - s.n]) - noise * abs(x[i - s.n]), 0.0)
-        elif order[i] == 2:
-            vector[j] = abs(second) * max(abs(scale * difference[i]) - noise * abs(x[i]), 0.0)
-        elif order[i] == 1:
-            vector[j] = scale * first * difference[i]
-        else:
-            vector[j] = 0.0
-        vector[j] *= included[j]
-    return wrms(vector, floats(w.inverse_weights, w.n))
-
-
-@part
-def _product(t, nodes, count):
-    result = 1.0
-    for i in range(count):
-        result *= t - nodes[i]
-    return result
-
-
-@part
 def _accept(system, m, s, w, t, h, k):
     """Let the owner look at the step, then make it part of the past and keep its polynomial."""
     n = s.n
@@ -501,116 +440,6 @@ def _keep_polynomial(m, s, w, t, h, k):
         phi[0, j] = y[j]
         backward_differences(phi, j, degree)
     w.k_last = degree
-
-
-@part
-def _after_error(m, w, h, k, error, errors):
-    """The step after a failed error test."""
-    w.h = step_after_failure(h, k, error, errors)
-    if errors >= 3:
-        m.k = 1
-    m.constant = 0
-    m.same_order = 0
-    m.last_ratio = 1.0
-
-
-@part
-def _next_order_and_step(m, s, w, t, h, k, estimate):
-    """Order and step size after an accepted step; the divided differences include it."""
-    m.successes += 1
-    if m.thesis:
-        _thesis_rules(m, w, h, k, estimate)
-        return
-    m.constant += 1
-    m.same_order += 1
-    m.blocked = max(m.blocked - 1, 0)
-    here = _ratio(estimate, k)
-    best, ratio = _best_order(m, s, w, t, k, here)
-    if m.initial_phase:
-        if here >= 2.0 and m.taken < _LONGEST_START:
-            # the error is far below the tolerance: double the step, and raise the order with it if that does no harm
-            _change_order(m, k, best)
-            w.h = 2.0 * h
-            m.constant = 0
-            return
-        m.initial_phase = 0
-    if m.same_order <= k:
-        best, ratio = k, here
-    elif best > k and m.blocked > 0:
-        best, ratio = k, here
-    if k >= 3 and not _differences_fall(m, s, w, t, k):
-        # growing differences are a sign of instability, which lower orders do not have
-        best, ratio = k - 1, here
-        m.penalty = min(max(2 * m.penalty, 20), 400)
-        m.blocked = m.penalty
-    _change_order(m, k, best)
-    grow = min(ratio, m.last_ratio) if m.last_ratio > 0.0 else ratio
-    m.last_ratio = ratio
-    if grow >= 1.2 and (m.constant > k or k == 1):
-        w.h = h * min(grow, floats(m.growth, 6)[best])
-        m.constant = 0
-    elif ratio < 0.9:
-        w.h = h * max(0.5, ratio)
-        m.constant = 0
-
-
-@part
-def _change_order(m, k, best):
-    if best != k:
-        m.same_order = 0
-    m.k = best
-
-
-@part
-def _best_order(m, s, w, t, k, here):
-    """The order among k - 1, k, k + 1 that allows the longest step, with a bias for the present one, and the ratio."""
-    if m.family != DIRECT:
-        return min(k + 1, m.max_order), here
-    dd, before = float_rows(m.dd, ROWS, s.n), floats(m.nodes, ROWS)[1:]
-    best, ratio, lower = k, here, 0.0
-    if k > 1:
-        lower = _ratio(_local_error(m, s, w, t, k - 1, before, dd[k + 1], 1.0, 0.0), k - 1)
-        if lower > 1.1 * here and not m.initial_phase:
-            best, ratio = k - 1, lower
-    if k < m.max_order and m.points >= k + 4:
-        higher = _ratio(_local_error(m, s, w, t, k + 1, before, dd[k + 3], 1.0, 0.0), k + 1)
-        wanted = 0.9 * here if m.initial_phase else 1.05 * max(here, lower)
-        if higher > wanted:
-            best, ratio = k + 1, higher
-    return best, ratio
-
-
-@part
-def _differences_fall(m, s, w, t, k):
-    """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
-    nodes, dd = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, s.n)
-    weights, order, product = floats(m.scale_weights, s.n), integers(s.order, s.n), 1.0
-    for i in range(1, k + 2):
-        product *= t - nodes[i]
-    low, high, further = 0.0, 0.0, t - nodes[k + 2]
-    for i in range(s.n):
-        if order[i] == 2:
-            low += (product * dd[k + 1, i] * weights[i]) ** 2
-            high += (product * further * dd[k + 2, i] * weights[i]) ** 2
-    return high <= low or high < s.n * _SMALL_DIFFERENCE**2
-
-
-@part
-def _ratio(estimate, k):
-    """How much longer a step of order k may be if its error is to be half the tolerance."""
-    return (2.0 * estimate + 1e-10) ** (-1.0 / (k + 1))
-
-
-@part
-def _thesis_rules(m, w, h, k, estimate):
-    """Four steps to start with; after every second success the order is raised to 2."""
-    if m.taken < _THESIS_START:
-        m.k = 2
-        return
-    first = m.taken == _THESIS_START
-    w.h = step_after_success(h, k, estimate, 2 if first else m.successes)
-    if m.successes > 1:
-        m.k = min(k + 1, 2)
 
 
 announce(advance_modified_bdf, "the modified BDF integrator")

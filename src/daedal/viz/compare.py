@@ -78,6 +78,31 @@ def plot_comparison(
     return figure
 
 
+def plot_work_precision(comparison: Any, **options: Any) -> Figure:
+    """Plot errors against seconds and against calls of the functions, a line for every formulation with its method.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From :func:`daedal.compare` with several tolerances.
+    **options
+        `title`, `save` and `pyplot` of :func:`daedal.viz.plot_comparison`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.planar_pendulum()
+    >>> found = daedal.compare(model, t_span=(0.0, 1.0), methods=["PHEM56"], rtols=[1e-4, 1e-6])
+    >>> len(daedal.viz.plot_work_precision(found).axes)
+    2
+    """
+    return plot_comparison(comparison, kind="work", **options)
+
+
 def _chart(figure: Figure, rows: list[Any]) -> None:
     """A line for every run, with its errors, drift, steps and time."""
     several = len({row.rtol for row in rows}) > 1

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.labels import label
 from daedal.viz.solution import (
     _draw_curves,
     _finish,
-    _groups,
     _mark_events,
     _name_curves,
     _new_figure,
     _notes,
+    _panels,
 )
 from daedal.viz.style import LINES, STYLE
-from daedal.viz.view import SMOOTH, select_variables
+from daedal.viz.view import SMOOTH, Block, select_variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,9 +84,9 @@ def plot_hybrid(
     view: Any = sol
     rows, note = select_variables(view, variables)
     t, values = _curves(sol, rows)
-    groups = _groups(panels, values)
+    shown = _panels(Block("", [sol.names[row] for row in rows], t, values), panels)
     with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
-    heights = [_PANEL_HEIGHTS[min(len(groups), len(_PANEL_HEIGHTS)) - 1]] * len(groups)
+    heights = [_PANEL_HEIGHTS[min(len(shown), len(_PANEL_HEIGHTS)) - 1]] * len(shown)
     if with_modes:
         heights.append(_STRIP + _LANE * len(_visited(sol)))
     figure = _new_figure((_WIDTH, sum(heights) + 0.35), pyplot)
@@ -97,14 +96,13 @@ def plot_hybrid(
         axes: list[Axes] = []
         for k in range(len(heights)):
             axes.append(figure.add_subplot(grid[k, 0], sharex=axes[0] if axes else None))
-        labels = [label(sol.names[row]) for row in rows]
-        for panel, group in zip(axes, groups):
-            _draw_curves(panel, t, values[group], [labels[i] for i in group], sol.t.size <= 30 and not sol.segments)
+        for own, panel in zip(axes, shown):
+            _draw_curves(own, panel, sol.t.size <= 30 and not sol.segments)
         if with_modes:
             _draw_modes(sol, axes[-1])
         if events and len(sol.events):
-            _mark_events(view, axes[: len(groups)])
-        _name_curves(figure, axes[: len(groups)], groups)
+            _mark_events(view, axes[: len(shown)])
+        _name_curves(figure, axes[: len(shown)], shown)
         _finish(figure, axes, xlabel, title, _notes(view, note))
         figure.draw_without_rendering()
         if save is not None:

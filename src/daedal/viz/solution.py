@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import daedal
 from daedal.viz.labels import label
 from daedal.viz.style import FAINT, INK, LINES, STYLE
-from daedal.viz.view import logarithmic_part, sample, select_variables, share_panels, time_scale
+from daedal.viz.view import Block, blocks_of, logarithmic_part, multiplier_names, share_panels, time_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,16 @@ _MARKERS = ("v", "D", "s", "o")
 _MANY_EVENTS = 40
 
 
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share a panel."""
+
+    kind: str
+    labels: list[str]
+    t: np.ndarray
+    curves: np.ndarray
+
+
 def plot_solution(
     sol: daedal.Solution,
     variables: Any = None,
@@ -36,6 +47,8 @@ def plot_solution(
     yscale: str = "linear",
     xlabel: str = "t",
     title: str | None = None,
+    multipliers: bool | None = None,
+    drift: bool | None = None,
     steps: bool | None = None,
     events: bool = True,
     save: str | Path | None = None,
@@ -43,15 +56,19 @@ def plot_solution(
 ) -> Figure:
     """Plot a solution over time, with its events and with step size and order of the integrator.
 
-    Curves come from the dense output where it was kept, so they are smooth between the steps.
+    What is shown follows from the class of the problem. Of a mechanical system: positions, velocities, multipliers and,
+    on a logarithmic axis, how far the constraints were violated before the output was projected. Of a second-order DAE:
+    positions, velocities, multipliers. Of a semi-explicit DAE: states, algebraic variables. Curves come from the dense
+    output where it was kept, so they are smooth between the steps.
 
     Parameters
     ----------
     sol : daedal.Solution
         What to plot.
     variables : str, int or sequence of them, optional
-        Names or row numbers. All variables of a small problem by default; of more than eight a handful, evenly spread
-        over those that change and differ.
+        Names or row numbers, among them names of multipliers such as ``"lambda_rod"`` for the constraint ``"rod"`` or
+        ``"lambda1"``. All variables by default; of more than eight of a kind a handful, evenly spread over those that
+        change and differ.
     factors : dict, optional
         Factors by name with which variables are multiplied; the labels say so. ``180 / pi`` is labelled as degrees.
     panels : {"auto", "one", "each"}
@@ -62,6 +79,9 @@ def plot_solution(
         The axes of the variables.
     xlabel, title : str, optional
         Name of the time axis (with its unit, if there is one); heading of the figure.
+    multipliers, drift : bool, optional
+        Add panels with the multipliers of a mechanical system and with the residuals of its constraints before
+        projection. By default if no `variables` are chosen.
     steps : bool, optional
         Add panels with step size and order. By default if they were recorded and were not constant.
     events : bool
@@ -90,52 +110,46 @@ def plot_solution(
     _check_choice("yscale", yscale, ("linear", "log", "symlog"))
     if sol.t.size == 0:
         raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
-    factors = dict(factors or {})
-    for name in factors:
-        if name not in sol.names:
-            raise daedal.InvalidProblemError(f"factors: the solution has no variable {name!r}")
-
     import matplotlib
 
-    rows, note = select_variables(sol, variables)
     if xscale == "auto":
         xscale = time_scale(sol.t)
     if xscale == "log" and not np.any(sol.t > 0.0):
         raise daedal.InvalidProblemError("a logarithmic time axis needs positive times; pass xscale='linear'")
-    t, values = sample(sol, rows, xscale)
-    scales = [factors.get(sol.names[row], 1.0) for row in rows]
-    curves = values * np.array(scales)[:, None]
+    factors = dict(factors or {})
+    for name in factors:
+        if name not in sol.names and name not in multiplier_names(sol):
+            raise daedal.InvalidProblemError(f"factors: the solution has no variable {name!r}")
+    blocks, note = blocks_of(sol, variables, xscale, multipliers, drift)
     if xscale == "log":
-        shown = logarithmic_part(t, curves)
-        t, curves = t[shown], curves[:, shown]
-    labels = [label(sol.names[row], factor) for row, factor in zip(rows, scales)]
-    groups = _groups(panels, curves if yscale == "linear" else _logarithms(curves))
+        blocks = _cut(blocks)
+    shown = [panel for block in blocks for panel in _panels(block, panels, yscale, factors)]
     with_steps = _steps_vary(sol) if steps is None else steps
     if with_steps and sol.history is None:
         raise daedal.InvalidProblemError("step sizes were not recorded; call solve with dense_output=True")
 
-    columns = 1 if len(groups) <= _ONE_COLUMN else 2
-    heights = _row_heights(len(groups), columns, with_steps)
+    columns = 1 if len(shown) <= _ONE_COLUMN else 2
+    heights = _row_heights(len(shown), columns, with_steps)
     # Outside the style, whose end would undo the settings that a backend makes when the first figure loads it
     figure = _new_figure((_WIDTH, sum(heights) + 0.35), pyplot)
     with matplotlib.rc_context(STYLE):
-        state_axes, step_axes = _add_panels(figure, len(groups), columns, heights, with_steps)
+        state_axes, step_axes = _add_panels(figure, len(shown), columns, heights, with_steps)
         mark_points = sol.dense is None and sol.t.size <= 30
-        for axes, group in zip(state_axes, groups):
-            _draw_curves(axes, t, curves[group], [labels[i] for i in group], mark_points)
-            axes.set_yscale(yscale)
+        for axes, panel in zip(state_axes, shown):
+            _draw_curves(axes, panel, mark_points)
+            axes.set_yscale("log" if panel.kind == "drift" else yscale)
         if with_steps:
             _draw_steps(sol, *step_axes)
         all_axes = [*state_axes, *step_axes]
         if xscale == "log":
             for axes in all_axes:
                 axes.set_xscale("log")
-                axes.set_xlim(t.min(), t.max())
+                axes.set_xlim(shown[0].t.min(), shown[0].t.max())
         if with_steps:
             _limit_step_axis(sol, step_axes[0])
         if events and sol.events:
             _mark_events(sol, state_axes)
-        _name_curves(figure, state_axes, groups)
+        _name_curves(figure, state_axes, shown)
         _finish(figure, all_axes, xlabel, title, _notes(sol, note))
         figure.draw_without_rendering()  # the ticks follow from the layout and the layout from the ticks: settle both
         if save is not None:
@@ -154,11 +168,27 @@ def _logarithms(curves: np.ndarray) -> np.ndarray:
         return np.log10(np.abs(curves))
 
 
-def _groups(panels: str, curves: np.ndarray) -> list[list[int]]:
-    if panels == "auto":
-        return share_panels(curves)
-    everything = list(range(curves.shape[0]))
-    return [everything] if panels == "one" else [[row] for row in everything]
+def _cut(blocks: list[Block]) -> list[Block]:
+    """The blocks from where a logarithmic axis begins: where something is first seen to change."""
+    begin = min(np.min(block.t[logarithmic_part(block.t, block.curves)]) for block in blocks if block.kind != "drift")
+    return [Block(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
+
+
+def _panels(
+    block: Block, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
+) -> list[Panel]:
+    """The curves of a block, divided into panels."""
+    scales = [(factors or {}).get(name, 1.0) for name in block.names]
+    labels = [label(name, factor) for name, factor in zip(block.names, scales)]
+    curves = block.curves * np.array(scales)[:, None]
+    everything = list(range(len(labels)))
+    if panels == "one" or block.kind == "drift":
+        groups = [everything]
+    elif panels == "each":
+        groups = [[row] for row in everything]
+    else:
+        groups = share_panels(curves if yscale == "linear" else _logarithms(curves))
+    return [Panel(block.kind, [labels[i] for i in group], block.t, curves[group]) for group in groups]
 
 
 def _steps_vary(sol: daedal.Solution) -> bool:
@@ -208,25 +238,27 @@ def _add_panels(
     return state_axes, [figure.add_subplot(place, sharex=state_axes[0]) for place in places]
 
 
-def _draw_curves(axes: Axes, t: np.ndarray, curves: np.ndarray, labels: list[str], mark_points: bool) -> None:
-    for k, (curve, text) in enumerate(zip(curves, labels)):
+def _draw_curves(axes: Axes, panel: Panel, mark_points: bool) -> None:
+    for k, (curve, text) in enumerate(zip(panel.curves, panel.labels)):
         colour, dashes = LINES[k % len(LINES)]
         marker = "o" if mark_points else ""
-        axes.plot(t, curve, color=colour, linestyle=dashes, marker=marker, markersize=3, label=text)
+        axes.plot(panel.t, curve, color=colour, linestyle=dashes, marker=marker, markersize=3, label=text)
 
 
-def _name_curves(figure: Figure, state_axes: list[Axes], groups: list[list[int]]) -> None:
-    """The name of a single curve at its axis; legends for several curves or events, beside the panels or above them."""
+def _name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
+    """The name of a single curve, or the kind of several, at the axis; legends beside the panels or above them."""
     legends = []
-    for axes, group in zip(state_axes, groups):
+    for axes, panel in zip(state_axes, panels):
         handles, labels = axes.get_legend_handles_labels()
-        if len(group) == 1:
-            axes.set_ylabel(labels[0])
+        if len(panel.labels) == 1:
+            axes.set_ylabel(f"{labels[0]} drift" if panel.kind == "drift" else labels[0])
             handles, labels = handles[1:], labels[1:]
+        else:
+            axes.set_ylabel(panel.kind)
         if handles:
             legends.append((axes, handles, labels))
     longest = max((len(text.strip("$")) for *_, labels in legends for text in labels), default=0)
-    narrow = len(groups) > _ONE_COLUMN
+    narrow = len(panels) > _ONE_COLUMN
     if longest <= _LONG_NAME and not narrow:
         for axes, handles, labels in legends:
             axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,24 +15,161 @@ FEW = 8  # so many variables are all shown
 HANDFUL = 6  # so many are picked from a larger number, and so many share a panel
 SMALLEST_SHARE = 0.08  # of the height of a shared panel that each of its variables must fill
 SMOOTH = 800  # points of a curve that looks smooth
+DRIFT_POINTS = 400
+ROUND_OFF = 1e-17  # residuals below are drawn here
 
 
-def select_variables(sol: daedal.Solution, variables: Any = None) -> tuple[list[int], str]:
+@dataclass(frozen=True)
+class Block:
+    """Curves of one kind, such as positions or multipliers, that do not share panels with others."""
+
+    kind: str  # "" if the problem does not tell kinds apart
+    names: list[str]
+    t: np.ndarray
+    curves: np.ndarray
+
+
+# --- what there is to show --------------------------------------------------------------------------------------------
+
+
+def blocks_of(
+    sol: daedal.Solution, variables: Any, scale: str, multipliers: bool | None, drift: bool | None
+) -> tuple[list[Block], str]:
+    """The curves to show, those of the class of the problem without a wish, and a note if some were left out."""
+    everything = variables is None
+    wanted = [variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())
+    asked = multipliers or any(isinstance(name, str) and name not in sol.names for name in wanted)
+    # Multipliers are computed when they are asked for, so that is done only if they may be shown
+    known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
+    chosen: list[tuple[str, list[int]]] = []
+    forces, notes = [], []
+    if everything:
+        kinds = kinds_of(sol)
+        for kind, rows in kinds:
+            picked, note = select_variables(sol, among=rows)
+            chosen.append((kind, picked))
+            notes += [note.replace("variables", kind or "variables")] * bool(note)
+        forces = [known[i] for i in _spread(np.arange(len(known)))]
+    else:
+        forces = [name for name in wanted if name in known and name not in sol.names]
+        states = [name for name in wanted if name not in forces]
+        if states or not wanted:
+            chosen.append(("", select_variables(sol, states)[0]))
+        if multipliers and not forces:
+            forces = known
+    blocks = []
+    if chosen:
+        t, values = sample(sol, [row for _, rows in chosen for row in rows], scale)
+        parts = np.split(values, np.cumsum([len(rows) for _, rows in chosen])[:-1])
+        for (kind, rows), part in zip(chosen, parts, strict=True):
+            blocks.append(Block(kind, [sol.names[row] for row in rows], t, part))
+    if multipliers and not known:
+        raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers beside its variables")
+    if forces:
+        t, values = sample_multipliers(sol)
+        blocks.append(Block("multipliers", forces, t, values[[known.index(name) for name in forces]]))
+        if everything and len(forces) < len(known):
+            notes.append(f"{len(forces)} of {len(known)} multipliers shown")
+    if drift or (drift is None and everything):
+        found = drift_over_time(sol)
+        if found is not None:
+            blocks.append(found)
+        elif drift:
+            raise daedal.InvalidProblemError(
+                "drift=True: there are no residuals of constraints over time. They are known of mechanical systems and "
+                "HessenbergDAE if the unknowns of the formulation begin with the variables, not of stored solutions"
+            )
+    return blocks, "; ".join(notes)
+
+
+def kinds_of(sol: daedal.Solution) -> list[tuple[str, list[int]]]:
+    """The rows of ``sol.y`` by kind, for the classes of problems that tell them apart."""
+    n = sol.y.shape[0]
+    if isinstance(sol, daedal.MechanicalSolution):
+        kinds = {
+            "positions": range(sol.n_q),
+            "velocities": range(sol.n_q, 2 * sol.n_q),
+            "states": range(2 * sol.n_q, n),
+        }
+    elif isinstance(sol, daedal.SecondOrderSolution):
+        n_x = sol.x.shape[0]
+        second = {i for i in range(n_x) if f"{sol.names[i]}'" in sol.names}
+        first = {i for i in range(n_x) if i not in second and np.any(sol.xp[i] != 0.0)}
+        kinds = {
+            "positions": sorted(second),
+            "velocities": range(n_x, n),
+            "states": sorted(first),
+            "multipliers": [i for i in range(n_x) if i not in first | second],
+        }
+    elif sol.n_differential:
+        kinds = {"states": range(sol.n_differential), "algebraic": range(sol.n_differential, n)}
+    else:
+        kinds = {"": range(n)}
+    return [(kind, list(rows)) for kind, rows in kinds.items() if len(rows)]
+
+
+def multiplier_names(sol: Any) -> list[str]:
+    """Names of the rows of ``sol.lam``: those of the constraints, or numbers; none if there are no multipliers."""
+    if not hasattr(sol, "lam"):
+        return []
+    count = sol.lam.shape[0]
+    given = getattr(getattr(sol, "_system", None), "constraint_names", None)
+    if given:
+        return [f"lambda_{name}" if name.isalnum() else f"\N{GREEK SMALL LETTER LAMDA} {name}" for name in given]
+    return ["lambda"] if count == 1 else [f"lambda{i + 1}" for i in range(count)]
+
+
+def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Times and multipliers: from the dense output where points are few, else at the stored points."""
+    if isinstance(sol, daedal.MechanicalSolution) and sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
+        t = np.unique(
+            np.concatenate([np.linspace(*sol.dense.interval, SMOOTH // 2), np.clip(sol.t, *sol.dense.interval)])
+        )
+        return t, sol(t).lam
+    return sol.t, sol.lam
+
+
+def drift_over_time(sol: Any) -> Block | None:
+    """Largest residuals of the constraints in what the method computed, before any projection; None if not known."""
+    raw, assembly = getattr(sol, "raw", None), getattr(sol, "_assembly", None)
+    n = len(sol.names)
+    if raw is None or assembly is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
+        return None
+    points = np.unique(np.linspace(0, raw.t.size - 1, min(DRIFT_POINTS, raw.t.size)).round().astype(int))
+    t, states = raw.t[points], np.ascontiguousarray(raw.y[:n, points].T)
+    found = [assembly.drift(t[k : k + 1], states[k : k + 1]) for k in range(t.size)]
+    names = list(found[0])
+    return Block("drift", names, t, np.array([[max(one[name], ROUND_OFF) for one in found] for name in names]))
+
+
+# --- which of it ------------------------------------------------------------------------------------------------------
+
+
+def select_variables(
+    sol: daedal.Solution, variables: Any = None, among: Sequence[int] | None = None
+) -> tuple[list[int], str]:
     """The rows of ``sol.y`` to show, and a note if they are a choice made here.
 
     Without a wish, a handful is picked from many variables, evenly spread over those that change and differ.
     """
-    n = sol.y.shape[0]
+    rows = np.arange(sol.y.shape[0]) if among is None else np.array(among)
+    n = rows.size
     if variables is not None:
         wanted = [variables] if isinstance(variables, (str, int, np.integer)) else list(variables)
         if not wanted:
             raise daedal.InvalidProblemError("variables is empty; name at least one variable")
         return [_row(sol, variable) for variable in wanted], ""
     if n <= FEW:
-        return list(range(n)), ""
-    pool = _distinct(sol.y)
-    rows = pool[np.linspace(0, pool.size - 1, min(HANDFUL, pool.size)).round().astype(int)]
-    return [int(row) for row in rows], f"{rows.size} of {n} variables shown"
+        return rows.tolist(), ""
+    picked = _spread(rows[_distinct(sol.y[rows])], HANDFUL)
+    return picked, f"{len(picked)} of {n} variables shown"
+
+
+def _spread(pool: np.ndarray, many: int = FEW) -> list[int]:
+    """The rows themselves if they are few, else a handful of them."""
+    if pool.size <= many:
+        return [int(row) for row in pool]
+    return [int(row) for row in pool[np.linspace(0, pool.size - 1, HANDFUL).round().astype(int)]]
 
 
 def _distinct(y: np.ndarray, candidates: int = 200, times: int = 100) -> np.ndarray:
