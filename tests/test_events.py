@@ -462,3 +462,20 @@ def test_bouncing_ball_restarts_at_every_impact():
         impacts.append(t)
     expected = 1.0 + np.concatenate([[0.0], np.cumsum(2.0 * restitution ** np.arange(1, 8))])
     np.testing.assert_allclose(impacts, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("depth", "rtol"), [(1e-4, 1e-6), (1e-5, 1e-8), (1e-6, 1e-8)])
+def test_shallow_pairs_inside_one_step_are_both_found(depth, rtol):
+    """About shallow roots a function is exactly zero for several floats; that is no contact without crossing."""
+    phase, limit = 0.3, 1.0 - depth
+    sol = daedal.solve_dae(
+        lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]],
+        (0.0, 10.0),
+        [np.cos(phase), -np.sin(phase)],
+        [-np.sin(phase), -np.cos(phase)],
+        rtol=rtol,
+        events=daedal.Event(lambda t, y: y[0] + limit),
+    )
+    width = np.arccos(limit)
+    wanted = [np.pi - width, np.pi + width, 3.0 * np.pi - width, 3.0 * np.pi + width]
+    assert [event.t + phase for event in sol.events] == pytest.approx(wanted, abs=2e-3)

@@ -26,6 +26,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import floats, integers
 
 _MAX_BISECTIONS = 200
+_AHEAD = 16.0  # resolutions further on, a function has a sign again
 _MOST_PIECES = 50  # into which a step is divided by turning functions
 
 
@@ -94,18 +95,20 @@ def _take_aim(roots):
 
 @part
 def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
-    """A function that vanishes at the left end has the sign that it takes a resolution further on."""
+    """A function that vanishes at the left end has the sign that it takes next, a little further on."""
     n = roots.n
     low, trial = floats(roots.low, n), floats(roots.trial, n)
     vanishing = False
     for i in range(n):
         vanishing = vanishing or low[i] == 0.0
-    if not vanishing or abs(t_high - left) <= resolved:
-        return 0
-    status = evaluate_on(system, roots, left + copysign(resolved, t_high - left), t_end, psi, phi, k, trial)
-    for i in range(n):
-        if low[i] == 0.0:
-            low[i] = trial[i]
+    ahead, status = _AHEAD * resolved, 0
+    while vanishing and status == 0 and ahead < abs(t_high - left):
+        status = evaluate_on(system, roots, left + copysign(ahead, t_high - left), t_end, psi, phi, k, trial)
+        vanishing, ahead = False, 2.0 * ahead
+        for i in range(n):
+            if low[i] == 0.0:
+                low[i] = trial[i]
+            vanishing = vanishing or low[i] == 0.0
     return status
 
 
@@ -202,8 +205,9 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
             arrived = True
         elif aim[i] != MUTED:
             waiting = True
-    further = right + copysign(resolved, t_high - right if right != t_high else roots.t_end - right)
-    room = abs(t_high - right) > resolved
+    beyond = _AHEAD * resolved
+    further = right + copysign(beyond, t_high - right if right != t_high else roots.t_end - right)
+    room = abs(t_high - right) > beyond
     if not (arrived and right != roots.t_end) and not (waiting and room):
         for i in range(n):
             if _arrives(low[i], high[i], aim[i]):
@@ -215,7 +219,15 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     late = False
     for i in range(n):
         if _arrives(low[i], high[i], aim[i]):
-            returns = same_sign(low[i], last[i] if ahead[i] == 0.0 else ahead[i])
+            behind = ahead[i]
+            while behind == 0.0 and 2.0 * beyond < abs(t_high - right):  # zero for a while: what comes then?
+                beyond *= 2.0
+                place = right + copysign(beyond, t_high - right)
+                status = evaluate_on(system, roots, place, t_end, psi, phi, k, floats(roots.middle, n))
+                if status != 0:
+                    return right, status
+                behind = floats(roots.middle, n)[i]
+            returns = same_sign(low[i], last[i] if behind == 0.0 else behind)
             if touch[i] or not returns:
                 fired[i] = 1 if low[i] < 0.0 else -1
         elif room and fired[i] == 0 and (_crosses(low[i], ahead[i], aim[i]) or _arrives(low[i], ahead[i], aim[i])):

@@ -96,7 +96,9 @@ def plot_work_precision(comparison: Any, **options: Any) -> Figure:
     --------
     >>> import daedal
     >>> model = daedal.library.planar_pendulum()
-    >>> found = daedal.compare(model, t_span=(0.0, 1.0), methods=["PHEM56"], rtols=[1e-4, 1e-6])
+    >>> found = daedal.compare(
+    ...     model.problem, (0.0, 1.0), model.initial, formulations=["ggl"], methods=["dassl"], rtol=[1e-4, 1e-6]
+    ... )
     >>> len(daedal.viz.plot_work_precision(found).axes)
     2
     """

@@ -22,7 +22,7 @@ from daedal.viz.solution import (
     _panels,
 )
 from daedal.viz.style import LINES, STYLE
-from daedal.viz.view import SMOOTH, Block, select_variables
+from daedal.viz.view import HANDFUL, SMOOTH, Block, kinds_of, multiplier_names, select_variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,7 @@ def plot_hybrid(
     panels: str = "auto",
     xlabel: str = "t",
     title: str | None = None,
+    multipliers: bool | None = None,
     events: bool = True,
     modes: bool | None = None,
     save: str | Path | None = None,
@@ -50,7 +51,8 @@ def plot_hybrid(
 ) -> Figure:
     """Plot the variables of a run through modes, with marks at the events, and the modes over time.
 
-    Curves are broken where a transition makes them jump.
+    Positions, velocities and other states have panels of their own, and so have the multipliers of the constraints, in
+    the modes that have them: the forces of contacts and joints. Curves are broken where a transition makes them jump.
 
     Parameters
     ----------
@@ -62,6 +64,9 @@ def plot_hybrid(
         Variables of similar size share a panel; or all in one; or one for each.
     xlabel, title : str, optional
         Name of the time axis; heading of the figure.
+    multipliers : bool, optional
+        Add panels with the multipliers of the modes that are mechanical systems. By default if no `variables` are
+        chosen.
     events : bool
         Mark the events.
     modes : bool, optional
@@ -82,9 +87,14 @@ def plot_hybrid(
     import matplotlib
 
     view: Any = sol
-    rows, note = select_variables(view, variables)
-    t, values = _curves(sol, rows)
-    shown = _panels(Block("", [sol.names[row] for row in rows], t, values), panels)
+    chosen, notes = [], []
+    for kind, among in kinds_of(sol) if variables is None else [("", None)]:
+        rows, note = select_variables(view, variables, among)
+        chosen.append(Block(kind, [sol.names[row] for row in rows], *_curves(sol, rows)))
+        notes += [note.replace("variables", kind or "variables")] * bool(note)
+    if multipliers or (multipliers is None and variables is None):
+        chosen += _multipliers(sol)
+    shown = [panel for block in chosen for panel in _panels(block, panels)]
     with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
     heights = [_PANEL_HEIGHTS[min(len(shown), len(_PANEL_HEIGHTS)) - 1]] * len(shown)
     if with_modes:
@@ -103,7 +113,7 @@ def plot_hybrid(
         if events and len(sol.events):
             _mark_events(view, axes[: len(shown)])
         _name_curves(figure, axes[: len(shown)], shown)
-        _finish(figure, axes, xlabel, title, _notes(view, note))
+        _finish(figure, axes, xlabel, title, _notes(view, "; ".join(notes)))
         figure.draw_without_rendering()
         if save is not None:
             Path(save).parent.mkdir(parents=True, exist_ok=True)
@@ -192,6 +202,28 @@ def _curves(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np.ndarray
     joined = np.concatenate(values, axis=1)
     _close(joined, np.cumsum(gaps)[:-1] - 1)
     return np.concatenate(times), joined
+
+
+def _multipliers(sol: daedal.HybridSolution) -> list[Block]:
+    """The multipliers of all segments by name, nan where the mode does not have them; nothing if there are none."""
+    pairs = [(segment, segment.solution) for segment in sol.segments if segment.t0 != segment.t1]
+    segments = [(segment, own) for segment, own in pairs if isinstance(own, daedal.MechanicalSolution)]
+    if not segments or len(segments) > _MOST_SEGMENTS:
+        return []
+    parts = []
+    for segment, own in segments:
+        low, high = sorted((segment.t0, segment.t1))
+        inside = (own.t >= low) & (own.t <= high)
+        parts.append((own.t[inside], dict(zip(multiplier_names(own), own.lam[:, inside]))))
+    names = list(dict.fromkeys(name for _, rows in parts for name in rows))[:HANDFUL]
+    if not names:
+        return []
+    t = np.concatenate([np.append(times, np.nan) for times, _ in parts])
+    curves = [
+        np.concatenate([np.append(rows.get(name, np.full(times.size, np.nan)), np.nan) for times, rows in parts])
+        for name in names
+    ]
+    return [Block("multipliers", names, t, np.array(curves))]
 
 
 def _close(curves: np.ndarray, gaps: np.ndarray) -> None:

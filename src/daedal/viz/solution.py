@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ _ONE_COLUMN = 4  # so many panels stand below each other, more in two columns
 _LONG_NAME = 16  # characters; longer names stand above a panel, not beside it
 _MARKERS = ("v", "D", "s", "o")
 _MANY_EVENTS = 40
+_SEE_THROUGH = (0, (4.0, 4.0))  # dashes of a curve that lies on another one
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _panels(
 ) -> list[Panel]:
     """The curves of a block, divided into panels."""
     scales = [(factors or {}).get(name, 1.0) for name in block.names]
-    labels = [label(name, factor) for name, factor in zip(block.names, scales)]
+    labels = [_label(name, factor) for name, factor in zip(block.names, scales)]
     curves = block.curves * np.array(scales)[:, None]
     everything = list(range(len(labels)))
     if panels == "one" or block.kind == "drift":
@@ -189,6 +191,14 @@ def _panels(
     else:
         groups = share_panels(curves if yscale == "linear" else _logarithms(curves))
     return [Panel(block.kind, [labels[i] for i in group], block.t, curves[group]) for group in groups]
+
+
+def _label(name: str, factor: float) -> str:
+    """The label of a variable, primes of derivatives set as in a formula."""
+    symbol, primes = label(name.rstrip("'")), name[len(name.rstrip("'")) :]
+    if not primes or not symbol.startswith("$"):
+        return label(name, factor)
+    return label(name, factor).replace(name, f"{symbol[:-1]}{primes}$")
 
 
 def _steps_vary(sol: daedal.Solution) -> bool:
@@ -241,8 +251,18 @@ def _add_panels(
 def _draw_curves(axes: Axes, panel: Panel, mark_points: bool) -> None:
     for k, (curve, text) in enumerate(zip(panel.curves, panel.labels)):
         colour, dashes = LINES[k % len(LINES)]
+        if any(_coincide(curve, earlier) for earlier in panel.curves[:k]):
+            dashes = _SEE_THROUGH
         marker = "o" if mark_points else ""
         axes.plot(panel.t, curve, color=colour, linestyle=dashes, marker=marker, markersize=3, label=text)
+
+
+def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two curves that change lie on each other, so that the later one would hide the other."""
+    finite = np.isfinite(curve) & np.isfinite(other)
+    if not finite.any():
+        return False
+    return bool(np.max(np.abs(curve[finite] - other[finite])) <= 0.01 * np.ptp(other[finite]))
 
 
 def _name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
@@ -257,7 +277,7 @@ def _name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) ->
             axes.set_ylabel(panel.kind)
         if handles:
             legends.append((axes, handles, labels))
-    longest = max((len(text.strip("$")) for *_, labels in legends for text in labels), default=0)
+    longest = max((_width(text) for *_, labels in legends for text in labels), default=0)
     narrow = len(panels) > _ONE_COLUMN
     if longest <= _LONG_NAME and not narrow:
         for axes, handles, labels in legends:
@@ -265,12 +285,20 @@ def _name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) ->
         return
     lines: dict[int, int] = {}  # of text above each row of panels
     for axes, handles, labels in legends:
-        columns = max(1, min(len(handles), (28 if narrow else 64) // (longest + 5)))
+        width = max(_width(text) for text in labels) + 8  # with the line in front
+        columns = max(1, min(len(handles), (38 if narrow else 80) // width))
         # On the right, since the power of ten of the axis stands on the left
         axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.03), borderaxespad=0.0, ncols=columns)
         row = _place(axes).rowspan.start
         lines[row] = max(lines.get(row, 0), -(-len(handles) // columns))
     figure.set_figheight(figure.get_figheight() + _LINE_HEIGHT * sum(lines.values()))
+
+
+def _width(text: str) -> int:
+    """About how many letters wide a label is."""
+    if "$" in text:
+        text = re.sub(r"\\[A-Za-z]+", "x", re.sub(r"\\mathrm|[${}_^]", "", text))
+    return len(text)
 
 
 def _draw_steps(sol: daedal.Solution, step_axes: Axes, order_axes: Axes) -> None:

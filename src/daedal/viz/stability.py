@@ -21,6 +21,7 @@ _POINTS = 300  # of the grid in each direction
 _FAR, _MARGIN = 32.0, 0.12  # where the boundary is searched for, and the free space around it
 _SMALLEST, _WIDEST = 3.0, 20.0  # half of the height of the window
 _ROUND_OFF = 1e-9
+_STABLE_SIDE = -90.0  # degrees from the direction of a contour, which has smaller values on its right
 _OWN_VELOCITY = 3  # up to this order modified BDF takes x' and x'' from the same polynomial
 
 
@@ -35,8 +36,8 @@ def plot_stability_region(
     r"""Plot where a method is absolutely stable: the numbers :math:`z = h \lambda` with growth factor at most 1.
 
     The test equation is :math:`y' = \lambda y`, for :class:`daedal.ModifiedBDF` the oscillator with the eigenvalues
-    :math:`\lambda, \bar\lambda`. The stable side of each curve is the shaded one; of several methods only the curves
-    are drawn, with short strokes on the unstable side.
+    :math:`\lambda, \bar\lambda`. A single region is shaded; of several the boundaries are drawn, with short strokes on
+    the stable side.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def plot_stability_region(
         axes = figure.add_subplot()
         _draw(axes, factors, _window(factors) if window is None else window)
         if len(factors) > 1:
-            figure.legend(loc="outside right upper", handlelength=3.0)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.0)
         heading = title if title is not None else (next(iter(factors)) if len(factors) == 1 else "")
         if heading:
             figure.suptitle(heading, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
@@ -268,13 +269,19 @@ def _window(factors: dict[str, Any]) -> tuple[float, float, float, float]:
 
 
 def _draw(axes: Axes, factors: dict[str, Any], window: tuple[float, float, float, float]) -> None:
+    from matplotlib.patheffects import Normal, withTickedStroke
+
     x, y, z = _grid(window, _POINTS)
     for k, (name, factor) in enumerate(factors.items()):
         growth = np.minimum(np.nan_to_num(factor(z), nan=10.0, posinf=10.0), 10.0)
         colour, dashes = LINES[k % len(LINES)]
         if len(factors) == 1:
             axes.contourf(x, y, growth, levels=[-1.0, 1.0 + _ROUND_OFF], colors=[GRID])
-        axes.contour(x, y, growth, levels=[1.0 + _ROUND_OFF], colors=[colour], linestyles=[dashes], linewidths=1.4)
+        line: Any = axes.contour(x, y, growth, [1.0 + _ROUND_OFF], colors=[colour], linestyles=[dashes], linewidths=1.4)
+        if len(factors) > 1:
+            line.set_path_effects(
+                [Normal(), withTickedStroke(angle=_STABLE_SIDE, spacing=9.0, length=0.5, linewidth=0.6)]
+            )
         axes.plot([], [], color=colour, linestyle=dashes, label=name)
     axes.axhline(0.0, color=FAINT, linewidth=0.7, zorder=1)
     axes.axvline(0.0, color=FAINT, linewidth=0.7, zorder=1)

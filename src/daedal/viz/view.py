@@ -16,7 +16,8 @@ HANDFUL = 6  # so many are picked from a larger number, and so many share a pane
 SMALLEST_SHARE = 0.08  # of the height of a shared panel that each of its variables must fill
 SMOOTH = 800  # points of a curve that looks smooth
 DRIFT_POINTS = 400
-ROUND_OFF = 1e-17  # residuals below are drawn here
+ROUND_OFF = 1e-16  # residuals below are drawn here
+EXACT = 1e-14  # residuals up to this are not worth a panel
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ def blocks_of(
     # Multipliers are computed when they are asked for, so that is done only if they may be shown
     known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
     chosen: list[tuple[str, list[int]]] = []
-    forces, notes = [], []
+    forces: list[Any] = []
+    notes: list[str] = []
     if everything:
         kinds = kinds_of(sol)
         for kind, rows in kinds:
@@ -72,7 +74,9 @@ def blocks_of(
             notes.append(f"{len(forces)} of {len(known)} multipliers shown")
     if drift or (drift is None and everything):
         found = drift_over_time(sol)
-        if found is not None:
+        if found is not None and not drift and np.all(found.curves <= EXACT):
+            notes.append("no drift beyond round-off")
+        elif found is not None:
             blocks.append(found)
         elif drift:
             raise daedal.InvalidProblemError(
@@ -82,9 +86,10 @@ def blocks_of(
     return blocks, "; ".join(notes)
 
 
-def kinds_of(sol: daedal.Solution) -> list[tuple[str, list[int]]]:
+def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
     """The rows of ``sol.y`` by kind, for the classes of problems that tell them apart."""
     n = sol.y.shape[0]
+    kinds: dict[str, Sequence[int]]
     if isinstance(sol, daedal.MechanicalSolution):
         kinds = {
             "positions": range(sol.n_q),
@@ -101,6 +106,11 @@ def kinds_of(sol: daedal.Solution) -> list[tuple[str, list[int]]]:
             "states": sorted(first),
             "multipliers": [i for i in range(n_x) if i not in first | second],
         }
+    elif isinstance(sol, daedal.HybridSolution):
+        rates = [i for i in range(n) if sol.names[i].endswith("'") and sol.names[i][:-1] in sol.names]
+        moving = [sol.names.index(sol.names[i][:-1]) for i in rates]
+        others = [i for i in range(n) if i not in (*moving, *rates)]
+        kinds = {"positions": moving, "velocities": rates, "states" if rates else "": others}
     elif sol.n_differential:
         kinds = {"states": range(sol.n_differential), "algebraic": range(sol.n_differential, n)}
     else:

@@ -1,0 +1,56 @@
+"""Many events in one run: nothing slows down, and nothing grows but what is stored."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import daedal
+
+
+def box():
+    """A ball between two walls at x = -1 and x = 1: a wall is hit every two seconds."""
+    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: np.zeros(2), n_q=2)
+
+    def bounce(t, q, v):
+        return q, np.array([-v[0], v[1]])
+
+    walls = [
+        daedal.Transition(
+            "flight", "flight", guard=lambda t, q, v: 1.0 - q[0], direction=-1, reset=bounce, name="right"
+        ),
+        daedal.Transition(
+            "flight", "flight", guard=lambda t, q, v: 1.0 + q[0], direction=-1, reset=bounce, name="left"
+        ),
+    ]
+    return daedal.HybridProblem({"flight": ball}, walls)
+
+
+def fly(problem, n, **options):
+    end = 2.0 * n
+    return daedal.solve(
+        problem, (0.0, end), ("flight", ([0.0, 0.0], [1.0, 0.25])), t_eval=[0.0, end], dense_output=False, **options
+    )
+
+
+def test_transitions_leave_nothing_behind():
+    """Memory after 200 and after 600 transitions is the same, and the ball is where it has to be."""
+    problem = box()
+    fly(problem, 50, record_events=False)
+    kept = []
+    for n in (200, 600):
+        tracemalloc.start()
+        sol = fly(problem, n, record_events=False)
+        gc.collect()
+        kept.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        assert sol.n_events == n
+        assert sol.q[:, -1] == pytest.approx([0.0, 0.25 * 2.0 * n], abs=1e-6)
+    assert kept[1] < kept[0] + 50_000
+
+
+def test_every_transition_is_recorded():
+    sol = fly(box(), 500)
+    assert sol.n_events == len(sol.events) == 500
+    assert np.abs(sol.events.t - (2.0 * np.arange(500) + 1.0)).max() < 1e-8
