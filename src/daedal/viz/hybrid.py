@@ -13,6 +13,7 @@ import numpy as np
 
 import daedal
 from daedal.viz.solution import (
+    _ONE_COLUMN,
     _draw_curves,
     _finish,
     _mark_events,
@@ -20,6 +21,7 @@ from daedal.viz.solution import (
     _new_figure,
     _notes,
     _panels,
+    _row_heights,
 )
 from daedal.viz.style import LINES, STYLE
 from daedal.viz.view import HANDFUL, SMOOTH, Block, kinds_of, multiplier_names, select_variables
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH = 7.0
-_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one panel, two, three, more
 _STRIP, _LANE = 0.35, 0.22  # inches: the panel of the modes, and what each of them adds
 _MOST_SEGMENTS = 2000  # of more, the stored points are joined
 _NO_JUMP = 1e-3  # of the range of a curve
@@ -96,16 +97,18 @@ def plot_hybrid(
         chosen += _multipliers(sol)
     shown = [panel for block in chosen for panel in _panels(block, panels)]
     with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
-    heights = [_PANEL_HEIGHTS[min(len(shown), len(_PANEL_HEIGHTS)) - 1]] * len(shown)
+    columns = 1 if len(shown) <= _ONE_COLUMN else 2
+    heights = _row_heights(len(shown), columns, with_steps=False)
     if with_modes:
         heights.append(_STRIP + _LANE * len(_visited(sol)))
     figure = _new_figure((_WIDTH, sum(heights) + 0.35), pyplot)
     with matplotlib.rc_context(STYLE):
         figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
-        grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+        grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+        places: list[Any] = [grid[k // columns, k % columns] for k in range(len(shown))]
         axes: list[Axes] = []
-        for k in range(len(heights)):
-            axes.append(figure.add_subplot(grid[k, 0], sharex=axes[0] if axes else None))
+        for place in [*places, grid[-1, :]] if with_modes else places:
+            axes.append(figure.add_subplot(place, sharex=axes[0] if axes else None))
         for own, panel in zip(axes, shown):
             _draw_curves(own, panel, sol.t.size <= 30 and not sol.segments)
         if with_modes:
@@ -211,10 +214,14 @@ def _multipliers(sol: daedal.HybridSolution) -> list[Block]:
     if not segments or len(segments) > _MOST_SEGMENTS:
         return []
     parts = []
+    length = abs(sol.segments[-1].t1 - sol.segments[0].t0)
     for segment, own in segments:
         low, high = sorted((segment.t0, segment.t1))
-        inside = (own.t >= low) & (own.t <= high)
-        parts.append((own.t[inside], dict(zip(multiplier_names(own), own.lam[:, inside]))))
+        t, lam = own.t[(own.t >= low) & (own.t <= high)], own.lam[:, (own.t >= low) & (own.t <= high)]
+        if own.dense is not None and t.size < (smooth := max(8, round(0.5 * SMOOTH * (high - low) / length))):
+            t = np.linspace(segment.t0, segment.t1, smooth)
+            lam = own(t).lam
+        parts.append((t, dict(zip(multiplier_names(own), lam))))
     names = list(dict.fromkeys(name for _, rows in parts for name in rows))[:HANDFUL]
     if not names:
         return []
