@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 export MPLBACKEND ?= Agg
 

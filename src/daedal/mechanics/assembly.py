@@ -61,7 +61,7 @@ class Assembly:
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
         self._shelf = system.__dict__.setdefault("_assemblies", {}).setdefault(self.rows.tobytes(), [])
-        self._size = float(np.max(np.abs(q), initial=0.0))
+        self._size = float(np.max(typical_size(np.asarray(q, dtype=float)), initial=0.0))
         try:
             self.record, self.bridge, self._mark, size = self._shelf.pop()
             if self._size > _OUTGROWN * size:
@@ -358,7 +358,7 @@ def _increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple[np.n
     They are looked for again when the coordinates have become much larger than those for which they were found.
     """
     kept, size = system.__dict__.get("_increments", (None, 0.0))
-    largest = float(np.max(np.abs(q), initial=0.0))
+    largest = float(np.max(typical_size(q), initial=0.0))
     if kept is None or largest > _OUTGROWN * size:
         kept = _find_increments(system, t, q)
         object.__setattr__(system, "_increments", (kept, largest))
@@ -374,12 +374,19 @@ def _find_increments(system: MechanicalSystem, t: float, q: np.ndarray) -> tuple
     probe, unit = constraint_probe(system, q), np.eye(q.size)
     # Along an axis through the point a constraint may happen to be linear, so that it is looked at beside it as well.
     beside = q + 0.2 * sizes * np.cos(0.4 + 1.9 * np.arange(q.size))
+    points = [q, beside] if _is_evaluable(probe, t, beside) else [q]
     increments = [
-        min(best_increment(lambda s, j=j, p=p: probe(t, p + s * unit[j]), sizes[j]) for p in (q, beside))
+        best_increment(lambda s, j=j: np.concatenate([probe(t, p + s * unit[j]) for p in points]), sizes[j])
         for j in range(q.size)
     ]
-    times = (best_increment(lambda s, p=p: probe(t + p + s, q), 1.0) for p in (0.0, 0.3))
-    return np.array(increments), min(times)
+    return np.array(increments), best_increment(lambda s: probe(t + s, q), 1.0)
+
+
+def _is_evaluable(probe, t: float, q: np.ndarray) -> bool:
+    try:
+        return bool(np.all(np.isfinite(probe(t, q))))
+    except Exception:  # beyond the domain of the user's function anything may be raised
+        return False
 
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
