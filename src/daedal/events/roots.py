@@ -27,13 +27,19 @@ from daedal.kernels.records import floats, integers
 
 _MAX_BISECTIONS = 200
 _AHEAD = 16.0  # resolutions further on, a function has a sign again
+_NOISY = 1e-3  # part of a step in which the sign of a function next to a zero may be round-off
 _MOST_PIECES = 50  # into which a step is divided by turning functions
 
 
 @part
 def begin(system, roots, t, t_end, psi, phi, k, h):
-    """Values at the left end of a search."""
-    return evaluate_on(system, roots, t, t_end, psi, phi, k, floats(roots.low, roots.n))
+    """Values at the left end of a search; functions that have just fired count as zero there."""
+    low, fired = floats(roots.low, roots.n), integers(roots.fired, roots.n)
+    status = evaluate_on(system, roots, t, t_end, psi, phi, k, low)
+    for i in range(roots.n):
+        if fired[i] != 0:
+            low[i] = 0.0
+    return status
 
 
 @part
@@ -53,7 +59,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     _take_aim(roots)
     left, resolved = t_low, resolution(t_end, t_high - t_low)
     for _ in range(_MOST_PIECES):
-        status = _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k)
+        left, status = _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k)
         if status != 0:
             return False, left, status
         right, touching, status = first_reversal(system, roots, left, t_high, t_end, psi, phi, k)
@@ -95,21 +101,37 @@ def _take_aim(roots):
 
 @part
 def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
-    """A function that vanishes at the left end has the sign that it takes next, a little further on."""
+    """Where functions that vanish at the left end, or have just fired, have left zero; returns (place, status).
+
+    Next to a zero the sign of a function may be round-off: it counts when two places, one twice as far as the other,
+    agree in it. The search goes on from there.
+    """
     n = roots.n
-    low, trial = floats(roots.low, n), floats(roots.trial, n)
-    vanishing = False
+    low, trial, seen = floats(roots.low, n), floats(roots.trial, n), floats(roots.middle, n)
+    waiting = False
     for i in range(n):
-        vanishing = vanishing or low[i] == 0.0
-    ahead, status = _AHEAD * resolved, 0
-    while vanishing and status == 0 and ahead < abs(t_high - left):
-        status = evaluate_on(system, roots, left + copysign(ahead, t_high - left), t_end, psi, phi, k, trial)
-        vanishing, ahead = False, 2.0 * ahead
+        seen[i] = 0.0
+        waiting = waiting or low[i] == 0.0
+    length, ahead, place = abs(t_high - left), _AHEAD * resolved, left
+    limit = min(max(_NOISY * length, 4.0 * ahead), length)
+    while waiting and ahead < limit:
+        place = left + copysign(ahead, t_high - left)
+        status = evaluate_on(system, roots, place, t_end, psi, phi, k, trial)
+        if status != 0:
+            return place, status
+        waiting = False
         for i in range(n):
             if low[i] == 0.0:
-                low[i] = trial[i]
-            vanishing = vanishing or low[i] == 0.0
-    return status
+                if same_sign(seen[i], trial[i]):
+                    low[i] = trial[i]
+                else:
+                    waiting = True
+                seen[i] = trial[i]
+        ahead *= 2.0
+    for i in range(n):
+        if low[i] == 0.0:
+            low[i] = seen[i]
+    return place, 0
 
 
 @inlined
