@@ -1,0 +1,209 @@
+"""What is asked of the driver: the arguments of :func:`daedal.solve`, checked once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, isinf
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_flag, check_number, check_positive, check_real
+
+_FEWEST_SPACINGS = 1e4  # of floats in t_span
+_SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What does not depend on the interval and the start: the arguments of :func:`daedal.prepare`."""
+
+    method: Any = "auto"
+    formulation: Any = "auto"
+    rtol: Any = 1e-6
+    atol: Any = 1e-9
+    events: Any = None
+    max_steps: int = 100_000
+    first_step: float | None = None
+    max_step: float = inf
+    fixed_step: float | None = None
+    dense_output: bool | None = None
+    correct_initial: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple:
+        """What tells two settings apart."""
+        return (
+            *(_identity(getattr(self, name)) for name in _COMPARED),
+            *((name, _identity(value)) for name, value in self.options.items()),
+        )
+
+
+_COMPARED = tuple(name for name in Settings.__dataclass_fields__ if name != "options")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One run: a problem with its settings, the interval, the start and the output."""
+
+    problem: Any
+    settings: Settings
+    span: tuple[float, float]
+    initial: Any
+    times: np.ndarray | None = None
+    t_stop: float = inf
+    progress: Any = False
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def sign(self) -> float:
+        """The direction of time."""
+        return 1.0 if self.span[1] > self.span[0] else -1.0
+
+    def changed(self, **values) -> Request:
+        """The request with other values; those of the settings as well."""
+        inner = {name: values.pop(name) for name in list(values) if name in Settings.__dataclass_fields__}
+        if inner:
+            values["settings"] = replace(self.settings, **inner)
+        return replace(self, **values)
+
+
+def checked_settings(
+    *,
+    method="auto",
+    formulation="auto",
+    rtol=1e-6,
+    atol=1e-9,
+    events=None,
+    max_steps=100_000,
+    first_step=None,
+    max_step=None,
+    fixed_step=None,
+    dense_output=None,
+    correct_initial=False,
+    **options,
+) -> Settings:
+    """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
+    if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
+        raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
+    return Settings(
+        method=method,
+        formulation=formulation,
+        rtol=rtol,
+        atol=atol,
+        events=events,
+        max_steps=int(max_steps),
+        first_step=None if first_step is None else check_positive(first_step, "first_step"),
+        max_step=inf if max_step is None else check_positive(max_step, "max_step"),
+        fixed_step=None if fixed_step is None else check_positive(fixed_step, "fixed_step"),
+        dense_output=None if dense_output is None else check_flag(dense_output, "dense_output"),
+        correct_initial=check_flag(correct_initial, "correct_initial"),
+        options=options,
+    )
+
+
+def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):
+    """A request from what the user gave."""
+    span = check_span(t_span)
+    times = None if t_eval is None else check_times(t_eval, span)
+    stop = span[1] if t_stop is None else _check_stop(t_stop, span)
+    if settings.first_step is not None and settings.first_step > abs(span[1] - span[0]):
+        raise InvalidProblemError(
+            f"first_step = {settings.first_step:g} is longer than t_span ({abs(span[1] - span[0]):g})"
+        )
+    if settings.fixed_step is not None:
+        step = _check_fixed_step(settings.fixed_step, span, settings.max_steps)
+        settings = replace(settings, fixed_step=step)
+    return Request(problem, settings, span, initial, times, stop, progress)
+
+
+def check_span(t_span) -> tuple[float, float]:
+    """The interval as two floats that can be resolved."""
+    if type(t_span) is tuple and len(t_span) == 2 and type(t_span[0]) is float and type(t_span[1]) is float:
+        t0, t1 = t_span
+    else:
+        expected = "be a pair (t0, t1) of numbers"
+        ends = check_real(t_span, "t_span", expected)
+        if ends.shape != (2,):
+            raise InvalidProblemError(f"t_span must {expected}, got {t_span!r}")
+        t0, t1 = ends.tolist()
+    if not (isfinite(t0) and isfinite(t1)):
+        raise InvalidProblemError(f"t_span must be finite, got ({t0}, {t1})")
+    if t0 == t1:
+        raise InvalidProblemError(f"t_span is empty: it starts and ends at {t0}")
+    if not _SHORTEST_SPAN <= abs(t1 - t0) < inf:
+        raise InvalidProblemError(f"t_span ({t0}, {t1}) has a length outside the range of floats; rescale the time")
+    spacing = float(np.spacing(max(abs(t0), abs(t1))))
+    if abs(t1 - t0) < _FEWEST_SPACINGS * spacing:
+        raise InvalidProblemError(
+            f"t_span ({t0}, {t1}) cannot be resolved: floats near {t1:g} are {spacing:.2g} apart. Shift the time, for "
+            "example so that it begins with 0"
+        )
+    return t0, t1
+
+
+def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
+    """Output times, monotone and within the interval."""
+    times = check_real(t_eval, "t_eval", "be a sequence of times").reshape(-1)
+    if times.size and not (times.min() >= min(span) and times.max() <= max(span)):
+        if not np.isfinite(times).all():
+            raise InvalidProblemError("t_eval holds values that are not finite")
+        raise InvalidProblemError(f"t_eval must lie within t_span {span}")
+    ahead = times[1:] > times[:-1] if span[1] > span[0] else times[1:] < times[:-1]
+    if not ahead.all():
+        raise InvalidProblemError("t_eval must be strictly monotone in the direction of integration")
+    return times
+
+
+def _check_stop(t_stop, span) -> float:
+    stop = check_number(t_stop, "t_stop")
+    sign = 1.0 if span[1] > span[0] else -1.0
+    if isinf(stop):
+        return sign * inf
+    if not sign * (stop - span[1]) >= 0.0:
+        raise InvalidProblemError(
+            f"t_stop = {stop:g} lies before {span[1]:g}, the end of t_span; it must not be passed"
+        )
+    return stop
+
+
+def _check_fixed_step(step: float, span, max_steps: int) -> float:
+    length = abs(span[1] - span[0])
+    if length / step > max_steps + 0.5:
+        raise InvalidProblemError(
+            f"fixed_step = {step:g} takes {length / step:.4g} steps, more than max_steps = {max_steps}; "
+            "use longer steps or a larger max_steps"
+        )
+    count = round(length / step)
+    if count < 1 or abs(count * step - length) > 1e-8 * length:
+        raise InvalidProblemError(f"fixed_step = {step:g} does not divide the interval of length {length:g}")
+    return length / count
+
+
+def _identity(value):
+    """Something hashable that is equal for equal settings: numbers and arrays by value, all else by object."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_identity(item) for item in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return _Same(value)
+
+
+class _Same:
+    """An object that is compared by identity, and kept alive by the key that it is part of."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return id(self.value)
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and other.value is self.value
