@@ -41,7 +41,73 @@ class RawOutput:
     names: tuple[str, ...]
 
 
-class MechanicalSolution(Solution):
+_LAZY = ("y", "drift", "notes", "message", "events", "raw")
+
+
+class ConstrainedSolution(Solution):
+    """The solution of a constrained system; what follows from the stored points is computed when it is asked for."""
+
+    def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
+        self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
+        self._n_q = getattr(system, "n_q", 0)
+        self.formulation = formulation
+        self.n_differential = None
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    def assembled(self):
+        """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
+        return self._evaluator.lend()
+
+    @cached_property
+    def _projected(self) -> tuple[np.ndarray, dict[str, float], list[str]]:
+        with self.assembled() as assembly:
+            return self._output.projected(assembly)
+
+    @cached_property
+    def y(self) -> np.ndarray:  # type: ignore[override]
+        """The state at the output points, on the constraints."""
+        return self._projected[0]
+
+    @cached_property
+    def drift(self) -> dict[str, float]:  # type: ignore[override]
+        """Largest residuals of the constraints."""
+        return self._projected[1]
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say about the run."""
+        return tuple(self._projected[2])
+
+    @cached_property
+    def message(self) -> str:  # type: ignore[override]
+        """How it ended, in words, and the notes."""
+        return " ".join([self._ending, *self.notes])
+
+    @cached_property
+    def events(self) -> list:  # type: ignore[override]
+        """What fired, when, with the state there."""
+        with self.assembled() as assembly:
+            return self._output.events(assembly)
+
+    @cached_property
+    def raw(self) -> RawOutput | None:
+        """The unknowns of the formulation as the method computed them."""
+        return self._output.raw()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
+        if self._evaluator is not None:
+            for name in (*_LAZY, "_augmented"):
+                getattr(self, name)
+            self._store_interpolant()
+        return self.__dict__ | {"_system": None, "_evaluator": None, "_output": None}
+
+    def _store_interpolant(self):
+        """Keep what dense output needs without the functions of the system."""
+
+
+class MechanicalSolution(ConstrainedSolution):
     r"""The solution of a :class:`MechanicalSystem`.
 
     The positions and velocities satisfy their constraints to round-off; accelerations and multipliers are those of the
@@ -68,61 +134,31 @@ class MechanicalSolution(Solution):
         The unknowns of the formulation as the method computed them, for those who study formulations.
     """
 
-    def __init__(self, *, system, assembly, formulation: str, notes=(), raw=None, **fields):
-        self.raw: RawOutput | None = raw
-        self._system = system
-        self._assembly = assembly
-        self.formulation = formulation
-        self.notes = tuple(notes)
-        super().__init__(yp=np.empty(0), **fields)
-
     @property
     def n_q(self) -> int:
         """Number of coordinates."""
         return self._n_q
 
-    @cached_property
-    def _n_q(self) -> int:
-        return self._system.n_q
-
     @property
     def q(self) -> np.ndarray:
         """Positions."""
-        return self.y[: self._n_q]
+        return self.y[: self.n_q]
 
     @property
     def v(self) -> np.ndarray:
         """Velocities."""
-        return self.y[self._n_q : 2 * self._n_q]
+        return self.y[self.n_q : 2 * self.n_q]
 
     @property
     def r(self) -> np.ndarray:
         """First-order states."""
-        return self.y[2 * self._n_q :]
+        return self.y[2 * self.n_q :]
 
     @cached_property
     def _augmented(self) -> tuple[np.ndarray, ...]:
         """a, lam, r', w and reaction at the output points."""
-        return self._accelerate(self.t, self.y)
-
-    def _accelerate(self, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        assembly, system = self._assembly, self._system
-        states = np.ascontiguousarray(y.T)
-        a, lam, rate, w, _ = assembly.accelerate(t, states)
-        reaction = np.empty_like(a)
-        multipliers = np.zeros((t.size, system.n_lambda))
-        dependent = system.n_lambda > assembly.n_c
-        full = assembly.complete() if dependent else assembly
-        for i in range(t.size):
-            values = full.evaluate(t[i], states[i, : 2 * self._n_q], states[i, 2 * self._n_q :])
-            if values is None:
-                reaction[i], multipliers[i] = np.nan, np.nan
-                continue
-            jacobian = values["jacobian"]
-            used = jacobian[assembly.rows] if dependent else jacobian
-            reaction[i] = -used.T @ lam[i]
-            multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]
-        return a.T, multipliers.T, rate.T, w.T, reaction.T
+        with self.assembled() as assembly:
+            return augmented(assembly, self.t, self.y)
 
     @property
     def a(self) -> np.ndarray:
@@ -145,16 +181,12 @@ class MechanicalSolution(Solution):
         return self._augmented[4]
 
     @property
-    def yp(self) -> np.ndarray:
+    def yp(self) -> np.ndarray:  # type: ignore[override]
         """Derivatives of (q, v, r)."""
         return np.vstack([self.v, self.a, self._augmented[2]])
 
-    @yp.setter
-    def yp(self, value):
-        pass
-
-    def __call__(self, t, derivative: bool = False) -> State:  # type: ignore[override]
-        """The state at `t`, from the dense output, projected onto the constraints.
+    def __call__(self, t, derivative: bool = False):
+        """The :class:`State` at `t`, from the dense output, projected onto the constraints; or y' = (v, a, r') there.
 
         A solution that was pickled has left the functions of the system behind: it gives the interpolant of q and v as
         it is, and interpolates a, lam, w and reaction by cubics between points that were computed when it was stored.
@@ -163,16 +195,21 @@ class MechanicalSolution(Solution):
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
         y = np.atleast_2d(super().__call__(np.atleast_1d(times)))
-        flat = np.atleast_1d(times).astype(float)
-        if "_assembly" in self.__dict__:
+        flat, n = np.atleast_1d(times).astype(float), self.n_q
+        if self._evaluator is not None:
             states = np.ascontiguousarray(y.T)
-            if self._assembly.n_c:
-                self._assembly.project(flat, states, weight=self._assembly.output_weight)
-            y = np.ascontiguousarray(states.T)
-            a, lam, _, w, reaction = self._accelerate(flat, y)
+            with self.assembled() as assembly:
+                if assembly.n_c:
+                    assembly.project(flat, states, weight=assembly.output_weight)
+                y = np.ascontiguousarray(states.T)
+                a, lam, rate, w, reaction = augmented(assembly, flat, y)
         else:
             a, lam, w, reaction = self._stored.evaluate(flat)
-        parts = (y[: self._n_q], y[self._n_q : 2 * self._n_q], a, lam, y[2 * self._n_q :], w, reaction)
+            rate = np.atleast_2d(super().__call__(flat, derivative=True))[2 * n :]
+        if derivative:
+            slope = np.concatenate([y[n : 2 * n], a, rate])
+            return slope[:, 0] if times.ndim == 0 else slope
+        parts = (y[:n], y[n : 2 * n], a, lam, y[2 * n :], w, reaction)
         if times.ndim == 0:
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
@@ -181,7 +218,7 @@ class MechanicalSolution(Solution):
         """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
         from daedal.viz import animate
 
-        return animate(self, path, self.__dict__.get("_system") if drawing is None else drawing, **options)
+        return animate(self, path, self._system if drawing is None else drawing, **options)
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
@@ -192,15 +229,32 @@ class MechanicalSolution(Solution):
 
     def __repr__(self) -> str:
         rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
-        return f"Solution of a mechanical system with {self._n_q} coordinates\n{rows}\n  {self.message}"
+        return f"Solution of a mechanical system with {self.n_q} coordinates\n{rows}\n  {self.message}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
-        self._augmented  # noqa: B018
-        self._n_q  # noqa: B018
-        if self.dense is not None and "_assembly" in self.__dict__:
+    def _store_interpolant(self):
+        if self.dense is not None:
             self._stored = Stored.of(self)
-        return {name: value for name, value in self.__dict__.items() if name not in ("_system", "_assembly")}
+
+
+def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    """a, all multipliers, r', w and reaction at the columns of `y`."""
+    system, n_q = assembly.given, assembly.nx
+    states = np.ascontiguousarray(y.T)
+    a, lam, rate, w, _ = assembly.accelerate(t, states)
+    reaction = np.empty_like(a)
+    multipliers = np.zeros((t.size, system.n_lambda))
+    dependent = system.n_lambda > assembly.n_c
+    full = assembly.complete() if dependent else assembly
+    for i in range(t.size):
+        values = full.evaluate(t[i], states[i, : 2 * n_q], states[i, 2 * n_q :])
+        if values is None:
+            reaction[i], multipliers[i] = np.nan, np.nan
+            continue
+        jacobian = values["jacobian"]
+        used = jacobian[assembly.rows] if dependent else jacobian
+        reaction[i] = -used.T @ lam[i]
+        multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]
+    return a.T, multipliers.T, rate.T, w.T, reaction.T
 
 
 @dataclass(frozen=True)
@@ -236,19 +290,13 @@ class Stored:
         ]
 
 
-class HessenbergSolution(Solution):
+class HessenbergSolution(ConstrainedSolution):
     """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
-
-    def __init__(self, *, assembly, formulation: str, notes=(), raw=None, **fields):
-        self.raw: RawOutput | None = raw
-        self._assembly = assembly
-        self.formulation = formulation
-        self.notes = tuple(notes)
-        super().__init__(yp=np.empty(0), **fields)
 
     @cached_property
     def _augmented(self) -> tuple[np.ndarray, np.ndarray]:
-        a, lam, *_ = self._assembly.accelerate(self.t, np.ascontiguousarray(self.y.T))
+        with self.assembled() as assembly:
+            a, lam, *_ = assembly.accelerate(self.t, np.ascontiguousarray(self.y.T))
         return a.T, lam.T
 
     @property
@@ -262,15 +310,7 @@ class HessenbergSolution(Solution):
         return self._augmented[1]
 
     @property
-    def yp(self) -> np.ndarray:
+    def yp(self) -> np.ndarray:  # type: ignore[override]
         """z'."""
         a = self._augmented[0]
         return np.vstack([self.y[a.shape[0] :], a])
-
-    @yp.setter
-    def yp(self, value):
-        pass
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._augmented  # noqa: B018
-        return {name: value for name, value in self.__dict__.items() if name != "_assembly"}

@@ -19,8 +19,9 @@ from daedal.analysis.constraints import (
 )
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InvalidProblemError
-from daedal.mechanics.assembly import Assembly, check_point
+from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.increments import typical_size
+from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 

@@ -35,14 +35,9 @@ class Settings:
 
     @property
     def key(self) -> tuple:
-        """What tells two settings apart."""
-        return (
-            *(_identity(getattr(self, name)) for name in _COMPARED),
-            *((name, _identity(value)) for name, value in self.options.items()),
-        )
-
-
-_COMPARED = tuple(name for name in Settings.__dataclass_fields__ if name != "options")
+        """What a plan depends on; the rest may change from run to run."""
+        chosen = (self.method, self.formulation, self.rtol, self.atol, *self.options.items())
+        return tuple(_identity(value) for value in chosen)
 
 
 @dataclass(frozen=True, eq=False)

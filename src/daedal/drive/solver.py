@@ -1,34 +1,175 @@
-"""From a checked request to its solution."""
+"""Solvers that are made ready once and used many times, and the bounded store from which :func:`daedal.solve` takes them."""
 
 from __future__ import annotations
 
-from math import inf
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
 
-from daedal.drive.request import Request
+from daedal.drive.request import Request, Settings, checked_request, checked_settings
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
+
+_MOST_SOLVERS = 32
+_LARGEST_KEPT = 1000  # unknowns; the workspaces of larger problems are not kept between calls
+_CLASSES = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
+
+
+def prepare(
+    problem,
+    *,
+    method="auto",
+    formulation="auto",
+    rtol=1e-6,
+    atol=1e-9,
+    events=None,
+    max_steps=100_000,
+    first_step=None,
+    max_step=None,
+    fixed_step=None,
+    dense_output=None,
+    correct_initial=False,
+    **method_options,
+) -> Solver:
+    """Make a solver ready for many runs of one problem.
+
+    Everything that does not depend on the interval, the initial values and the parameters is done once: checks of the
+    arguments, the choice of method and formulation, callbacks, workspaces. The arguments are those of
+    :func:`daedal.solve`.
+
+    Returns
+    -------
+    Solver
+        ``solver.solve(t_span, initial)`` gives what ``daedal.solve(problem, t_span, initial, ...)`` gives, bit for bit.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p[0] * y[0]], 1, params=[1.0])
+    >>> solver = daedal.prepare(decay, rtol=1e-8)
+    >>> for rate in (1.0, 2.0):
+    ...     sol = solver.solve((0.0, 1.0), ([1.0], [-rate]), params=[rate])
+    ...     print(f"{sol.y[0, -1]:.5f}")
+    0.36788
+    0.13534
+    """
+    settings = checked_settings(
+        method=method,
+        formulation=formulation,
+        rtol=rtol,
+        atol=atol,
+        events=events,
+        max_steps=max_steps,
+        first_step=first_step,
+        max_step=max_step,
+        fixed_step=fixed_step,
+        dense_output=dense_output,
+        correct_initial=correct_initial,
+        **method_options,
+    )
+    return Solver(problem, settings)
+
+
+class Solver:
+    """One problem with a method, a formulation and tolerances, ready to be solved from any start.
+
+    It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once: every
+    run takes a workspace of its own.
+    """
+
+    def __init__(self, problem, settings: Settings):
+        self._problem, self._settings = problem, settings
+        self._plan = make_plan(problem, settings)
+        self._others: tuple[Any, Solver] | None = None  # the solver for the last other parameters
+
+    @property
+    def problem(self):
+        """What is solved."""
+        return self._problem
+
+    def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
+        """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
+        if params is not None:
+            return self._with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
+        request = checked_request(
+            self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
+        )
+        return self._plan.solve(request)
+
+    def _with_params(self, params) -> Solver:
+        if self._problem.params is None:
+            raise InvalidProblemError("params is given, but the problem was stated without parameters")
+        return Solver(self._problem.with_params(params), self._settings)
+
+    def __repr__(self) -> str:
+        settings = self._settings
+        what = f"method={settings.method!r}, formulation={settings.formulation!r}"
+        return f"Solver({type(self._problem).__name__}, {what}, rtol={settings.rtol!r}, atol={settings.atol!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": self._problem, "settings": self._settings}
+
+    def __setstate__(self, state: dict[str, Any]):
+        self.__init__(state["problem"], state["settings"])  # type: ignore[misc]
+
+
+def make_plan(problem, settings: Settings):
+    """What the run of a problem of this class needs and does not depend on the start."""
+    if isinstance(problem, HybridProblem):
+        from daedal.hybrid.run import HybridPlan
+
+        return HybridPlan(problem, settings)
+    if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
+        from daedal.drive.mechanism import MechanismPlan
+
+        return MechanismPlan(problem, settings)
+    if isinstance(problem, SecondOrderDAE):
+        from daedal.drive.second_order import SecondOrderPlan
+
+        return SecondOrderPlan(problem, settings)
+    if isinstance(problem, LinearDAE):
+        from daedal.drive.first_order import LinearPlan
+
+        return LinearPlan(problem, settings)
+    if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        from daedal.drive.first_order import FirstOrderPlan
+
+        return FirstOrderPlan(problem, settings)
+    names = ", ".join(kind.__name__ for kind in _CLASSES)
+    raise InvalidProblemError(f"problem must be one of {names} or HybridProblem, got {type(problem).__name__}")
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+_plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
+_guard = Lock()
 
 
 def solve_request(request: Request):
-    """The solution of a request."""
-    from daedal.solve import solve
+    """The solution of a request, by a plan that may have been made for an earlier one."""
+    return plan_for(request.problem, request.settings).solve(request)
 
-    settings = request.settings
-    return solve(
-        request.problem,
-        request.span,
-        request.initial,
-        method=settings.method,
-        formulation=settings.formulation,
-        rtol=settings.rtol,
-        atol=settings.atol,
-        t_eval=request.times,
-        events=settings.events,
-        progress=request.progress,
-        max_steps=settings.max_steps,
-        first_step=settings.first_step,
-        max_step=None if settings.max_step == inf else settings.max_step,
-        t_stop=request.t_stop,
-        fixed_step=settings.fixed_step,
-        dense_output=settings.dense_output,
-        correct_initial=settings.correct_initial,
-        **settings.options,
-    )
+
+def plan_for(problem, settings: Settings):
+    """The plan for a problem and settings, from the store if it is there; the least recently used leave it."""
+    key = id(problem), settings.key
+    with _guard:
+        kept = _plans.get(key)
+        if kept is not None:
+            _plans.move_to_end(key)
+            return kept[1]
+    plan = make_plan(problem, settings)
+    if getattr(problem, "n", _LARGEST_KEPT + 1) <= _LARGEST_KEPT:
+        with _guard:
+            _plans[key] = problem, plan  # the problem lives on with its plan, so that its id is not given away
+            while len(_plans) > _MOST_SOLVERS:
+                _plans.popitem(last=False)
+    return plan

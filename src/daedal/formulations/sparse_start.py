@@ -11,7 +11,7 @@ from daedal.formulations.sparse import SparseAssembly, check_supported
 from daedal.formulations.sparse_structure import SingularMatrix
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import MechanicalStart
-from daedal.mechanics.assembly import check_point, constraint_probe, same_at
+from daedal.mechanics.probes import check_point, looks_autonomous
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 
@@ -47,7 +47,7 @@ def sparse_start(
     t, q, v = check_point(system, span[0], q0, v0)
     check_given(system, t, q, v)
     try:
-        assembly = SparseAssembly(system, t, q, autonomous=_looks_autonomous(system, span, q, v))
+        assembly = SparseAssembly(system, t, q, autonomous=looks_autonomous(system, span, q, v))
         if not correct:
             _refuse_far(assembly, t, q, None)
         _refuse_infinite(assembly, t, q, v)
@@ -98,14 +98,6 @@ def consistent_sparse(system: MechanicalSystem, t0: float, q0, v0=None) -> Mecha
 
 def _size(q, v, offset: int) -> float:
     return float(np.max(np.abs(v if offset else q), initial=0.0))
-
-
-def _looks_autonomous(system: MechanicalSystem, span, q, v) -> bool:
-    """Whether the constraints give the same at many times of the interval: then they are not differenced in t."""
-    probe = constraint_probe(system, q, v)
-    if probe is None or system.constraint_t is not None:
-        return False
-    return same_at(probe, span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5, q)
 
 
 def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.ndarray):

@@ -6,8 +6,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
-from daedal.mechanics.assembly import vector_function
 from daedal.mechanics.increments import typical_size
+from daedal.mechanics.probes import vector_function
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
 
@@ -21,20 +21,18 @@ _MOST_COLUMNS = 200  # coordinates up to which the wrong one is looked for
 
 
 def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool = True):
-    """Refuse given derivatives that are plainly wrong at (t, q, v); done once for a system.
+    """Refuse given derivatives that are plainly wrong at (t, q, v).
 
     Matrices are compared along one direction, biases along a motion that the constraints allow, if the values are
     `consistent` (a formula may make use of the constraints). Nothing is refused where the differences do not agree
     with each other, or a function cannot be evaluated.
     """
-    checked = system.__dict__.setdefault("_derivatives_checked", set())
-    names = [name for name in _GIVEN if getattr(system, name) is not None and name not in checked]
+    names = [name for name in _GIVEN if getattr(system, name) is not None]
     names = [name for name in names if consistent or not name.endswith("bias")]
     if not names or system.n_s:
         return
     with np.errstate(all="ignore"):
         _Comparison(system, t, q, v).run(names)
-    checked.update(names)
 
 
 class _Comparison:

@@ -21,8 +21,9 @@ from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.projection import ROUNDOFF, Manifold, unevaluable
 from daedal.initial.refusals import check_permanent, check_velocity, names_of, refuse_position, refuse_values
-from daedal.mechanics.assembly import Assembly, check_point
+from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.contact import contact_coordinates
+from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_mask, check_positive, check_vector
 

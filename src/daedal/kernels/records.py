@@ -123,6 +123,7 @@ class Record:
             else:
                 numbers[name] = value
         self.data: np.ndarray = np.array([tuple(numbers[name] for name in _names(dtype))], dtype=dtype)
+        self.address: int = self.data.ctypes.data
 
     def _address(self, name: str, array: np.ndarray) -> int:
         if not array.flags.c_contiguous or array.dtype.itemsize != 8 or array.dtype.kind not in "fi":

@@ -13,13 +13,28 @@ import numpy as np
 _STEP = 1e-30
 
 
-def complex_derivatives(constraint, n_q: int, n_g: int, increments: np.ndarray, time_increment: float):
-    r"""Compiled ``jacobian(t, q)``, ``partial_t(t, q)`` and ``bias(t, q, v)`` of a compiled ``constraint(t, q)``.
+def complex_derivatives(constraint, n_q: int, n_g: int, n_p: int):
+    r"""Compiled ``jacobian(t, q, tuning)``, ``partial_t(t, q, tuning)`` and ``bias(t, q, v, tuning)`` of a constraint.
 
     The bias is :math:`\gamma = -d^2/ds^2\, g(t + s, q + s v)`: a fourth-order difference of complex-step slopes.
-    Parameters are passed on.
+    `tuning` holds the `n_p` parameters of the constraint (which takes none if that is -1), then the increments of the
+    coordinates and of the time.
     """
     import numba
+
+    if n_p < 0:
+
+        @numba.njit
+        def complex_constraint(t, x, tuning):
+            return constraint(t, x)
+
+    else:
+
+        @numba.njit
+        def complex_constraint(t, x, tuning):
+            return constraint(t, x, tuning[:n_p])
+
+    first = max(n_p, 0)
 
     @numba.njit
     def imaginary(values):
@@ -29,26 +44,26 @@ def complex_derivatives(constraint, n_q: int, n_g: int, increments: np.ndarray, 
         return result
 
     @numba.njit
-    def jacobian(t, q, *p):
+    def jacobian(t, q, tuning):
         result = np.empty((n_g, n_q))
         x = q.astype(np.complex128)
         for j in range(n_q):
             x[j] = complex(q[j], _STEP)
-            column = imaginary(constraint(complex(t, 0.0), x, *p))
+            column = imaginary(complex_constraint(complex(t, 0.0), x, tuning))
             x[j] = q[j]
             for i in range(n_g):
                 result[i, j] = column[i]
         return result
 
     @numba.njit
-    def partial_t(t, q, *p):
-        return imaginary(constraint(complex(t, _STEP), q.astype(np.complex128), *p))
+    def partial_t(t, q, tuning):
+        return imaginary(complex_constraint(complex(t, _STEP), q.astype(np.complex128), tuning))
 
     @numba.njit
-    def bias(t, q, v, *p):
-        speed = 1.0 / time_increment
+    def bias(t, q, v, tuning):
+        speed = 1.0 / tuning[first + n_q]
         for j in range(n_q):
-            speed = max(speed, abs(v[j]) / increments[j])
+            speed = max(speed, abs(v[j]) / tuning[first + j])
         result = np.zeros(n_g)
         x = np.empty(n_q, dtype=np.complex128)
         for side in range(4):
@@ -56,7 +71,7 @@ def complex_derivatives(constraint, n_q: int, n_g: int, increments: np.ndarray, 
             weight = (1.0, -8.0, 8.0, -1.0)[side] / 12.0 * speed
             for j in range(n_q):
                 x[j] = complex(q[j] + move * v[j], _STEP * v[j])
-            slope = imaginary(constraint(complex(t + move, _STEP), x, *p))
+            slope = imaginary(complex_constraint(complex(t + move, _STEP), x, tuning))
             for i in range(n_g):
                 result[i] -= weight * slope[i]
         return result

@@ -11,6 +11,7 @@ functions and is compiled for compiled ones.
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +24,10 @@ _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _INCREMENT = 6e-6  # about the cube root of round-off: central differences
 _SHORTEST = 1e-4  # part of Newton's step that is still tried
+
+# Functions made of a system's own, once: compiling them is slow, and they hold no numbers of a run.
+_without: WeakKeyDictionary = WeakKeyDictionary()
+_solvers: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def without_contact(system: MechanicalSystem) -> MechanicalSystem:
@@ -45,10 +50,9 @@ def without_contact(system: MechanicalSystem) -> MechanicalSystem:
     """
     if not system.n_s:
         return system
-    kept = system.__dict__.get("_without_contact")
-    if kept is None:
-        kept = system.__dict__.setdefault("_without_contact", _reduced(system))
-    return kept
+    if system not in _without:
+        _without[system] = _reduced(system)
+    return _without[system]
 
 
 def contact_coordinates(system: MechanicalSystem, t: float, q) -> np.ndarray:
@@ -122,21 +126,22 @@ def _inserted(function, solver, behind: int, has_params: bool):
 
 def _solver(system: MechanicalSystem):
     """``s = solver(t, q[, p])``, and whether it is compiled; made once for a system."""
-    kept = system.__dict__.get("_contact_solver")
-    if kept is None:
-        guess = _guess(system)
-        compiled = is_compiled(system.contact) and (guess is None or is_compiled(guess))
-        contact, start = system.contact, system.contact_guess
-        if compiled:
-            import numba
+    if system not in _solvers:
+        _solvers[system] = _make_solver(system)
+    return _solvers[system]
 
-            start = guess or numba.njit(_constant(start, system.n_s))
-            solver = numba.njit(_newton(contact, start, system.n_s, numba.njit(solve_small)))
-        else:
-            start = _plain(guess, system.params) if guess else _constant(start, system.n_s)
-            solver = _newton(_plain(contact, system.params), start, system.n_s, solve_small)
-        kept = system.__dict__.setdefault("_contact_solver", (solver, compiled))
-    return kept
+
+def _make_solver(system: MechanicalSystem):
+    guess = _guess(system)
+    compiled = is_compiled(system.contact) and (guess is None or is_compiled(guess))
+    contact, start = system.contact, system.contact_guess
+    if compiled:
+        import numba
+
+        start = guess or numba.njit(_constant(start, system.n_s))
+        return numba.njit(_newton(contact, start, system.n_s, numba.njit(solve_small))), True
+    start = _plain(guess, system.params) if guess else _constant(start, system.n_s)
+    return _newton(_plain(contact, system.params), start, system.n_s, solve_small), False
 
 
 def _guess(system: MechanicalSystem):

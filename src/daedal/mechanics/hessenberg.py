@@ -17,7 +17,7 @@ from daedal.problems.coefficients import coefficient_at
 class HessenbergAssembly(Assembly):
     """The CONSTRAINED record of a linear Hessenberg DAE."""
 
-    linear = True
+    linear, is_autonomous = True, False
     output_weight: Any = "I"
 
     def __init__(self, problem: HessenbergDAE):
@@ -32,7 +32,7 @@ class HessenbergAssembly(Assembly):
         self.given = self.system = problem
         self.m, self.nx, self.n_c, self.n_g, self.n_r, self.n_w = m, nx, ny, ny, 0, 0
         self.rows = np.arange(ny)
-        self.bridge = Bridge()
+        self.bridge, self.prepared = Bridge(), {}
         size = m * nx * nx + nx * ny + nx + (m + 1) * (ny * nx + ny)
         arena = Arena(array_sizes(m, nx, ny, ny, 0, 0, 0), integers=("rows",))
         arena.arrays["rows"][:] = self.rows
@@ -64,12 +64,6 @@ class HessenbergAssembly(Assembly):
     def rows_given(self) -> int:
         """Number of constraints."""
         return self.n_c
-
-    def solution(self, **fields):
-        """What came out, for the user."""
-        from daedal.mechanical_solution import HessenbergSolution
-
-        return HessenbergSolution(assembly=self, **fields)
 
 
 def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):

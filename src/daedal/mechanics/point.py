@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.mechanics.assembly import Assembly, check_point
+from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.complaints import complaint
 from daedal.mechanics.increments import typical_size
+from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,12 @@ class Start:
     r: np.ndarray = field(default_factory=lambda: np.zeros(0))
     rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
     w: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    direction: int = 1  # of time: -1 if the run goes backwards, where damping changes its sign
+
+    def towards(self, sign: float) -> Start:
+        """The start of a run in this direction of time."""
+        return self if sign * self.direction > 0 else replace(self, direction=int(sign))
 
     @property
     def slope(self) -> np.ndarray:

@@ -119,17 +119,23 @@ def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> n
     return result
 
 
-def check_vector(values, n: int, name: str, *, finite: bool = True, names: Sequence[str] | None = None) -> np.ndarray:
-    """A float vector of length n."""
-    array = check_real(values, name, f"hold {n} real numbers")
+def check_vector(
+    values, n: int, name: str, *, finite: bool = True, names: Sequence[str] | None = None, label=None
+) -> np.ndarray:
+    """A float vector of length n; its entries are called by `names` or by ``label(i)``."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        array = values.copy()
+    else:
+        array = check_real(values, name, f"hold {n} real numbers")
     if array.shape == () and n == 1:
         array = array.reshape(1)
     if array.shape != (n,):
         raise InvalidProblemError(f"{name} has shape {array.shape}; expected ({n},)")
     if finite and not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
-        label = names[bad] if names else f"{name}[{bad}]"
-        raise InvalidProblemError(f"{name} is not finite: {label} = {array[bad]}")
+        if label is None:
+            label = (names or [f"{name}[{i}]" for i in range(n)]).__getitem__
+        raise InvalidProblemError(f"{name} is not finite: {label(bad)} = {array[bad]}")
     return array
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
 from daedal.analysis.singular import describe
+from daedal.drive.finish import ending, joined_dense_output, joined_history, joined_statistics, until_the_end
+from daedal.drive.request import Request
+from daedal.drive.run import MOST_IDLE, Segment
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.sparse import SparseAssembly
 from daedal.formulations.sparse_start import explain_sparse
-from daedal.mechanical_solution import RawOutput
-from daedal.request import Request, Segment
-from daedal.solution import DenseOutput, History, Statistics
+from daedal.mechanical_solution import HessenbergSolution, MechanicalSolution, RawOutput
+from daedal.mechanics.pool import Keeper, Lender
+from daedal.solution import DenseOutput
 
-MOST_IDLE = 10  # restarts without a step
 _BEFORE = " before projection"
 _NOISE = 1e-6  # positions below this part of atol count as zero
 _FAR_OFF = 1e3  # drift before projection, in units of the tolerance
@@ -45,46 +46,83 @@ class Salvage:
         return default
 
 
-def assemble_solution(request, assembly, segments: list[Segment], notes):
-    salvage = Salvage()
-    t, states = outputs(request, segments, salvage)
-    drift: dict[str, float] = {}
-    if assembly.n_c and t.size:
-        what = "projecting the output onto the constraints"
-        drift = salvage.attempt(what, lambda: assembly.drift(t, states, _BEFORE), {})
-        notes = [*notes, *salvage.attempt(what, lambda: _far_off(request, assembly, states, t, drift), [])]
-        salvage.attempt(what, lambda: _project(assembly, t, states, salvage.notes))
-        drift = salvage.attempt(what, lambda: assembly.drift(t, states), {}) | drift
+def finished(plan, request: Request, course, segments: list[Segment], t, states, salvage: Salvage):
+    """The solution: what the run has stored, and how it ended; all that follows from it is computed when asked for."""
+    assembly = course.assembly
     success, status, message = salvage.attempt(
         "looking for the reason of the failure",
-        lambda: _ending(request, assembly, segments),
+        lambda: ending(request, segments, lambda: _reason(request, assembly, segments)),
         (False, "failed", f"Stopped at t = {segments[-1].outcome.t_reached:.10g}."),
     )
-    dense = salvage.attempt("preparing the dense output", lambda: _dense(segments, assembly))
-    events = salvage.attempt(
-        "completing the events", lambda: [_event(e, s, assembly) for s in segments for e in s.outcome.events], []
-    )
-    if salvage.interrupted and success:
-        success, status = False, "interrupted"
-    notes = [*notes, *_unresolved(request, assembly, states), *salvage.notes]
-    message = " ".join([message, *notes])
-    return assembly.solution(
+    dense = salvage.attempt("preparing the dense output", lambda: _dense(segments))
+    kind = HessenbergSolution if assembly.linear else MechanicalSolution
+    return kind(
+        system=plan.problem,
+        evaluator=evaluator_of(plan, assembly),
+        output=Output(request, segments, course.notes, t, states, salvage),
         t=t,
-        y=np.ascontiguousarray(states.T),
         success=success,
         status=status,
-        message=message,
-        stats=_statistics(segments, time.perf_counter() - request.began),
-        names=tuple(assembly.state_names()),
+        ending=message,
+        stats=joined_statistics(segments, time.perf_counter() - request.began),
+        names=plan.names,
         method=_told([type(s.method).__name__ for s in segments]),
-        formulation=_told([_name(s.formulation) for s in segments]),
-        notes=notes,
-        drift=drift,
-        events=events,
-        history=_history(segments),
-        dense=_until_the_end(request, dense, segments[-1]),
-        raw=_raw(request, segments),
+        formulation=assembly.form_name or _told([_name(s.formulation) for s in segments]),
+        history=joined_history(segments),
+        dense=until_the_end(request, dense, segments[-1]),
     )
+
+
+class Output:
+    """What follows from the stored points of a run: projected states, drift, events, notes; made when asked for."""
+
+    def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: Salvage):
+        self._settings, self._each_step, self._salvage = request.settings, request.times is None, salvage
+        self._t, self._states, self._notes = t, states, notes
+        self._stored = [(s.outcome.t, s.outcome.y, s.equations.names) for s in segments]
+        self._events = salvage.attempt(
+            "completing the events",
+            lambda: [(event, _state_of(event, s)) for s in segments for event in s.outcome.events],
+            [],
+        )
+
+    def projected(self, assembly) -> tuple[np.ndarray, dict[str, float], list[str]]:
+        """States (z, r) on the constraints in columns, drift before and after, and notes."""
+        settings, t, states = self._settings, self._t, self._states.copy()
+        salvage, notes, drift = Salvage(), list(self._notes), {}
+        if assembly.n_c and t.size:
+            what = "projecting the output onto the constraints"
+            drift = salvage.attempt(what, lambda: assembly.drift(t, states, _BEFORE), {})
+            notes += salvage.attempt(what, lambda: _far_off(settings, assembly, states, t, drift), [])
+            salvage.attempt(what, lambda: _project(assembly, t, states, salvage.notes))
+            drift = salvage.attempt(what, lambda: assembly.drift(t, states), {}) | drift
+        notes += _unresolved(settings, assembly, states)
+        return np.ascontiguousarray(states.T), drift, [*notes, *self._salvage.notes, *salvage.notes]
+
+    def events(self, assembly) -> list:
+        """The events with the state of the system."""
+        return self._salvage.attempt(
+            "completing the events", lambda: [_complete(event, state, assembly) for event, state in self._events], []
+        )
+
+    def raw(self) -> RawOutput | None:
+        """The unknowns of the formulation, where all segments have the same."""
+        names = self._stored[0][2]
+        if any(part[2] != names for part in self._stored):
+            return None
+        first = [0 if i == 0 or not self._each_step else 1 for i in range(len(self._stored))]
+        return RawOutput(
+            np.concatenate([t[k:] for k, (t, _, _) in zip(first, self._stored, strict=True)]),
+            np.concatenate([y[:, k:] for k, (_, y, _) in zip(first, self._stored, strict=True)], axis=1),
+            tuple(names or ()),
+        )
+
+
+def evaluator_of(plan, assembly):
+    """What a solution evaluates its system with, for one thread at a time."""
+    if assembly.is_sparse or plan.starts is None:
+        return Keeper(assembly)
+    return Lender(plan.starts.pool, assembly.setting)
 
 
 def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
@@ -97,18 +135,19 @@ def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):
         )
 
 
-def _far_off(request: Request, assembly, states: np.ndarray, t: np.ndarray, drift: dict[str, float]) -> list[str]:
+def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[str, float]) -> list[str]:
     """A note if what was integrated is farther from the constraints than the tolerances can explain."""
-    if request.fixed_step is not None or isinstance(assembly, SparseAssembly):
+    if settings.fixed_step is not None or assembly.is_sparse:
         return []
     nx, n = assembly.nx, assembly.m * assembly.nx
+    rtol, atol = np.max(settings.rtol), np.max(settings.atol)
     values = assembly.evaluate(float(t[-1]), states[-1, :n], states[-1, n:])
     if values is None:
         return []
     gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
     for name, first in (("position", 0), ("velocity", n - nx)):
         size = float(np.max(np.abs(states[:, first : first + nx])))
-        allowed = gradient * (float(request.rtol.max()) * size + float(request.atol.max()))
+        allowed = gradient * (rtol * size + atol)
         found = drift.get(name + _BEFORE, 0.0)
         if allowed > 0.0 and found > _FAR_OFF * allowed:
             return [
@@ -119,31 +158,19 @@ def _far_off(request: Request, assembly, states: np.ndarray, t: np.ndarray, drif
     return []
 
 
-def _unresolved(request: Request, assembly, states: np.ndarray) -> list[str]:
+def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
     """A note if no position ever exceeds its atol, so that the tolerances ask for nothing."""
-    if request.fixed_step is not None or states.shape[0] == 0:
+    if settings.fixed_step is not None or states.shape[0] == 0:
         return []
     largest = np.max(np.abs(states[:, : assembly.nx]), axis=0)
-    in_units = float(np.max(largest / np.maximum(request.atol[: assembly.nx], np.finfo(float).tiny)))
+    atol = np.broadcast_to(np.asarray(settings.atol, dtype=float), (states.shape[1],))[: assembly.nx]
+    in_units = float(np.max(largest / np.maximum(atol, np.finfo(float).tiny)))
     if not _NOISE < in_units <= 1.0:
         return []
     return [
         f"No position exceeds its atol (the largest value is {np.max(largest):.2g}), so that the error test asked for "
         "nothing: choose atol well below the size of the variables."
     ]
-
-
-def _raw(request, segments: list[Segment]) -> RawOutput | None:
-    """The unknowns of the formulation, where all segments have the same."""
-    names = [segment.reduction.problem.names for segment in segments]
-    if any(name != names[0] for name in names):
-        return None
-    first = [0 if i == 0 or request.times is not None else 1 for i in range(len(segments))]
-    return RawOutput(
-        np.concatenate([s.outcome.t[k:] for k, s in zip(first, segments, strict=True)]),
-        np.concatenate([s.outcome.y[:, k:] for k, s in zip(first, segments, strict=True)], axis=1),
-        tuple(names[0] or ()),
-    )
 
 
 def _name(formulation) -> str:
@@ -162,17 +189,16 @@ def outputs(request, segments: list[Segment], salvage: Salvage):
         t, y = segment.outcome.t, segment.outcome.y
         if i and request.times is None:
             t, y = t[1:], y[:, 1:]
-        found = salvage.attempt("recovering the output", lambda s=segment, t=t, y=y: s.reduction.states(t, y))
+        found = salvage.attempt("recovering the output", lambda s=segment, t=t, y=y: s.equations.states(t, y))
         if found is None:
-            found = _one_by_one(segment.reduction, t, y, salvage)
+            found = _one_by_one(segment.equations, t, y, salvage)
         times.append(t[: found.shape[0]])
         states.append(found)
-    joined, all_states = np.concatenate(times), np.concatenate(states)
+    joined, all_states = (times[0], states[0]) if len(times) == 1 else (np.concatenate(times), np.concatenate(states))
     singular = segments[-1].singular
     if singular is None:
         return joined, all_states
-    sign = 1.0 if request.span[1] > request.span[0] else -1.0
-    before = sign * (joined - singular.t) < 0.0
+    before = request.sign * (joined - singular.t) < 0.0
     return joined[before], all_states[before]
 
 
@@ -190,36 +216,32 @@ def _one_by_one(reduction: Reduction, t: np.ndarray, y: np.ndarray, salvage: Sal
     return np.concatenate(rows) if rows else np.empty((0, reduction.n_state))
 
 
-def _event(event, segment: Segment, assembly):
-    """The event with the state of the system, (q, v, r), in place of the unknowns of the formulation."""
-    state = segment.reduction.states(np.array([event.t]), event.y[:, None].copy())
+def _state_of(event, segment: Segment) -> np.ndarray:
+    """(z, r) at an event, from the unknowns of the formulation."""
+    return segment.equations.states(np.array([event.t]), event.y[:, None].copy())
+
+
+def _complete(event, state: np.ndarray, assembly):
+    """The event with the state of the system, on the constraints, and its derivative."""
+    state = state.copy()
     if assembly.n_c:
         assembly.project(np.array([event.t]), state, weight=assembly.output_weight)
     start = assembly.start(event.t, state[0])
     return replace(event, y=state[0], yp=np.concatenate([start.slope, start.rate]))
 
 
-def _ending(request, assembly, segments: list[Segment]) -> tuple[bool, str, str]:
-    outcome = segments[-1].outcome
-    if outcome.interrupted:
-        return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
-    if outcome.exception is not None:
-        return False, "failed", "a function of the model raised an exception"
-    if segments[-1].stuck:
-        return False, "failed", _stuck(segments[-1])
-    if segments[-1].singular is not None:
-        return False, "failed", describe(assembly, segments[-1].singular)
-    if outcome.failure is not None and isinstance(assembly, SparseAssembly):
-        return False, "failed", explain_sparse(assembly, segments[-1].reduction, outcome.failure)
-    if outcome.failure is not None:
-        from daedal.analysis.mechanism_failure import explain
+def _reason(request: Request, assembly, segments: list[Segment]) -> str:
+    """Why the run failed."""
+    last = segments[-1]
+    if last.stuck:
+        return _stuck(last)
+    if last.singular is not None:
+        return describe(assembly, last.singular)
+    if assembly.is_sparse:
+        return explain_sparse(assembly, last.equations, last.outcome.failure)
+    from daedal.analysis.mechanism_failure import explain
 
-        return False, "failed", explain(request, assembly, segments)
-    stopping = [event for event in outcome.events if event.terminal]
-    if stopping:
-        last = stopping[-1]
-        return True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
-    return True, "finished", f"The end of the interval, t = {request.span[1]:g}, was reached."
+    return explain(request, assembly, segments)
 
 
 def _stuck(segment: Segment) -> str:
@@ -230,37 +252,18 @@ def _stuck(segment: Segment) -> str:
     )
 
 
-def _statistics(segments: list[Segment], seconds: float) -> Statistics:
-    totals = {f.name: sum(getattr(s.stats, f.name) for s in segments) for f in fields(Statistics)}
-    return Statistics(**(totals | {"seconds": seconds}))
-
-
-def _history(segments: list[Segment]) -> History | None:
-    parts = [s.outcome.history for s in segments if s.outcome.history is not None]
-    if not parts:
-        return None
-    return History(*[np.concatenate([part[i] for part in parts]) for i in range(3)])
-
-
-def _dense(segments: list[Segment], assembly) -> DenseOutput | None:
+def _dense(segments: list[Segment]) -> DenseOutput | None:
     """The polynomials of all segments, for (z, r)."""
-    parts = [_state_polynomials(s) for s in segments if s.outcome.dense is not None]
-    if not parts or any(s.outcome.dense is None and s.outcome.integrator["steps"] for s in segments):
+    if any(s.outcome.dense is None and s.stats.steps for s in segments):
         return None
-    offsets = np.concatenate([[0], np.cumsum([p.coefficients.shape[0] for p in parts])[:-1]])
-    return DenseOutput(
-        parts[0].t0,
-        np.concatenate([p.ends for p in parts]),
-        np.concatenate([p.orders for p in parts]),
-        np.concatenate([p.starts + offset for p, offset in zip(parts, offsets, strict=True)]),
-        np.concatenate([p.psi for p in parts]),
-        np.concatenate([p.coefficients for p in parts]),
-    )
+    return joined_dense_output([_state_polynomials(s) for s in segments if s.outcome.dense is not None])
 
 
 def _state_polynomials(segment: Segment) -> DenseOutput:
     """The dense output of a segment, for (z, r): the leading unknowns, or interpolated through recovered points."""
-    dense, reduction = segment.outcome.dense, segment.reduction
+    dense, reduction = segment.outcome.dense, segment.equations
+    if reduction.recover is None and dense.coefficients.shape[1] == reduction.n_state:
+        return dense
     if reduction.recover is None:
         return replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, : reduction.n_state]))
     nodes = np.concatenate(
@@ -291,17 +294,3 @@ def _modified_differences(rows: np.ndarray, psi: np.ndarray):
     for j in range(1, count):
         factor *= psi[j - 1]
         rows[j] *= factor
-
-
-def _until_the_end(request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:
-    if dense is None:
-        return None
-    if segment.singular is not None:
-        return replace(dense, t_end=segment.singular.t)
-    stopping = [event for event in segment.outcome.events if event.terminal]
-    if stopping:
-        return replace(dense, t_end=stopping[-1].t)
-    sign = 1.0 if request.span[1] > request.span[0] else -1.0
-    if sign * (dense.ends[-1] - request.span[1]) > 0.0:
-        return replace(dense, t_end=request.span[1])
-    return dense

@@ -1,0 +1,180 @@
+"""Which formulation and which method: the user's, or what the measurements of the run ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.formulations import CoordinateProjection, named_formulation
+from daedal.formulations.projection import VelocityConstraints
+from daedal.methods import named_method
+
+_LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
+_OVER = 0.3  # rates times the step of a stiff method below which an explicit one does as well
+_STEPS_BEFORE_QUESTION = 300
+_PATIENCE = 500  # suspicious steps after a false alarm
+_STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
+
+
+def _fastest(measures) -> float:
+    """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
+    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / _VIBRATION)))
+
+
+class Choice:
+    """Formulation and method of the current segment, and whether another segment follows.
+
+    The automatic choice begins with the half-explicit method PHEM56, which is right for all that is not stiff. When its
+    steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say which stiff form goes
+    on: the stabilised index-2 form, or projected invariants along C^T where constraint forces that turn quickly would
+    make the former behave like an explicit method. The former is watched for that. Now and then it is asked whether the
+    stiffness is over; then the half-explicit method goes on.
+    """
+
+    def __init__(self, plan, assembly, request):
+        self._assembly = assembly
+        self.notes: list[str] = []
+        self.changed = True
+        self.watches_amplification = False
+        self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
+        self._explicit: tuple | None = None  # what to go back to
+        self._steps_left = request.settings.max_steps
+        weight = assembly.output_weight
+        if weight not in plan.forms:
+            plan.forms[weight] = _first_pair(plan, assembly)
+        self.formulation, self.method = plan.forms[weight]
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """What tells formulation and method of this segment from others of the plan."""
+        return id(self.formulation), id(self.method)
+
+    def goes_on(self, segment) -> bool:
+        """Whether the run has to go on in another segment; prepares it."""
+        from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
+        from daedal.kernels.system import HOOK_STOP
+        from daedal.methods.endings import Ending
+
+        self._steps_left -= segment.stats.steps
+        reason = segment.outcome.reason
+        if reason == Ending.STIFF:
+            self._look_into_stiffness(segment)
+            return True
+        if reason == Ending.MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
+            self._look_for_the_end_of_stiffness(segment)
+            return True
+        if reason != Ending.HOOK_STOPPED:
+            return False
+        if segment.signal == HOOK_STOP:
+            return True
+        if segment.signal in (PASSED_SINGULAR, NEARLY_SINGULAR):
+            segment.singular = self._singular_point(segment, passed=segment.signal == PASSED_SINGULAR)
+            self.changed = True
+            return segment.singular is None
+        if segment.signal == AMPLIFYING:
+            t = segment.outcome.t_reached
+            self._change(named_formulation("projected_invariants"), self.method)
+            self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces turn quickly.")
+            return True
+        return False
+
+    def _change(self, formulation, method):
+        self.changed = True
+        self.watches_amplification = formulation.name == "ggl"
+        self.formulation, self.method = formulation, method
+
+    def _look_into_stiffness(self, segment):
+        """Go on with a stiff method if stability limits the explicit one, in the form that the measures ask for."""
+        from daedal.analysis.measures import decision
+
+        t, h, measures = self._measure(segment)
+        form = named_formulation("ggl")
+        if measures is not None:
+            if not h * _fastest(measures) >= _LIMITED:
+                self.changed = True
+                self.method = replace(self.method, stop_when_stiff=_PATIENCE)
+                return
+            if decision([measures], _STIFF_GAIN * h).case == 4:
+                form = named_formulation("projected_invariants")
+        self._explicit = self.formulation, replace(self.method, stop_when_stiff=True)
+        self.step_limit = _STEPS_BEFORE_QUESTION
+        self._change(form, named_method("dassl", {}))
+        self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")
+
+    def _look_for_the_end_of_stiffness(self, segment):
+        """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""
+        t, h, measures = self._measure(segment)
+        if self._explicit is not None and measures is not None and h * _fastest(measures) < _OVER:
+            self.step_limit = None
+            self._change(*self._explicit)
+            self.notes.append(f"No longer stiff from t = {t:.4g} on: {type(self.method).__name__}.")
+        else:
+            self.step_limit = 2 * (self.step_limit or _STEPS_BEFORE_QUESTION)
+            self.changed = True
+
+    def _measure(self, segment):
+        """The time, the last step and the measures at the end of a segment."""
+        from daedal.analysis.measures import measure
+
+        outcome = segment.outcome
+        t, state = segment.equations.last_state(outcome)
+        return t, abs(outcome.h_last), measure(self._assembly, t, state[0])
+
+    def _singular_point(self, segment, passed: bool):
+        """The singular configuration that the monitor found, or None if it was a false alarm."""
+        from daedal.analysis.singular import SingularPoint, find_passage, smallest_singular_value
+
+        monitor, dense = segment.equations.monitor, segment.outcome.dense
+        t0, t1 = float(monitor["t_before"]), float(monitor["t"])
+        last = segment.outcome.last_y
+
+        def path(t):
+            y = last if dense is None else dense.evaluate_steps(np.array([t]), np.array([dense.ends.size - 1]))[0][0]
+            state = segment.equations.states(np.array([t]), np.ascontiguousarray(y[:, None]))
+            return state[0]
+
+        if passed:
+            if dense is not None:
+                return find_passage(self._assembly, path, t0, t1)
+            t1 = t0
+        norms = np.where(monitor.array("norms") > 0.0, monitor.array("norms"), 1.0)
+        return SingularPoint(t1, path(t1), *smallest_singular_value(self._assembly, t1, path(t1), norms))
+
+
+def _first_pair(plan, assembly) -> tuple[Any, Any]:
+    """Formulation and method of the first segment."""
+    formulation, method = plan.formulation, plan.method
+    if formulation is None or (isinstance(formulation, str) and formulation == "none"):
+        if assembly.n_c:
+            raise InvalidProblemError(
+                f"formulation={formulation!r} is for systems without constraints; 'index3' takes constraints as "
+                "they stand, 'auto' chooses"
+            )
+        formulation = "auto"
+    any_form = isinstance(formulation, str) and formulation == "auto"
+    any_method = isinstance(method, str) and method == "auto"
+    if any_form and any_method:
+        if assembly.n_c > 0 and not assembly.linear:
+            method = named_method("phem56", {"norm": "max", "stop_when_stiff": True})
+        else:
+            method = named_method("dopri5", {"stop_when_stiff": True})
+    if not any_form:
+        form = named_formulation(formulation)
+        if any_method:
+            return form, named_method("dopri5" if form.ordinary else "dassl", {})
+        if "mechanism" in method.needs:
+            raise InvalidProblemError(
+                f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
+                "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
+            )
+        return form, method
+    if "mechanism" in method.needs:
+        positions = slice(0, assembly.nx)
+        rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (plan.rtol, plan.atol))
+        return VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300)), method
+    if "rate" in method.needs:
+        return CoordinateProjection(assembly.output_weight), method
+    return named_formulation("index3" if "second_order" in method.needs else "ggl"), method

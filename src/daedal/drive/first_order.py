@@ -1,0 +1,281 @@
+"""Problems that are solved as they stand: F(t, y, y') = 0, semi-explicit ones, and linear ones made implicit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.event_view import switching_functions
+from daedal.drive.finish import delivered, ending, joined_history, until_the_end
+from daedal.drive.request import Request, Settings
+from daedal.drive.run import Course, Segment, keeps_dense_output, run
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.formulations.linear_reduction import first_order
+from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
+from daedal.initial.structure import algebraic_variables
+from daedal.methods import named_method
+from daedal.methods.task import Equations, Task, first_step_size
+from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
+from daedal.problems.checks import check_tolerances
+from daedal.progress import Progress
+from daedal.solution import Solution, Statistics
+
+_MOST_RUNS = 4  # kept for their next use
+
+
+class FirstOrderPlan:
+    """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
+
+    def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None):
+        if settings.formulation not in ("auto", "none", None):
+            raise InvalidProblemError(
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto' or 'none'"
+            )
+        self.problem, self.implicit = problem, problem.implicit()
+        self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
+        self.method = _checked_method(settings, self.semi_explicit is not None)
+        if wishes:
+            self.method = self.method.with_wishes(wishes)
+        self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
+        self.names = tuple(problem.label(i) for i in range(problem.n))
+        self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
+        self._runs: list = []
+
+    def take(self):
+        """A run that is ready, for the caller alone."""
+        try:
+            return self._runs.pop()
+        except IndexError:
+            return self.method.prepare(self.equations)
+
+    def give_back(self, ready):
+        """Let others use it."""
+        if len(self._runs) < _MOST_RUNS and ready.reusable:
+            self._runs.append(ready)
+
+    def solve(self, request: Request) -> Solution:
+        """Begin, run, finish."""
+        ready = self.take()
+        course = _Course(self, request, ready)
+        segments = run(course, request)
+        solution = delivered(_finished(self, request, course, segments), segments)
+        self.give_back(ready)
+        return solution
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_runs": []}
+
+
+class LinearPlan:
+    """Linear problems: rewritten where they start, then solved like any other of first order."""
+
+    def __init__(self, problem: LinearDAE, settings: Settings):
+        self.problem = problem
+
+    def solve(self, request: Request) -> Solution:
+        """Rewrite, then solve."""
+        settings = request.settings
+        problem, initial, wishes = first_order(self.problem, settings.formulation, request.span[0], request.initial)
+        inner = replace(settings, formulation="none")
+        plan = FirstOrderPlan(problem, inner, wishes)
+        return plan.solve(replace(request, problem=problem, settings=inner, initial=initial))
+
+
+def _checked_method(settings: Settings, semi_explicit: bool):
+    """A method for first-order problems."""
+    method = "dassl" if isinstance(settings.method, str) and settings.method == "auto" else settings.method
+    chosen = named_method(method, settings.options)
+    if "residual" in chosen.needs or (semi_explicit and "semi_explicit" in chosen.needs):
+        return chosen
+    if "semi_explicit" in chosen.needs:
+        raise InvalidProblemError(
+            "half-explicit methods need constraints that can be told from the differential equations: state the "
+            "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
+        )
+    if "second_order" in chosen.needs:
+        raise InvalidProblemError(
+            f"method='{chosen.name}' is for equations of second order: state the problem as a SecondOrderDAE or a "
+            "MechanicalSystem, or use method='dassl'"
+        )
+    raise InvalidProblemError(
+        f"{type(chosen).__name__} needs an ordinary differential equation, which mechanisms and Hessenberg problems have "
+        "in some formulations; use method='dassl'"
+    )
+
+
+class _Course(Course):
+    """One run, in one segment."""
+
+    def __init__(self, plan: FirstOrderPlan, request: Request, ready):
+        self.plan, self.request, self.ready = plan, request, ready
+        try:
+            self._begin()
+        except Unevaluable as error:
+            functions = "f or g" if plan.semi_explicit is not None else "residual"
+            message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
+            raise InvalidProblemError(message.rstrip(": ")) from error
+
+    def _begin(self):
+        """Consistent initial values."""
+        plan, request, settings = self.plan, self.request, self.request.settings
+        problem, span, workspace = plan.problem, request.span, self.ready.workspace
+        y0, yp0 = split_initial(problem, request.initial)
+        self.excluded = _excluded(plan, span[0], y0, yp0)
+        weights = plan.rtol * np.abs(y0) + plan.atol
+        if settings.fixed_step is None:
+            trial = first_step_size(span, y0, yp0, weights, settings.first_step, settings.max_step)
+            unknown_z = plan.semi_explicit is not None and request.initial[1] is None
+            self.y0, self.yp0 = prepare_initial(
+                problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
+            )
+        else:
+            self.y0, self.yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights)
+
+    @property
+    def t(self) -> float:
+        return self.request.span[0]
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, request, settings = self.plan, self.request, self.request.settings
+        switching = None
+        if settings.events is not None:
+            switching = switching_functions(request, plan.problem, request.span[0], self.y0, self.yp0)
+        task = Task(
+            t_span=request.span,
+            y0=self.y0,
+            yp0=self.yp0,
+            rtol=plan.rtol,
+            atol=plan.atol,
+            t_eval=request.times,
+            switching=switching,
+            max_steps=settings.max_steps,
+            first_step=settings.first_step,
+            max_step=settings.max_step,
+            t_stop=request.t_stop,
+            fixed_step=settings.fixed_step,
+            dense=keeps_dense_output(request, plan.implicit.n),
+            progress=progress,
+            excluded=self.excluded,
+        )
+        outcome = self.ready.integrate(task)
+        return Segment(plan.equations, outcome, plan.method, None, self.ready.statistics())
+
+
+def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
+    """The components that the method's error test leaves out."""
+    implicit, choice = plan.implicit, plan.method.error_test
+    if not isinstance(choice, str):
+        return plan.method.excluded(implicit)
+    if choice == "auto":
+        problem = plan.semi_explicit
+        return None if problem is None or constraint_determines_z(problem, t0, y0) else implicit.algebraic
+    if choice == "all":
+        return None
+    return algebraic_variables(implicit, t0, y0, np.zeros(implicit.n) if yp0 is None else yp0)
+
+
+def constraint_determines_z(problem: SemiExplicitDAE, t0: float, x0: np.ndarray) -> bool:
+    """Whether dg/dz looks nonsingular (index 1): every row of g must respond to z, and for few z the rank is checked.
+
+    Where g cannot be evaluated on either side of z, it is taken to be so.
+    """
+    y, z, many = x0[: problem.n_y], x0[problem.n_y :], problem.n_z > 100
+    base = problem.constraint(t0, y, z)
+    step = 1e-6 * np.maximum(1.0, np.abs(z))
+    shifts = [np.where(np.arange(problem.n_z) % 2, 1.0, 0.7) * step] if many else np.diag(step)
+    changes = [_change_of_constraint(problem, t0, y, z, shift, base) for shift in shifts]
+    if any(change is None for change in changes):
+        return True
+    if many:
+        return bool(np.all(changes[0] != 0.0))
+    matrix = np.array(changes) / step[:, None]
+    largest = np.max(np.abs(matrix), axis=0)
+    if np.any(largest == 0.0):
+        return False
+    return int(np.linalg.matrix_rank(matrix / largest, tol=1e-8)) == problem.n_z
+
+
+def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.ndarray | None:
+    """g(t, y, z + shift) - g(t, y, z), or the other way where g is not defined there; None if it is on neither side."""
+    for sign in (1.0, -1.0):
+        try:
+            change = sign * (problem.constraint(t, y, z + sign * shift) - base)
+        except Exception:  # beyond the boundary of its domain g may raise anything
+            continue
+        if np.isfinite(change).all():
+            return change
+    return None
+
+
+def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
+    """The start of constant steps: taken as it is, an unknown y'_0 completed where that is possible."""
+    start = np.zeros(y0.size) if yp0 is None else yp0
+    check_start(problem, workspace, span[0], y0, start)
+    if yp0 is None and np.all(weights > 0.0):
+        result = complete(workspace, span[0], y0, start, 1e-6 * (span[1] - span[0]), weights)
+        if result.converged:
+            start = result.yp
+    return y0, start
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def _finished(plan: FirstOrderPlan, request: Request, course: _Course, segments: list[Segment]) -> Solution:
+    [segment] = segments
+    outcome = segment.outcome
+    stats = replace(segment.stats, seconds=time.perf_counter() - request.began)
+
+    def explain() -> str:
+        from daedal.analysis.diagnosis import diagnose
+
+        return diagnose(plan.implicit, outcome.failure)
+
+    success, status, message = ending(request, segments, explain)
+    if status == "finished":
+        message += _complaint(stats)
+    problem = plan.semi_explicit
+    return Solution(
+        t=outcome.t,
+        y=outcome.y,
+        yp=outcome.yp,
+        success=success,
+        status=status,
+        message=message,
+        stats=stats,
+        names=plan.names,
+        method=plan.method.title,
+        drift=None if problem is None else {"constraint": _constraint_drift(problem, outcome)},
+        events=outcome.events,
+        history=joined_history(segments),
+        dense=until_the_end(request, outcome.dense, segment),
+        n_differential=None if problem is None else problem.n_y,
+    )
+
+
+def _complaint(stats: Statistics) -> str:
+    """A hint for runs that came through, but only just."""
+    if stats.steps < 1000 or stats.rejected < 0.3 * stats.steps:
+        return ""
+    return (
+        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "
+        "index 2 or higher (then error_test='differential'), discontinuities (then events) or too small an atol."
+    )
+
+
+def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
+    """Largest |g| over at most 200 of the output points; those where g cannot be evaluated are left out."""
+    count, split = outcome.t.size, problem.n_y
+    largest = np.nan
+    for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
+        try:
+            residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
+        except Exception:  # the run is over, and nothing that happens here may lose it
+            continue
+        except KeyboardInterrupt:
+            break
+        largest = np.fmax(largest, np.max(np.abs(residual)))
+    return float(largest)

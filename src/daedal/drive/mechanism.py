@@ -1,0 +1,294 @@
+"""Constrained systems: mechanisms and Hessenberg problems, in segments with one formulation and method each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.choice import Choice
+from daedal.drive.event_view import EventView, switching_functions
+from daedal.drive.finish import delivered
+from daedal.drive.mechanism_output import Salvage, finished, outputs
+from daedal.drive.mechanism_start import MechanismStarts, stayed_autonomous
+from daedal.drive.request import Request, Settings
+from daedal.drive.run import Course, Segment, keeps_dense_output, run
+from daedal.errors import InvalidProblemError
+from daedal.formulations.reduction import Reduction, attach_monitor
+from daedal.formulations.second_order import second_order_form
+from daedal.formulations.sparse import is_sparse
+from daedal.mechanics.hessenberg import prepare_hessenberg
+from daedal.mechanics.start import Start
+from daedal.methods import named_method
+from daedal.methods.task import Equations, Task
+from daedal.problems import HessenbergDAE, MechanicalSystem
+from daedal.problems.checks import check_tolerances
+from daedal.progress import Progress
+
+_ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
+
+
+class MechanismPlan:
+    """What does not depend on the start: tolerances, the user's method, and assemblies that are made once."""
+
+    def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):
+        self.problem, self.formulation = problem, settings.formulation
+        self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
+        automatic = isinstance(settings.method, str) and settings.method == "auto"
+        self.method: Any = "auto"
+        if not automatic or settings.options:
+            self.method = named_method("dassl" if automatic else settings.method, settings.options)
+        self.names = tuple(problem.label(i) for i in range(problem.n))
+        self.starts = MechanismStarts(problem) if isinstance(problem, MechanicalSystem) else None
+        self._sparse: bool | None = None
+        self.forms: dict[Any, tuple] = {}  # formulation and method of the first segment, by the weight of projections
+
+    def solve(self, request: Request, autonomous: bool | None = None):
+        """Begin, run, finish."""
+        course = self._begin(request, autonomous)
+        segments = run(course, request)
+        assembly, salvage = course.assembly, Salvage()
+        t, states = outputs(request, segments, salvage)
+        if assembly.is_autonomous:
+            try:
+                if not stayed_autonomous(assembly, request.span[0], t, states):
+                    return self.solve(request, autonomous=False)
+            except KeyboardInterrupt:
+                segments[-1].outcome.interrupted = True
+        solution = finished(self, request, course, segments, t, states, salvage)
+        course.give_back()
+        return delivered(solution, segments)
+
+    def _begin(self, request: Request, autonomous: bool | None) -> MechanismCourse:
+        problem = self.problem
+        if isinstance(problem, HessenbergDAE):
+            assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
+            start = start.towards(request.sign)
+        elif self._is_sparse(request):
+            from daedal.drive.sparse import begin_sparse
+
+            return begin_sparse(self, request)
+        else:
+            assert self.starts is not None
+            assembly, start, notes = self.starts.begin(request, autonomous)
+        return MechanismCourse(self, request, assembly, start, notes, Choice(self, assembly, request))
+
+    def _is_sparse(self, request: Request) -> bool:
+        """Whether matrices are sparse, which the functions of the first start tell."""
+        if self._sparse is None:
+            self._sparse = is_sparse(self.problem, request.span[0], request.initial)
+        return self._sparse
+
+
+class MechanismCourse(Course):
+    """One run: the assembled system, where it is, and the choice of formulation and method."""
+
+    def __init__(self, plan: MechanismPlan, request: Request, assembly, start: Start, notes: list[str], choice):
+        self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
+        self._notes = notes
+        self._usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
+        self._prepared: dict[str, Any] = {}
+
+    @property
+    def t(self) -> float:
+        return self.start.t
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the start and the choices."""
+        return [*self._notes, *self.choice.notes]
+
+    def give_back(self):
+        """Let later runs use the assembly, and what was prepared for it."""
+        if self.plan.starts is not None and not self.assembly.is_sparse:
+            self.plan.starts.pool.give_back(self.assembly)
+
+    # --- a segment --------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        request, choice, start, assembly = self.request, self.choice, self.start, self.assembly
+        settings = request.settings
+        reduction = self._reduction(earlier)
+        if assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse:
+            attach_monitor(
+                reduction,
+                assembly,
+                start,
+                amplification=choice.watches_amplification,
+                usual_norms=self._usual_norms,
+            )
+        method = self._adapted_method(reduction)
+        ready = self._ready(reduction, method)
+        steps = settings.max_steps - sum(segment.stats.steps for segment in earlier)
+        if choice.step_limit is not None:
+            steps = min(steps, choice.step_limit)
+        outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
+        choice.changed = False
+        return Segment(reduction, outcome, choice.method, choice.formulation, ready.statistics(), ready.signal)
+
+    def _reduction(self, earlier: list[Segment]) -> Reduction:
+        """The problem rewritten, as an equation of the order that the method solves."""
+        choice, assembly, start = self.choice, self.assembly, self.start
+        if not choice.changed:
+            return earlier[-1].equations.restart(start)
+        if "second_order" in choice.method.needs:
+            return second_order_form(choice.formulation, assembly, start, project=choice.method.projects)
+        kept = assembly.prepared.get(choice.pair) if not earlier else None
+        if kept is not None:
+            return kept[0].begin(start)
+        return choice.formulation.reduce(assembly, start)
+
+    def _ready(self, reduction: Reduction, method):
+        """The method made ready for the equations; of the first segment it is kept with the assembly."""
+        prepared, pair = self.assembly.prepared, self.choice.pair
+        if pair in prepared and prepared[pair][0] is reduction:
+            return prepared[pair][1]
+        ready = method.prepare(_equations(reduction, method, self.assembly))
+        if ready.reusable and reduction.begin is not None:
+            prepared.clear()
+            prepared[pair] = reduction, ready
+        return ready
+
+    def _adapted_method(self, reduction: Reduction):
+        """The method with the options that suit the formulation, as far as the user has left them open."""
+        method, settings = self.choice.method, self.request.settings
+        if "rate" in method.needs and "residual" not in method.needs and reduction.rate is None:
+            raise InvalidProblemError(
+                f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential "
+                f"equation: {_ORDINARY}"
+            )
+        method = method.with_wishes(reduction.options)
+        if settings.fixed_step is not None and method.needs_starting_values:
+            left = max(1, round(abs(self.request.span[1] - self.start.t) / settings.fixed_step))
+            method = replace(method, max_order=min(method.max_order, left))
+            method = replace(method, starting_values=self._starting_values(reduction, method))
+        return method
+
+    def _task(self, reduction: Reduction, method, earlier, max_steps: int, progress) -> Task:
+        request, settings, start = self.request, self.request.settings, self.start
+        rtol, atol = self._tolerances(reduction)
+        times = request.times
+        if earlier and times is not None:
+            times = times[request.sign * (times - start.t) > 0.0]
+        excluded = reduction.excluded
+        if not isinstance(method.error_test, str):
+            excluded = method.excluded(reduction.problem)
+        elif method.error_test == "all":
+            excluded = None
+        return Task(
+            t_span=(start.t, request.span[1]),
+            y0=reduction.y0,
+            yp0=reduction.yp0,
+            rtol=rtol,
+            atol=atol,
+            t_eval=times,
+            switching=None if settings.events is None else self._switching(reduction, earlier),
+            max_steps=max_steps,
+            first_step=None if earlier else settings.first_step,
+            max_step=settings.max_step,
+            t_stop=request.t_stop,
+            fixed_step=settings.fixed_step,
+            dense=keeps_dense_output(request, reduction.n),
+            progress=progress,
+            excluded=excluded,
+        )
+
+    def _tolerances(self, reduction: Reduction):
+        """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
+        plan, start = self.plan, self.start
+        n, n_state = reduction.n, self.assembly.n_state
+        if reduction.recover is None and n == n_state:
+            return plan.rtol, plan.atol
+        largest_rtol, largest_atol = plan.rtol.max(), plan.atol.max()
+        rtol, atol = np.full(n, largest_rtol), np.full(n, largest_atol)
+        if reduction.recover is None:
+            rtol[:n_state], atol[:n_state] = plan.rtol, plan.atol
+            size = np.max(np.abs(start.lam), initial=0.0) + np.max(np.abs(start.a), initial=0.0)
+            atol[n_state:] = np.maximum(rtol[n_state:] * size, 1e-300) + largest_atol
+            if reduction.multiplier_sizes is not None:
+                sizes, units = reduction.multiplier_sizes(start)
+                own = rtol[0] * sizes + largest_atol * units
+                atol[n_state : n_state + own.size] = np.maximum(own, 1e-300)
+        return rtol, atol
+
+    def _switching(self, reduction: Reduction, earlier: list[Segment]):
+        """The user's events, as functions of (t, q, v)."""
+        assembly, start = self.assembly, self.start
+        n, split = assembly.m * assembly.nx, (assembly.m - 1) * assembly.nx
+
+        def recover(t, y, yp):
+            state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
+            return state[:n], state[:n]
+
+        view = EventView(self.plan.problem.params, split or None)
+        leading = reduction.recover is None
+        return switching_functions(
+            self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading
+        )
+
+    def _starting_values(self, reduction: Reduction, method):
+        """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate run of the underlying ODE."""
+        if reduction.pack is None:
+            raise InvalidProblemError(
+                "multipliers that are derivatives of unknowns have no natural starting values: pass starting_values"
+            )
+        request, assembly, start = self.request, self.assembly, self.start
+        h = request.settings.fixed_step
+        times = start.t + request.sign * h * np.arange(method.max_order)
+        size = max(1.0, float(np.max(np.abs(start.z), initial=0.0)))
+        accurate = request.changed(
+            span=(float(times[0]), float(times[-1])),
+            times=times,
+            t_stop=float(times[-1]),
+            progress=False,
+            method="dopri5",
+            formulation="projection",
+            rtol=1e-13,
+            atol=1e-14 * size,
+            events=None,
+            first_step=None,
+            max_step=abs(h) / 4.0,
+            fixed_step=None,
+            dense_output=False,
+            options={},
+        )
+        plan = MechanismPlan(self.plan.problem, accurate.settings)
+        segments = run(MechanismCourse(plan, accurate, assembly, start, [], Choice(plan, assembly, accurate)), accurate)
+        outcome = segments[-1].outcome
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.exception is not None:
+            raise outcome.exception
+        t, states = outputs(accurate, segments, Salvage())
+        if t.size < times.size:
+            raise InvalidProblemError(
+                f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
+            )
+        return np.array([reduction.pack(assembly.start(float(t[i]), states[i]))[0] for i in range(t.size)]).T
+
+    # --- from segment to segment ------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        if not self.choice.goes_on(segment):
+            return False
+        if segment.equations.monitor is not None:
+            self._usual_norms = segment.equations.monitor.array("norms").copy()
+        t, state = segment.equations.last_state(segment.outcome)
+        if self.assembly.n_c:
+            self.assembly.project(np.array([t]), state, weight=self.assembly.output_weight)
+        self.start = self.assembly.start(t, state[0]).towards(self.request.sign)
+        return True
+
+
+def _equations(reduction: Reduction, method, assembly) -> Equations:
+    """What the method gets of the rewritten problem: no more than it needs."""
+    implicit = "residual" in method.needs or "second_order" in method.needs
+    return Equations(
+        n=reduction.n,
+        problem=reduction.problem if implicit else None,
+        rate=reduction.rate,
+        mechanism=assembly,
+        hook=reduction.hook,
+        bridge=assembly.bridge,
+    )

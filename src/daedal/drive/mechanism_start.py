@@ -1,0 +1,135 @@
+"""Where a run of a constrained system begins: how it is evaluated, and consistent values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import Request
+from daedal.initial.given_derivatives import check_given
+from daedal.initial.mechanical import check_start, split_mechanical
+from daedal.mechanics.assembly import Assembly
+from daedal.mechanics.pool import Pool
+from daedal.mechanics.probes import asks_for_time, check_point
+from daedal.mechanics.setting import Setting, setting_at
+from daedal.mechanics.start import Start
+from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_vector
+
+_TIMES = np.linspace(0.0, 1.0, 24)[1:] ** 1.5  # parts of the interval at which constraints are looked at
+_CHECKED_POINTS = 8
+_MOST_SETTINGS = 64
+
+
+class MechanismStarts:
+    """Finds the starts of one system; knows nothing but the system, and settings that were found before."""
+
+    def __init__(self, system: MechanicalSystem):
+        self.system = system
+        self.pool = Pool(system, Assembly)
+        self._settings: dict[tuple, Setting] = {}  # by start; the same again would come out
+        self._compared: set[bool] = set()
+
+    def begin(self, request: Request, autonomous: bool | None = None) -> tuple[Assembly, Start, list[str]]:
+        """An assembly for the run, its consistent start, and what there is to say about it.
+
+        Whether the constraints depend on time is looked for, unless `autonomous` says so.
+        """
+        system, span = self.system, request.span
+        correct = request.settings.correct_initial
+        q0, v0, r0, w0 = split_mechanical(request.initial)
+        t, q, v = check_point(system, span[0], q0, v0)
+        r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
+        if w0 is not None:
+            check_vector(w0, system.n_w, "w0")
+        self._compare(t, q, v, consistent=not correct)
+        ready = None
+        if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
+            ready = self._ready(request, t, q, v, r, autonomous)
+        if ready is not None:
+            self._compare(t, q, v, consistent=True)
+            return *ready, []
+        values = check_start(
+            system, t, q, None if v0 is None else v, r0=r0, w0=w0, correct=correct, atol=self._atol(request)
+        )
+        self._compare(t, values.q, values.v, consistent=True)
+        setting = setting_at(system, t, values.q, rows=values.rows)
+        assembly = self.pool.take(setting)
+        state = np.concatenate([values.q, values.v, values.r])
+        self._look_at_time(assembly, request, state, autonomous)
+        assembly.choose_weight(assembly.evaluate(t, state[: 2 * system.n_q], values.r))
+        start = assembly.start(t, state, np.concatenate([values.w, values.lam]))
+        return assembly, start.towards(request.sign), list(values.notes)
+
+    def _atol(self, request: Request) -> np.ndarray:
+        return np.broadcast_to(np.asarray(request.settings.atol, dtype=float), (self.system.n,))[: 2 * self.system.n_q]
+
+    def _compare(self, t: float, q: np.ndarray, v: np.ndarray, *, consistent: bool):
+        """Compare given derivatives with differences, at the first start that is seen."""
+        if consistent not in self._compared:
+            check_given(self.system, t, q, v, consistent=consistent)
+            self._compared.add(consistent)
+
+    def _ready(self, request: Request, t: float, q, v, r, autonomous: bool | None):
+        """Assembly and start if the given values are consistent to round-off and clearly regular, else None."""
+        from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
+
+        assembly = self.pool.take(self._setting(t, q))
+        z = np.concatenate([q, v])
+        self._look_at_time(assembly, request, z, autonomous)
+        answer = is_ready(assembly.address, t, z, r)
+        assembly.bridge.raise_pending()
+        if not answer:
+            self.pool.give_back(assembly)
+            return None
+        assembly.weigh("M" if answer == READY_IN_MASS_NORM else "I")
+        array = assembly.record.array
+        a, lam, rate = array("acceleration").copy(), array("multipliers").copy(), array("rate").copy()
+        return assembly, Start(t, z, a, lam, r, rate, direction=int(request.sign))
+
+    def _setting(self, t: float, q: np.ndarray) -> Setting:
+        """The setting for a start with all constraints, found once for each start."""
+        key = t, q.tobytes()
+        found = self._settings.get(key)
+        if found is None:
+            if len(self._settings) >= _MOST_SETTINGS:
+                self._settings.clear()
+            found = self._settings[key] = setting_at(self.system, t, q)
+        return found
+
+    def _look_at_time(self, assembly: Assembly, request: Request, state: np.ndarray, known: bool | None):
+        """See whether the constraints are the same at many times of the interval; then they are not differenced in t.
+
+        What was integrated is checked for it again at the end of the run.
+        """
+        if known is None:
+            t0, t1 = request.span
+            known = asks_for_time(self.system) and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
+        assembly.set_autonomous(known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_settings": {}}
+
+
+def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
+    """Whether the constraints at `times` are those at t0; where they cannot be evaluated they are not looked at."""
+    from daedal.mechanics.readiness import same_in_time
+
+    same = same_in_time(assembly.address, t0, times, states)
+    pending, assembly.bridge.exception = assembly.bridge.exception, None
+    if isinstance(pending, KeyboardInterrupt):
+        raise pending
+    return bool(same)
+
+
+def stayed_autonomous(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
+    """Whether constraints that were taken not to depend on time do not do so at points of the solution either."""
+    if not times.size:
+        return True
+    if times.size > _CHECKED_POINTS:
+        chosen = np.linspace(0, times.size - 1, _CHECKED_POINTS).astype(int)
+        times, states = times[chosen], states[chosen]
+    return stays_the_same(assembly, t0, times, states)
+
+

@@ -1,0 +1,70 @@
+"""Assemblies of one system, lent to those who evaluate it: every user has its own, so that threads do not meet."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+_KEPT = 4  # assemblies of each kind that wait for their next use
+
+
+class Pool:
+    """Lends assemblies of `system`, made by ``kind(system, setting=...)``, adopted to the setting of the borrower.
+
+    Nothing of an earlier use shows in a later one: what a run changes in an assembly, `adopt` sets anew.
+    """
+
+    def __init__(self, system, kind):
+        self.system, self._kind = system, kind
+        self._shelves: dict[Any, list] = {}
+
+    def take(self, setting):
+        """An assembly with this setting, for the caller alone."""
+        shelf = self._shelves.setdefault(setting.key, [])
+        try:
+            return shelf.pop().adopt(setting)
+        except IndexError:  # none is free; another thread may have taken the last one
+            return self._kind(self.system, setting=setting)
+
+    def give_back(self, assembly):
+        """Let others use it."""
+        shelf = self._shelves.setdefault(assembly.setting.key, [])
+        if len(shelf) < _KEPT:
+            shelf.append(assembly)
+
+    @contextmanager
+    def lend(self, setting):
+        """``with pool.lend(setting) as assembly``."""
+        assembly = self.take(setting)
+        try:
+            yield assembly
+        finally:
+            self.give_back(assembly)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"system": self.system, "_kind": self._kind, "_shelves": {}}
+
+
+class Lender:
+    """Assemblies with one setting, for a solution that evaluates its system from any thread."""
+
+    def __init__(self, pool: Pool, setting):
+        self.pool, self.setting = pool, setting
+
+    def lend(self):
+        """``with lender.lend() as assembly``."""
+        return self.pool.lend(self.setting)
+
+
+class Keeper:
+    """One assembly that several threads use in turn."""
+
+    def __init__(self, assembly):
+        self._assembly, self._lock = assembly, RLock()
+
+    @contextmanager
+    def lend(self):
+        """``with keeper.lend() as assembly``."""
+        with self._lock:
+            yield self._assembly

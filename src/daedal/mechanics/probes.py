@@ -1,0 +1,87 @@
+"""The constraints of a mechanical system as functions that Python calls, for looking at them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import store_vector
+from daedal.mechanics.contact import without_contact
+from daedal.mechanics.increments import typical_size
+from daedal.problems import MechanicalSystem
+from daedal.problems.checks import check_number, check_vector
+from daedal.problems.compile import last_argument
+
+
+def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
+    """All constraints as one vector function of (t, q), at the velocities v or some of the size of q.
+
+    It raises what the user's functions raise.
+    """
+    system = without_contact(system)
+    if system.n_lambda == 0:
+        return None
+    if v is None:
+        v = np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)
+    parts = []
+    if system.constraint is not None:
+        parts.append(vector_function(system, "constraint", system.n_constraints))
+    if system.velocity_constraint is not None:
+        velocity = vector_function(system, "velocity_constraint", system.n_velocity_constraints)
+        parts.append(lambda t, q: velocity(t, q, v))
+    return lambda t, q: np.concatenate([part(t, q) for part in parts])
+
+
+def vector_function(system: MechanicalSystem, name: str, size: int):
+    """A function of the system that copies its arguments and checks its result."""
+    function, store = getattr(system, name), store_vector(name, size)
+    last = last_argument(function, system.params)
+
+    def evaluate(t, *arrays):
+        result = np.empty(size)
+        store(function(float(t), *[array.copy() for array in arrays], *last), result)
+        return result
+
+    return evaluate
+
+
+def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t.
+
+    What was integrated is checked for it again at the end of the run.
+    """
+    if not asks_for_time(system):
+        return False
+    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
+    return _same_at(constraint_probe(system, q, v), times, q)
+
+
+def asks_for_time(system: MechanicalSystem) -> bool:
+    """Whether it matters if the constraints depend on time: their derivative with respect to it was not given."""
+    return system.n_lambda > 0 and (system.constraint_t is None or system.velocity_constraint is not None)
+
+
+def _same_at(probe, times, q: np.ndarray) -> bool:
+    """Whether the constraints have the same values at the first and at all other times at which they have any."""
+    first = _values_or_nan(probe, times[0], q)
+    others = (_values_or_nan(probe, t, q) for t in times[1:])
+    return bool(np.all(np.isfinite(first))) and all(
+        np.array_equal(values, first) for values in others if np.all(np.isfinite(values))
+    )
+
+
+def _values_or_nan(probe, t: float, q: np.ndarray) -> np.ndarray:
+    try:
+        return probe(float(t), q)
+    except Exception:  # the run may end before that time, and says it properly if it gets there
+        return np.full(1, np.nan)
+
+
+def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, np.ndarray]:
+    """(t, q, v) as floats, checked; v is zero if it is None."""
+    n = system.n_q
+    if q is None:
+        raise InvalidProblemError("q is missing")
+    q = check_vector(q, n, "q", label=system.label)
+    v = np.zeros(n) if v is None else check_vector(v, n, "v", label=lambda i: system.label(n + i))
+    return check_number(t, "t"), q, v

@@ -1,0 +1,202 @@
+r"""Whether a mechanism may start where it is: consistent to round-off and clearly regular, in one compiled look.
+
+Most starts are, and then the search for consistent values and for redundant constraints can be spared. Asked for are
+
+    |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M > 0,
+
+and from M and K follows the norm in which output is projected: that of M, unless the move F g with
+F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the shortest one, K^+ g.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.compilation import kernel, part
+from daedal.kernels.records import float_rows, floats, record_at
+from daedal.mechanics.constrained import CONSTRAINED, RATE, accelerate, evaluate, fetch, load
+
+NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
+_EVERYTHING = 255
+_CONSISTENT = 1e-13
+_INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
+_DEFINITE = 1e-6  # pivots of Cholesky's factorisation beside the diagonal
+_LONGEST_MOVE = 10.0
+
+
+@kernel
+def is_ready(system, t, z, r):
+    """Look at the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
+    c = record_at(system, CONSTRAINED)
+    load(c, z, r, np.zeros(c.n_w), np.zeros(c.n_c))
+    if evaluate(c, t, _EVERYTHING) != 0:
+        return NOT_READY
+    nx, n_c = c.nx, c.n_c
+    if n_c > 0 and not (_is_consistent(c, z) and _is_independent(float_rows(c.jacobian, n_c, nx))):
+        return NOT_READY
+    mass = float_rows(c.mass, nx, nx).copy()
+    if not _cholesky(mass, _DEFINITE):
+        return NOT_READY
+    answer = READY_IN_MASS_NORM if n_c > 0 and _mass_norm_is_short(c, mass) else READY
+    status = accelerate(c, t)
+    if status == 0 and c.n_r > 0:
+        status = evaluate(c, t, RATE)
+    if status != 0:
+        return NOT_READY
+    for value in floats(c.acceleration, nx):
+        if not np.isfinite(value):
+            return NOT_READY
+    return answer
+
+
+@part
+def _is_consistent(c, z):
+    nx, n_c = c.nx, c.n_c
+    jacobian, level = float_rows(c.jacobian, n_c, nx), float_rows(c.level, c.m, n_c)
+    for order in range(c.m):
+        size = 0.0
+        for j in range(nx):
+            size = max(size, abs(z[order * nx + j]))
+        for i in range(n_c):
+            norm = 0.0
+            for j in range(nx):
+                norm += jacobian[i, j] * jacobian[i, j]
+            limit = _CONSISTENT * np.sqrt(norm) * size
+            used = order > 0 or i < c.n_g
+            if not norm > 0.0 or (used and not abs(level[order, i]) <= limit):
+                return False
+    return True
+
+
+@part
+def _is_independent(rows):
+    """Whether every row, scaled to norm 1, has a part of its own: modified Gram-Schmidt."""
+    rows = rows.copy()
+    count, n = rows.shape
+    for i in range(count):
+        norm = 0.0
+        for j in range(n):
+            norm += rows[i, j] * rows[i, j]
+        norm = np.sqrt(norm)
+        for j in range(n):
+            rows[i, j] /= norm
+    for i in range(count):
+        norm = 0.0
+        for j in range(n):
+            norm += rows[i, j] * rows[i, j]
+        norm = np.sqrt(norm)
+        if not norm >= _INDEPENDENT:
+            return False
+        for k in range(i + 1, count):
+            product = 0.0
+            for j in range(n):
+                product += rows[i, j] * rows[k, j]
+            for j in range(n):
+                rows[k, j] -= product / (norm * norm) * rows[i, j]
+    return True
+
+
+@part
+def _cholesky(a, smallest):
+    """a = L L^T in the lower triangle; False if a pivot is not larger than this part of its diagonal entry."""
+    n = a.shape[0]
+    for j in range(n):
+        pivot = a[j, j]
+        for k in range(j):
+            pivot -= a[j, k] * a[j, k]
+        if not pivot > smallest * a[j, j]:
+            return False
+        a[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, n):
+            value = a[i, j]
+            for k in range(j):
+                value -= a[i, k] * a[j, k]
+            a[i, j] = value / a[j, j]
+    return True
+
+
+@part
+def _solve_cholesky(factor, x):
+    """x := (L L^T)^{-1} x."""
+    n = x.size
+    for i in range(n):
+        for k in range(i):
+            x[i] -= factor[i, k] * x[k]
+        x[i] /= factor[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= factor[k, i] * x[k]
+        x[i] /= factor[i, i]
+
+
+@part
+def _mass_norm_is_short(c, mass):
+    """Whether ||F||^2 <= 100 ||K^+||^2 in the Frobenius norm; `mass` holds the factor of M."""
+    nx, n_c = c.nx, c.n_c
+    jacobian = float_rows(c.jacobian, n_c, nx)
+    b = np.empty((n_c, nx))
+    for i in range(n_c):
+        for j in range(nx):
+            b[i, j] = jacobian[i, j]
+        _solve_cholesky(mass, b[i])
+    schur, gram = np.empty((n_c, n_c)), np.empty((n_c, n_c))
+    for i in range(n_c):
+        for k in range(n_c):
+            schur[i, k], gram[i, k] = 0.0, 0.0
+            for j in range(nx):
+                schur[i, k] += jacobian[i, j] * b[k, j]
+                gram[i, k] += jacobian[i, j] * jacobian[k, j]
+    if not (_cholesky(schur, 0.0) and _cholesky(gram, 0.0)):
+        return False
+    shortest, move = 0.0, 0.0
+    unit = np.empty(n_c)
+    for i in range(n_c):
+        unit[:] = 0.0
+        unit[i] = 1.0
+        _solve_cholesky(gram, unit)
+        shortest += unit[i]
+        unit[:] = 0.0
+        unit[i] = 1.0
+        _solve_cholesky(schur, unit)
+        for j in range(nx):
+            value = 0.0
+            for k in range(n_c):
+                value += b[k, j] * unit[k]
+            move += value * value
+    return move <= _LONGEST_MOVE * _LONGEST_MOVE * shortest
+
+
+@kernel
+def same_in_time(system, t0, times, states):
+    """Whether the constraints are at `times` what they are at t0, wherever they have values at both.
+
+    `states` has one row (q, v, ...) for all times, or one for each.
+    """
+    c = record_at(system, CONSTRAINED)
+    count, known = states.shape[0], False
+    reference, values = np.empty(c.all_g + c.all_v), np.empty(c.all_g + c.all_v)
+    for k in range(times.size):
+        state = states[min(k, count - 1)]
+        if k < count:
+            known = _constraints(c, t0, state, reference)
+        if known and _constraints(c, times[k], state, values):
+            for i in range(values.size):
+                if values[i] != reference[i]:
+                    return False
+    return True
+
+
+@part
+def _constraints(c, t, state, target):
+    """All constraints, position and velocity; False where they cannot be evaluated."""
+    nx = c.nx
+    if c.all_g > 0 and fetch(c.constraint, t, state, nx, c.all_g) != 0:
+        return False
+    if c.all_v > 0 and fetch(c.velocity_constraint, t, state, 2 * nx, c.all_v) != 0:
+        return False
+    position, velocity = floats(c.constraint.block, nx + c.all_g), floats(c.velocity_constraint.block, 2 * nx + c.all_v)
+    for i in range(c.all_g):
+        target[i] = position[nx + i]
+    for i in range(c.all_v):
+        target[c.all_g + i] = velocity[2 * nx + i]
+    return True
