@@ -12,7 +12,6 @@ from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.projection import VelocityConstraints
 
 EXPLICIT = ("dopri5", "rk4")
-ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
 _LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
 _OVER = 0.3  # rates times the step of a stiff method below which an explicit one does as well
 _STEPS_BEFORE_QUESTION = 300
@@ -124,8 +123,8 @@ class Choice:
                     f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
                     "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
                 )
-            ordinary = self.formulation.name in ORDINARY
-            self.method = method if not any_method else (DOPRI5() if ordinary else DASSL())
+            explicit = self.formulation.ordinary and not self.formulation.stiff
+            self.method = method if not any_method else (DOPRI5() if explicit else DASSL())
 
     def goes_on(self, segment) -> bool:
         """Whether the run has to go on in another segment; prepares it."""

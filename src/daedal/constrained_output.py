@@ -8,10 +8,10 @@ from dataclasses import fields, replace
 import numpy as np
 
 from daedal.analysis.singular import describe
+from daedal.analysis.sparse_failure import explain_sparse
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.sparse import SparseAssembly
-from daedal.formulations.sparse_start import explain_sparse
 from daedal.mechanical_solution import RawOutput
+from daedal.mechanics.sparse.assembly import SparseAssembly
 from daedal.request import Request, Segment
 from daedal.solution import DenseOutput, History, Statistics
 
@@ -135,7 +135,7 @@ def _unresolved(request: Request, assembly, states: np.ndarray) -> list[str]:
 
 def _raw(request, segments: list[Segment]) -> RawOutput | None:
     """The unknowns of the formulation, where all segments have the same."""
-    names = [segment.reduction.problem.names for segment in segments]
+    names = [segment.reduction.names for segment in segments]
     if any(name != names[0] for name in names):
         return None
     first = [0 if i == 0 or request.times is not None else 1 for i in range(len(segments))]

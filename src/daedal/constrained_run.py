@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from daedal.constrained_output import MOST_IDLE, Salvage, assemble_solution, out
 from daedal.constrained_start import prepare, prepare_sparse
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
-from daedal.formulations.sparse import SparseAssembly, is_sparse
 from daedal.mechanics.assembly import Assembly, constraint_probe
+from daedal.mechanics.sparse.assembly import SparseAssembly, is_sparse
 from daedal.mechanics.start import Start
 from daedal.progress import Progress
 from daedal.request import Request, Segment
@@ -76,10 +77,12 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
     """Integrate segment by segment, until the end, a failure or a terminal event."""
     segments: list[Segment] = []
     idle = 0
-    assembly.direction = 1 if request.span[1] > request.span[0] else -1
+    direction = 1 if request.span[1] > request.span[0] else -1
+    usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
     while True:
         try:
-            segment = _next_segment(request, assembly, start, choice, progress, segments)
+            start.direction = direction
+            segment = _next_segment(request, assembly, start, choice, progress, segments, usual_norms)
             segments.append(segment)
             outcome = segment.outcome
             if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segment):
@@ -89,7 +92,7 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
             if segment.stuck:
                 return segments
             if segment.reduction.monitor is not None:
-                assembly.usual_norms = segment.reduction.monitor.array("norms").copy()
+                usual_norms = segment.reduction.monitor.array("norms").copy()
             start = _restart(assembly, segment)
         except KeyboardInterrupt:
             if not segments:
@@ -103,7 +106,7 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
             return segments
 
 
-def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment]) -> Segment:
+def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment], usual_norms):
     formulation, method = choice.formulation, choice.method
     if choice.changed:
         reduction = _reduce(formulation, assembly, start, method)
@@ -112,7 +115,7 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     choice.changed = False
     watched = request.fixed_step is None or not assembly.linear
     if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
-        attach_monitor(reduction, assembly, start, amplification=choice.watches_amplification)
+        attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=usual_norms)
     steps = request.max_steps - sum(segment.stats.steps for segment in segments)
     if choice.step_limit is not None:
         steps = min(steps, choice.step_limit)
@@ -126,7 +129,7 @@ def _reduce(formulation, assembly, start: Start, method) -> Reduction:
     """The problem rewritten, as an equation of the order that the method solves."""
     if not getattr(method, "second_order", False):
         return formulation.reduce(assembly, start)
-    from daedal.formulations.second_order import second_order_form
+    from daedal.formulations.second_order_forms import second_order_form
 
     return second_order_form(formulation, assembly, start, project=getattr(method, "projection", "never") != "never")
 
@@ -216,8 +219,6 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
         t_stop=float(times[-1]),
         fixed_step=None,
     )
-    damping = assembly.record.array("damping").copy()
-    assembly.damp(np.zeros_like(damping))
     choice = Choice(assembly, "projection", named_method("dopri5", {}), accurate)
     segments = _integrate(accurate, assembly, start, choice, Progress(False, accurate.span))
     outcome = segments[-1].outcome
@@ -231,13 +232,12 @@ def _starting_values(request, assembly, start: Start, reduction: Reduction, meth
             f"accurate starting values for BDF{method.max_order} could not be computed; pass starting_values"
         )
     values = [reduction.pack(assembly.start(float(t[i]), states[i]))[0] for i in range(t.size)]
-    assembly.damp(damping)
     return np.array(values).T
 
 
 def _tolerances(request, assembly, reduction: Reduction, start: Start):
     """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
-    n, n_state = reduction.problem.n, assembly.n_state
+    n, n_state = reduction.n, assembly.n_state
     rtol, atol = np.full(n, request.rtol.max()), np.full(n, request.atol.max())
     if reduction.recover is None:
         rtol[:n_state], atol[:n_state] = request.rtol, request.atol

@@ -21,13 +21,13 @@ def prepare(request: Request):
 
 def prepare_sparse(request: Request, formulation, method):
     """The same for a system with sparse matrices, and the formulation and method for it."""
-    from daedal.formulations.sparse_forms import SparseChoice, checked_choice
-    from daedal.formulations.sparse_start import sparse_start
     from daedal.initial.mechanical import split_mechanical
+    from daedal.initial.sparse_start import sparse_start
+    from daedal.sparse_choice import SparseChoice, checked_choice
 
     automatic = isinstance(method, str) and method == "auto"
     method = named_method("dassl", {}) if automatic else method
-    checked_choice(formulation, method)
+    checked_choice(request.problem, formulation, method)
     q0, v0, *_ = split_mechanical(request.initial)
     assembly, start, notes = sparse_start(request.problem, request.span, q0, v0, correct=request.correct_initial)
     return assembly, start, notes, SparseChoice(assembly, start, request, formulation, method, automatic)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.initial.second_order import (
+from daedal.initial.second_order_start import (
     complete_start,
     error_weights,
     orders_at_start,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
+from daedal.analysis.endings import stopped_step
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.mechanics.complaints import complaint
@@ -66,11 +67,8 @@ def _in_words(request, assembly, segment, failure) -> str:
 
 
 def _stopped(request, segment, failure, what: str) -> str:
-    done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
-    return (
-        f"Stopped at t = {failure.t:.6g}, step size {abs(failure.h):.3g}: {what}. The run covered {100.0 * done:.3g} % "
-        f"of the interval with {type(segment.method).__name__} on {type(segment.formulation).__name__}."
-    )
+    by = f" with {type(segment.method).__name__} on {type(segment.formulation).__name__}"
+    return stopped_step(failure, what, request.span, by)
 
 
 def _of_zeros(request, assembly, segment, failure) -> str:

@@ -68,18 +68,12 @@ class Assembly:
                 raise IndexError  # its increments were chosen where all coordinates were nearly zero
             self._size = max(size, self._size)
             self.bridge.refresh()
-            for name in ("state", "damping", "multipliers"):
+            for name in ("state", "multipliers"):
                 self.record.array(name)[:] = 0.0
         except IndexError:
             self.record, self.bridge = self._build(float(t), np.asarray(q, dtype=float))
             self._mark = self.bridge.mark()
         self.record["autonomous"] = autonomous
-        self.record["damped"] = False
-
-    def damp(self, coefficients):
-        """Add Baumgarte's terms alpha_0 g + alpha_1 g' + ... to the acceleration level; the last is for velocities."""
-        self.record.array("damping")[:] = coefficients
-        self.record["damped"] = bool(np.any(np.asarray(coefficients) != 0.0))
 
     def __del__(self):
         """Leave the record to a later assembly of the same system: it is not cheap to make."""
@@ -134,8 +128,6 @@ class Assembly:
     system: Any
     linear = False
     output_weight: Any = "M"
-    usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments of a run
-    direction = 1  # of time: -1 if the run goes backwards, where damping has to change its sign
 
     def choose_weight(self, values: dict[str, np.ndarray] | None):
         """Project in the norm of the mass matrix, unless that is singular or moves the state much farther than need be.
