@@ -19,6 +19,7 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
+from daedal.analysis.endings import stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
@@ -76,10 +77,10 @@ def _what_happened(case: Case) -> str:
     failure = case.failure
     concerned = case.name(failure.component) if 0 <= failure.component < case.n else "a variable"
     meaning = _MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
-    where = f"t = {number(failure.t)}" + (" (the start)" if case.at_start else "")
+    details = " (the start)" if case.at_start else ""
     if failure.code not in (-2, -3):
-        where += f", step size {number(failure.h)}, order {failure.order}"
-    return f"Stopped at {where}: {meaning} (IDID {failure.code})."
+        details += f", step size {number(failure.h)}, order {failure.order}"
+    return stopped(failure.t, f"{meaning} (IDID {failure.code}).", digits=4, details=details)
 
 
 def _components(case: Case) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
+from daedal.analysis.endings import stopped_step
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.mechanics.complaints import complaint
@@ -18,10 +19,10 @@ def explain(request, assembly, segments) -> str:
     """The message for a run that failed: the geometry first, then what the method says."""
     segment = segments[-1]
     failure = segment.outcome.failure
-    state = segment.reduction.states(np.array([failure.t]), failure.y[:, None].copy())[0]
+    state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
     if assembly.n_c and failure.code != _ZERO_WEIGHT:
         first = segments[0]
-        begin = first.reduction.states(np.array([request.span[0]]), first.reduction.y0[:, None].copy())[0]
+        begin = first.equations.states(np.array([request.span[0]]), first.equations.y0[:, None].copy())[0]
         norms = usual_norms(assembly, [(request.span[0], begin), (failure.t, state)])
         smallest, combination = smallest_singular_value(assembly, failure.t, state, norms)
         if smallest < _NEARLY_SINGULAR:
@@ -36,12 +37,12 @@ def explain(request, assembly, segments) -> str:
 
 
 def _in_words(request, assembly, segment, failure) -> str:
-    if segment.method.name == "dassl":
-        text = diagnose(segment.reduction.problem, failure)
+    if "residual" in segment.method.needs:
+        text = diagnose(segment.equations.problem, failure)
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     what = {
         _ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
-        _MAX_STEPS: f"the limit of {request.max_steps} steps was reached",
+        _MAX_STEPS: f"the limit of {request.settings.max_steps} steps was reached",
         _ERROR_TEST: "the error estimate stayed above the tolerance, however short the step",
         _NEWTON: "Newton's method did not converge, however short the step",
         _SINGULAR: "the iteration matrix is singular",
@@ -57,7 +58,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         _SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
         _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
-    if getattr(segment.method, "second_order", False) and failure.code in (_ERROR_TEST, _NEWTON):
+    if "second_order" in segment.method.needs and failure.code in (_ERROR_TEST, _NEWTON):
         hint += (
             ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
             "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
@@ -66,15 +67,12 @@ def _in_words(request, assembly, segment, failure) -> str:
 
 
 def _stopped(request, segment, failure, what: str) -> str:
-    done = (failure.t - request.span[0]) / (request.span[1] - request.span[0])
-    return (
-        f"Stopped at t = {failure.t:.6g}, step size {abs(failure.h):.3g}: {what}. The run covered {100.0 * done:.3g} % "
-        f"of the interval with {type(segment.method).__name__} on {type(segment.formulation).__name__}."
-    )
+    by = f" with {type(segment.method).__name__} on {type(segment.formulation).__name__}"
+    return stopped_step(failure, what, request.span, by)
 
 
 def _of_zeros(request, assembly, segment, failure) -> str:
-    if segment.reduction.recover is not None:
+    if segment.equations.recover is not None:
         return ""
     state = failure.y[: assembly.n_state]
     zero = np.flatnonzero(request.rtol * np.abs(state) + request.atol == 0.0)

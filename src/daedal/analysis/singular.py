@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.endings import stopped
+
 _SAMPLES = 40
 _NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
 _DEPENDENT = 0.05  # part of the largest coefficient from which a constraint is named
@@ -98,10 +100,11 @@ def describe(assembly, point: SingularPoint) -> str:
         what = f"the gradient of {named[0]} vanishes"
     else:
         what = f"the gradients of {', '.join(named[:-1])} and {named[-1]} become linearly dependent"
-    return (
-        f"Stopped at t = {point.t:.8g}: the mechanism reaches a singular configuration, in which {what} "
+    reason = (
+        f"the mechanism reaches a singular configuration, in which {what} "
         f"(smallest singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
         "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal "
         "event), change the geometry, or describe the joint by other constraints. Everything computed until then is in "
         "the solution."
     )
+    return stopped(point.t, reason, digits=8)

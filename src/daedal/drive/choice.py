@@ -164,7 +164,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
     if not any_form:
         form = named_formulation(formulation)
         if any_method:
-            return form, named_method("dopri5" if form.ordinary else "dassl", {})
+            return form, named_method("dopri5" if form.ordinary and not form.stiff else "dassl", {})
         if "mechanism" in method.needs:
             raise InvalidProblemError(
                 f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "

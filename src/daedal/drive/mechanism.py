@@ -16,9 +16,9 @@ from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
-from daedal.formulations.second_order import second_order_form
-from daedal.formulations.sparse import is_sparse
+from daedal.formulations.second_order_forms import second_order_form
 from daedal.mechanics.hessenberg import prepare_hessenberg
+from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.mechanics.start import Start
 from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
@@ -107,17 +107,10 @@ class MechanismCourse(Course):
     # --- a segment --------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        request, choice, start, assembly = self.request, self.choice, self.start, self.assembly
-        settings = request.settings
+        choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
         if assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse:
-            attach_monitor(
-                reduction,
-                assembly,
-                start,
-                amplification=choice.watches_amplification,
-                usual_norms=self._usual_norms,
-            )
+            attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=self._usual_norms)
         method = self._adapted_method(reduction)
         ready = self._ready(reduction, method)
         steps = settings.max_steps - sum(segment.stats.steps for segment in earlier)
@@ -136,7 +129,8 @@ class MechanismCourse(Course):
             return second_order_form(choice.formulation, assembly, start, project=choice.method.projects)
         kept = assembly.prepared.get(choice.pair) if not earlier else None
         if kept is not None:
-            return kept[0].begin(start)
+            kept[0].begin(start)
+            return kept[0]
         return choice.formulation.reduce(assembly, start)
 
     def _ready(self, reduction: Reduction, method):
@@ -145,7 +139,7 @@ class MechanismCourse(Course):
         if pair in prepared and prepared[pair][0] is reduction:
             return prepared[pair][1]
         ready = method.prepare(_equations(reduction, method, self.assembly))
-        if ready.reusable and reduction.begin is not None:
+        if ready.reusable and not self.assembly.is_sparse:
             prepared.clear()
             prepared[pair] = reduction, ready
         return ready

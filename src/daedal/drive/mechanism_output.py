@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from daedal.analysis.singular import describe
+from daedal.analysis.sparse_failure import explain_sparse
 from daedal.drive.finish import ending, joined_dense_output, joined_history, joined_statistics, until_the_end
 from daedal.drive.request import Request
 from daedal.drive.run import MOST_IDLE, Segment
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.sparse_start import explain_sparse
 from daedal.mechanical_solution import HessenbergSolution, MechanicalSolution, RawOutput
 from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution import DenseOutput

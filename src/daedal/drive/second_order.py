@@ -14,7 +14,7 @@ from daedal.drive.first_order import FirstOrderPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.initial.second_order import (
+from daedal.initial.second_order_start import (
     complete_start,
     error_weights,
     orders_at_start,

@@ -19,21 +19,22 @@ from __future__ import annotations
 
 from daedal.formulations.residuals import (
     FORM,
-    TOP_ACCELERATION,
-    TOP_DYNAMICS,
     accelerate_with_levels,
-    constraint_row,
+    combination,
+    damping_of,
     dynamic_rows,
     evaluate_needed,
     load_unknowns,
+    multipliers_at,
     set_direction,
 )
+from daedal.formulations.shape import ACCELERATION, DYNAMICS
 from daedal.kernels.callbacks import UNEVALUABLE, owner
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.dense import SINGULAR, factor_lu, solve_lu
 from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
-from daedal.kernels.records import floats, record_at
+from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.system import SYSTEM
 from daedal.mechanics.augmented import solve_augmented
 from daedal.mechanics.constrained import BIAS, CONSTRAINED, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
@@ -42,230 +43,244 @@ _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 
 
 @pointer(PREPARE)
-def condensed_prepare(system, linear, t, y, yp, r, cj, h, weights):
+def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
     """Form the blocks by differences and factor the two small matrices."""
-    s = record_at(system, SYSTEM)
-    f = record_at(owner(s.residual.block), FORM)
-    c = record_at(f.system, CONSTRAINED)
-    s.jacobians += 1
-    s.factorisations += 1
-    n = f.n
-    status = _differences(s, f, c, t, floats(y, n), floats(yp, n), h, floats(weights, n))
+    counters = record_at(equations, SYSTEM)
+    form = record_at(owner(counters.residual.block), FORM)
+    system = record_at(form.system, CONSTRAINED)
+    counters.jacobians += 1
+    counters.factorisations += 1
+    n = form.n
+    status = _differences(counters, form, system, t, floats(y, n), floats(yp, n), h, floats(weights, n))
     if status != 0:
         return status if status != UNEVALUABLE else JACOBIAN_UNEVALUABLE
-    f.cj = cj
-    return _assemble(f, c, cj)
+    form.cj = cj
+    if _map_positions(form, system) != 0:
+        return SINGULAR
+    _differentiate_levels(form, system)
+    _assemble(form, system)
+    _keep_geometry(form, system)
+    return factor_lu(form.condensed)
 
 
 @part
-def _base(f, c, t, y, yp):
-    load_unknowns(f, c, y, yp)
-    status = evaluate_needed(f, c, t)
-    if status == 0 and (f.low > 0 or f.top == TOP_ACCELERATION):
-        status = set_direction(f, c, t)
+def _base(form, system, t, y, yp):
+    load_unknowns(form, system, y, yp)
+    status = evaluate_needed(form, system, t)
+    if status == 0 and (form.low > 0 or form.top == ACCELERATION):
+        status = set_direction(form, system, t)
     return status
 
 
 @part
-def _differences(s, f, c, t, y, yp, h, weights):
+def _differences(counters, form, system, t, y, yp, h, weights):
     """F_q, F_v and E_q, E_v; the parts that K and M give are added when the matrix is assembled."""
-    nx, n_c, n_top = c.nx, c.n_c, f.n_top
-    scratch = floats(f.scratch, 4 * (nx + n_c))
-    base, value = scratch[: nx + n_c], scratch[nx + n_c : 2 * (nx + n_c)]
-    state, skipped = floats(c.state, 2 * nx), n_c - n_top
-    status = _base(f, c, t, y, yp)
+    nx, n_c, n_top = system.nx, system.n_c, form.n_top
+    accelerated = form.top == ACCELERATION
+    base, state = floats(form.scratch, nx + n_c), floats(system.state, 2 * nx)
+    status = _base(form, system, t, y, yp)
     if status != 0:
         return status
-    dynamic_rows(f, c, y, yp, base)
+    dynamic_rows(form, system, y, yp, base)
     for k in range(n_top):
-        base[nx + k] = constraint_row(f, c, y, yp, skipped + k)
-    force, rows = floats(f.force_v, nx * nx), floats(f.rows_v, n_c * nx)
-    highest = floats(f.alpha, 5)
-    what = FORCE
-    if f.top == TOP_ACCELERATION:
-        what = FORCE | BIAS | VELOCITY
-    elif highest[2] != 0.0 or highest[4] != 0.0:
-        what = FORCE | BIAS
+        base[nx + k] = combination(form, system, n_c - n_top + k)
+    force, rows = float_rows(form.force_v, nx, nx), float_rows(form.rows_v, n_c, nx)
     for j in range(nx):
         kept = state[nx + j]
         delta = increment(y[nx + j], yp[nx + j], h, weights[nx + j], _WEIGHT_SHARE)
         state[nx + j] = kept + delta
-        s.jacobian_residuals += 1
-        status = evaluate(c, t, what)
-        if status == 0 and f.top == TOP_ACCELERATION:
-            solve_augmented(c)
+        counters.jacobian_residuals += 1
+        status = evaluate(system, t, FORCE | BIAS | VELOCITY if accelerated else FORCE)
+        if status == 0 and accelerated:
+            solve_augmented(system, damping_of(form))
         state[nx + j] = kept
         if status != 0:
             return status
-        _quotients(f, c, y, yp, base, value, delta, j, force, rows, f.top == TOP_DYNAMICS)
-    force, rows = floats(f.force_q, nx * nx), floats(f.rows_q, n_c * nx)
-    what = f.needed & (MASS | FORCE | JACOBIAN | VELOCITY | BIAS)
+        _quotients(form, system, y, yp, delta, j, force, rows, not accelerated)
+    force, rows = float_rows(form.force_q, nx, nx), float_rows(form.rows_q, n_c, nx)
+    what = form.needed & (MASS | FORCE | JACOBIAN | VELOCITY | BIAS)
     for j in range(nx):
         kept = state[j]
         delta = increment(y[j], yp[j], h, weights[j], _WEIGHT_SHARE)
         state[j] = kept + delta
-        s.jacobian_residuals += 1
-        status = accelerate_with_levels(f, c, t) if f.top == TOP_ACCELERATION else evaluate(c, t, what)
+        counters.jacobian_residuals += 1
+        status = accelerate_with_levels(form, system, t) if accelerated else evaluate(system, t, what)
         state[j] = kept
         if status != 0:
             return status
-        _quotients(f, c, y, yp, base, value, delta, j, force, rows, True)
-    return _base(f, c, t, y, yp)
+        _quotients(form, system, y, yp, delta, j, force, rows, True)
+    return _base(form, system, t, y, yp)
 
 
 @part
-def _quotients(f, c, y, yp, base, value, delta, j, force, rows, with_rows):
-    nx, n_top = c.nx, f.n_top
-    dynamic_rows(f, c, y, yp, value)
+def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
+    """Column j of the difference quotients of the dynamics and, where they depend on it, of the top rows."""
+    nx, n_c, n_top = system.nx, system.n_c, form.n_top
+    base, value = floats(form.scratch, nx + n_c), floats(form.scratch + 8 * (nx + n_c), nx)
+    dynamic_rows(form, system, y, yp, value)
     for i in range(nx):
-        force[i * nx + j] = (value[i] - base[i]) / delta
-    skipped = c.n_c - n_top
+        force[i, j] = (value[i] - base[i]) / delta
     for k in range(n_top):
-        rows[k * nx + j] = 0.0
+        rows[k, j] = 0.0
         if with_rows:
-            rows[k * nx + j] = (constraint_row(f, c, y, yp, skipped + k) - base[nx + k]) / delta
+            rows[k, j] = (combination(form, system, n_c - n_top + k) - base[nx + k]) / delta
 
 
 @part
-def _assemble(f, c, cj):
-    nx, n_c, n_g, n_top = c.nx, c.n_c, c.n_g, f.n_top
-    jacobian, direction = floats(c.jacobian, n_c * nx), floats(f.direction, nx * n_c)
-    p = floats(f.map, nx * nx)
+def _map_positions(form, system):
+    """P = (I - D (G D)^{-1} G) / cj, with the factors of G D."""
+    nx, n_c, n_g, cj = system.nx, system.n_c, system.n_g, form.cj
+    positions = float_rows(form.map, nx, nx)
     for i in range(nx):
         for j in range(nx):
-            p[i * nx + j] = 1.0 / cj if i == j else 0.0
-    if f.low > 0:
-        small, work = floats(f.low_rows.data, n_g * n_g), floats(f.scratch, n_g)
+            positions[i, j] = 1.0 / cj if i == j else 0.0
+    if form.low == 0:
+        return 0
+    jacobian, direction = float_rows(system.jacobian, n_c, nx), float_rows(form.direction, nx, n_c)
+    by_columns, column = float_rows(form.low_rows.data, n_g, n_g), floats(form.scratch, n_g)
+    for i in range(n_g):
+        for k in range(n_g):
+            value = 0.0
+            for j in range(nx):
+                value += jacobian[i, j] * direction[j, k]
+            by_columns[k, i] = value
+    if factor_lu(form.low_rows) != 0:
+        return SINGULAR
+    for j in range(nx):
         for i in range(n_g):
+            column[i] = jacobian[i, j]
+        solve_lu(form.low_rows, column)
+        for i in range(nx):
+            value = 0.0
             for k in range(n_g):
-                value = 0.0
-                for j in range(nx):
-                    value += jacobian[i * nx + j] * direction[j * n_c + k]
-                small[k * n_g + i] = value
-        if factor_lu(f.low_rows) != 0:
-            return SINGULAR
-        for j in range(nx):
-            for i in range(n_g):
-                work[i] = jacobian[i * nx + j]
-            solve_lu(f.low_rows, work)
-            for i in range(nx):
-                value = 0.0
-                for k in range(n_g):
-                    value += direction[i * n_c + k] * work[k]
-                p[i * nx + j] -= value / cj
-    n = nx + n_top
-    data, mass, columns = floats(f.condensed.data, n * n), floats(c.mass, nx * nx), floats(c.columns, nx * n_c)
-    force_q, force_v = floats(f.force_q, nx * nx), floats(f.force_v, nx * nx)
-    rows_q, rows_v, alpha = floats(f.rows_q, n_c * nx), floats(f.rows_v, n_c * nx), floats(f.alpha, 5)
-    skipped = n_c - n_top
-    for k in range(n_top):
-        holonomic = skipped + k < n_g
-        for j in range(nx):
-            if holonomic:
-                rows_q[k * nx + j] += alpha[0] * jacobian[(skipped + k) * nx + j]
-            at_velocity = alpha[1] + cj * alpha[2] if holonomic else alpha[3] + cj * alpha[4]
-            rows_v[k * nx + j] += at_velocity * jacobian[(skipped + k) * nx + j]
-    for i in range(nx):
-        for j in range(nx):
-            leading = 1.0 if i == j else 0.0
-            if f.top == TOP_DYNAMICS:
-                leading = mass[i * nx + j]
-            value = cj * leading + force_v[i * nx + j]
-            for k in range(nx):
-                value += force_q[i * nx + k] * p[k * nx + j]
-            data[j * n + i] = value
-        for k in range(n_top):
-            data[(nx + k) * n + i] = (
-                columns[i * n_c + k] if f.top == TOP_DYNAMICS else -direction[i * n_c + skipped + k]
-            )
-    for k in range(n_top):
-        for j in range(nx):
-            value = rows_v[k * nx + j]
-            for i in range(nx):
-                value += rows_q[k * nx + i] * p[i * nx + j]
-            data[j * n + nx + k] = value
-        for i in range(n_top):
-            data[(nx + i) * n + nx + k] = 0.0
-    _keep_geometry(f, c)
-    return factor_lu(f.condensed)
-
-
-@part
-def _keep_geometry(f, c):
-    """G and D as they stand in the factored matrix: later residuals overwrite those of the system."""
-    nx, n_c, n_g = c.nx, c.n_c, c.n_g
-    kept, jacobian, direction = (
-        floats(f.columns, 2 * nx * n_c),
-        floats(c.jacobian, n_c * nx),
-        floats(f.direction, nx * n_c),
-    )
-    for i in range(n_g * nx):
-        kept[i] = jacobian[i]
-    for i in range(nx * n_c):
-        kept[nx * n_c + i] = direction[i]
-
-
-@pointer(SOLVE)
-def condensed_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
-    """b := c G^{-1} b, with the correction c = 2 / (1 + cj / cj_matrix) of BCP (5.2.12) for an old matrix."""
-    s = record_at(system, SYSTEM)
-    f = record_at(owner(s.residual.block), FORM)
-    system_record = record_at(f.system, CONSTRAINED)
-    rhs = floats(b, f.n)
-    correction = 2.0 / (1.0 + cj / cj_matrix)
-    for i in range(f.n):
-        rhs[i] *= correction
-    _back_substitute(f, system_record, rhs)
+                value += direction[i, k] * column[k]
+            positions[i, j] -= value / cj
     return 0
 
 
 @part
-def _back_substitute(f, c, b):
-    nx, n_c, n_g, n_top, cj = c.nx, c.n_c, c.n_g, f.n_top, f.cj
-    p, force_q, rows_q = floats(f.map, nx * nx), floats(f.force_q, nx * nx), floats(f.rows_q, n_c * nx)
-    kept = floats(f.columns, 2 * nx * n_c)
-    scratch = floats(f.scratch, 4 * (nx + n_c))
-    at, low_at = 2 * nx, 2 * nx + n_top
-    rhs, shift = scratch[: nx + n_top], scratch[nx + n_c : 2 * nx + n_c]
-    low = scratch[2 * (nx + n_c) : 2 * (nx + n_c) + n_g]
-    for i in range(nx):
-        value = 0.0
+def _differentiate_levels(form, system):
+    """Add to E_q and E_v what K gives: alpha_0 K and alpha_1 K, where velocity constraints have alpha_1 = 1."""
+    nx, n_c, n_top = system.nx, system.n_c, form.n_top
+    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
+    jacobian, alpha = float_rows(system.jacobian, n_c, nx), floats(form.alpha, 2)
+    for k in range(n_top):
+        row = n_c - n_top + k
+        holonomic = row < system.n_g
         for j in range(nx):
-            value += p[i * nx + j] * b[j]
-        shift[i] = value
-    if f.low > 0:
-        for k in range(n_g):
-            low[k] = b[low_at + k]
-        solve_lu(f.low_rows, low)
-        for i in range(nx):
-            for k in range(n_g):
-                shift[i] += kept[nx * n_c + i * n_c + k] * low[k]
+            if holonomic:
+                rows_q[k, j] += alpha[0] * jacobian[row, j]
+            rows_v[k, j] += (alpha[1] if holonomic else 1.0) * jacobian[row, j]
+
+
+@part
+def _assemble(form, system):
+    """The matrix of dv and dlam, column by column."""
+    nx, n_c, n_top = system.nx, system.n_c, form.n_top
+    dynamic, n = form.top == DYNAMICS, nx + n_top
+    by_columns, positions = float_rows(form.condensed.data, n, n), float_rows(form.map, nx, nx)
+    mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
+    direction = float_rows(form.direction, nx, n_c)
+    force_q, force_v = float_rows(form.force_q, nx, nx), float_rows(form.force_v, nx, nx)
+    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
+    for i in range(nx):
+        for j in range(nx):
+            leading = mass[i, j] if dynamic else (1.0 if i == j else 0.0)
+            value = form.cj * leading + force_v[i, j]
+            for k in range(nx):
+                value += force_q[i, k] * positions[k, j]
+            by_columns[j, i] = value
+        for k in range(n_top):
+            by_columns[nx + k, i] = columns[i, k] if dynamic else -direction[i, n_c - n_top + k]
+    for k in range(n_top):
+        for j in range(nx):
+            value = rows_v[k, j]
+            for i in range(nx):
+                value += rows_q[k, i] * positions[i, j]
+            by_columns[j, nx + k] = value
+        for i in range(n_top):
+            by_columns[nx + i, nx + k] = 0.0
+
+
+@part
+def _keep_geometry(form, system):
+    """G and D as they stand in the factored matrix: later residuals overwrite those of the system."""
+    size = system.nx * system.n_c
+    jacobian, direction = floats(system.jacobian, size), floats(form.direction, size)
+    kept_jacobian, kept_direction = floats(form.kept_jacobian, size), floats(form.kept_direction, size)
+    for i in range(size):
+        kept_jacobian[i] = jacobian[i]
+        kept_direction[i] = direction[i]
+
+
+@pointer(SOLVE)
+def condensed_solve(equations, linear, t, y, yp, r, cj, cj_matrix, weights, b):
+    """b := c G^{-1} b, with the correction c = 2 / (1 + cj / cj_matrix) of BCP (5.2.12) for an old matrix."""
+    form = record_at(owner(record_at(equations, SYSTEM).residual.block), FORM)
+    rhs = floats(b, form.n)
+    correction = 2.0 / (1.0 + cj / cj_matrix)
+    for i in range(form.n):
+        rhs[i] *= correction
+    _back_substitute(form, record_at(form.system, CONSTRAINED), rhs)
+    return 0
+
+
+@part
+def _back_substitute(form, system, b):
+    """dv and dlam from the condensed system, then dq = P dv + p and dmu."""
+    nx, n_c, n_g, n_top = system.nx, system.n_c, system.n_g, form.n_top
+    at = multipliers_at(system)
+    positions, rows_q = float_rows(form.map, nx, nx), float_rows(form.rows_q, n_c, nx)
+    force_q = float_rows(form.force_q, nx, nx)
+    rhs, shift = floats(form.scratch, nx + n_top), floats(form.scratch + 8 * (nx + n_c), nx)
+    _shift_positions(form, system, b, shift)
     for i in range(nx):
         value = b[nx + i]
         for j in range(nx):
-            value -= force_q[i * nx + j] * shift[j]
+            value -= force_q[i, j] * shift[j]
         rhs[i] = value
     for k in range(n_top):
         value = b[at + k]
         for j in range(nx):
-            value -= rows_q[k * nx + j] * shift[j]
+            value -= rows_q[k, j] * shift[j]
         rhs[nx + k] = value
-    solve_lu(f.condensed, rhs)
-    if f.low > 0:
+    solve_lu(form.condensed, rhs)
+    if form.low > 0:
+        low, kept_jacobian = b[at + n_top : at + n_top + n_g], float_rows(form.kept_jacobian, n_c, nx)
         for k in range(n_g):
-            value = cj * b[low_at + k]
+            value = form.cj * low[k]
             for j in range(nx):
-                value -= kept[k * nx + j] * (rhs[j] + b[j])
+                value -= kept_jacobian[k, j] * (rhs[j] + b[j])
             low[k] = value
-        solve_lu(f.low_rows, low)
-        for k in range(n_g):
-            b[low_at + k] = low[k]
+        solve_lu(form.low_rows, low)
     for i in range(nx):
         value = shift[i]
         for j in range(nx):
-            value += p[i * nx + j] * rhs[j]
+            value += positions[i, j] * rhs[j]
         b[i] = value
     for i in range(nx):
         b[nx + i] = rhs[i]
     for k in range(n_top):
         b[at + k] = rhs[nx + k]
+
+
+@part
+def _shift_positions(form, system, b, shift):
+    """p = P a + D (G D)^{-1} d."""
+    nx, n_c, n_g = system.nx, system.n_c, system.n_g
+    positions = float_rows(form.map, nx, nx)
+    for i in range(nx):
+        value = 0.0
+        for j in range(nx):
+            value += positions[i, j] * b[j]
+        shift[i] = value
+    if form.low == 0:
+        return
+    low, kept_direction = floats(form.scratch + 16 * (nx + n_c), n_g), float_rows(form.kept_direction, nx, n_c)
+    at = multipliers_at(system) + form.n_top
+    for k in range(n_g):
+        low[k] = b[at + k]
+    solve_lu(form.low_rows, low)
+    for i in range(nx):
+        for k in range(n_g):
+            shift[i] += kept_direction[i, k] * low[k]

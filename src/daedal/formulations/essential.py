@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.reduction import Reduction, Start
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.reduction import Reduction
+from daedal.formulations.shape import ACCELERATION, Shape, level
 from daedal.formulations.state_space import StateSpace, complement
 from daedal.kernels.functions import NativeFunction, store_vector
+from daedal.mechanics.start import Start
 from daedal.problems import HessenbergDAE, ImplicitDAE
 from daedal.problems.checks import check_callable, check_positive
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
@@ -21,7 +25,7 @@ _LARGEST_RB = 1e-8
 
 
 @dataclass(frozen=True)
-class EssentialODE:
+class EssentialODE(Formulation):
     r"""The essential underlying ODE in :math:`w_j = R\, x^{(j-1)}` with :math:`R B = 0`, Ascher and Petzold (2.19) to
     (2.21):
 
@@ -61,23 +65,28 @@ class EssentialODE:
     R_derivative: Callable[..., Any] | None = None
     restart: float = 4.0
     name = "essential"
+    ordinary = True
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        if not assembly.linear:
+    def shape(self, system) -> Shape:
+        """Local coordinates on the constraints."""
+        if not system.linear:
             if self.R is not None:
                 raise InvalidProblemError("R is for linear problems (HessenbergDAE); that of a mechanism is computed")
-            return StateSpace("essential", self.restart).reduce(assembly, start)
-        if assembly.nx == assembly.n_c:
-            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        limit = check_positive(self.restart, "restart")
+            return StateSpace("essential", self.restart).shape(system)
+        restart = check_positive(self.restart, "restart")
+        return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
+
+    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+        """A linear ODE, or charts with R B = 0 where they begin."""
+        if not assembly.linear:
+            return StateSpace("essential", self.restart).dense(shape, assembly, start)
+        return LinearReduction(self, shape, assembly, start)
+
+    def basis(self, problem: HessenbergDAE, t0: float) -> _GivenBasis | _ComputedBasis:
+        """R and R' from t0 on."""
         if self.R is None:
-            basis: Any = _ComputedBasis(assembly.given, start.t, limit)
-        else:
-            basis = _GivenBasis(assembly.given, start.t, self.R, self.R_derivative)
-        reduction = _linear_ode(assembly, start, basis)
-        reduction.restart = lambda new: self.reduce(assembly, new)
-        return reduction
+            return _ComputedBasis(problem, t0, self.restart)
+        return _GivenBasis(problem, t0, self.R, self.R_derivative)
 
 
 class _Coefficients:
@@ -181,20 +190,72 @@ def _affine_map(problem: HessenbergDAE, c: _Coefficients, rows: np.ndarray) -> t
     return z, zeta
 
 
-def _linear_ode(assembly, start: Start, basis) -> Reduction:
+class LinearReduction(Reduction):
     """w' = K(t) w + k(t), (2.20), with K and k from the coefficients."""
-    from daedal.formulations.linear_ode import LINEAR_ODE, linear_hook, linear_rate, linear_residual
-    from daedal.kernels.records import Record
 
-    problem: HessenbergDAE = assembly.given
-    m, nx = problem.order, problem.n_x
-    nu = nx - problem.n_y
-    n = m * nu
+    def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: Start):
+        from daedal.formulations.linear_ode import LINEAR_ODE, linear_hook
+        from daedal.kernels.records import Record
 
-    def coefficients(t, ignored) -> np.ndarray:
-        c = _Coefficients(problem, t)
-        rows, rows_rate = basis.at(t, c)
-        z, zeta = _affine_map(problem, c, rows)
+        if assembly.nx == assembly.n_c:
+            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
+        self._problem: HessenbergDAE = assembly.given
+        self._essential = formulation
+        n, bridge = assembly.m * (assembly.nx - assembly.n_c), assembly.bridge
+        self._record = Record(
+            LINEAR_ODE,
+            n=n,
+            system=assembly.record.data.ctypes.data,
+            coefficients=bridge.function(
+                lambda t, ignored: self._coefficients(t), (1,), (n * n + n,), store_vector("coefficients", n * n + n)
+            ),
+            condition=bridge.function(
+                lambda t, ignored: [self._basis.condition(t)], (1,), (1,), store_vector("condition", 1)
+            ),
+        )
+        super().__init__(formulation, assembly, n, n, hook=(linear_hook, self._record))
+        self.begin(start)
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """w' - K w - k = 0."""
+        from daedal.formulations.linear_ode import linear_residual
+
+        return ImplicitDAE(self.native(linear_residual, self._record), self.n, names=self.names)
+
+    @cached_property
+    def rate(self) -> NativeFunction:
+        """w' of (t, w)."""
+        from daedal.formulations.linear_ode import linear_rate
+
+        return self.native(linear_rate, self._record)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of w."""
+        m = self._problem.order
+        return tuple(f"w{j + 1}[{i}]" for j in range(m) for i in range(self.n // m))
+
+    def choose(self, start: Start) -> None:
+        """R from the start on."""
+        self._basis = self._essential.basis(self._problem, start.t)
+        self._record["limit"] = self._basis.limit
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """w and w' at a start."""
+        n, problem = self.n, self._problem
+        rows = self._basis.at(start.t, _Coefficients(problem, start.t))[0]
+        w = (start.z.reshape(problem.order, problem.n_x) @ rows.T).ravel()
+        values = self._coefficients(start.t)
+        return w, values[: n * n].reshape(n, n) @ w + values[n * n :]
+
+    def _coefficients(self, t: float) -> np.ndarray:
+        """K by rows, then k."""
+        m, n = self._problem.order, self.n
+        nu = n // m
+        c = _Coefficients(self._problem, t)
+        rows, rows_rate = self._basis.at(t, c)
+        z, zeta = _affine_map(self._problem, c, rows)
         matrix, vector = np.zeros((n, n)), np.zeros(n)
         for j in range(m):
             here = slice(j * nu, (j + 1) * nu)
@@ -206,31 +267,13 @@ def _linear_ode(assembly, start: Start, basis) -> Reduction:
         vector[last] += rows @ (np.einsum("jab,jb->a", c.A, zeta) + c.q)
         return np.concatenate([matrix.ravel(), vector])
 
-    def recover(times: np.ndarray, y: np.ndarray) -> np.ndarray:
-        states = np.empty((times.size, m * nx))
-        for k, t in enumerate(times):
-            c = _Coefficients(problem, float(t))
-            z, zeta = _affine_map(problem, c, basis.at(float(t), c)[0])
-            states[k] = (z @ y[:, k] + zeta).ravel()
-        return states
+    pack = None
 
-    bridge = assembly.bridge
-    record = Record(
-        LINEAR_ODE,
-        n=n,
-        system=assembly.record.data.ctypes.data,
-        limit=basis.limit,
-        coefficients=bridge.function(coefficients, (1,), (n * n + n,), store_vector("coefficients", n * n + n)),
-        condition=bridge.function(lambda t, ignored: [basis.condition(t)], (1,), (1,), store_vector("condition", 1)),
-    )
-    hook = (linear_hook, record)
-    residual = NativeFunction(linear_residual, record, bridge, n, None, hook, keep=assembly)
-    rate = NativeFunction(linear_rate, record, bridge, n, None, hook, keep=assembly)
-    rows = basis.at(start.t, _Coefficients(problem, start.t))[0]
-    y0 = (start.z.reshape(m, nx) @ rows.T).ravel()
-    values = coefficients(start.t, None)
-    yp0 = values[: n * n].reshape(n, n) @ y0 + values[n * n :]
-    labels = [f"w{j + 1}[{i}]" for j in range(m) for i in range(nu)]
-    reduction = Reduction(ImplicitDAE(residual, n, names=labels), y0, yp0, n, rate=rate)
-    reduction.recover = recover
-    return reduction
+    def recover(self, times: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """z from w."""
+        states = np.empty((times.size, self._problem.n))
+        for k, t in enumerate(times):
+            c = _Coefficients(self._problem, float(t))
+            z, zeta = _affine_map(self._problem, c, self._basis.at(float(t), c)[0])
+            states[k] = (z @ w[:, k] + zeta).ravel()
+        return states

@@ -11,32 +11,12 @@ from math import comb
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.shape import ACCELERATION, Shape, level, lowered
 from daedal.problems.checks import check_finite, check_real
 
-_MULTIPLIERS = ("value", "derivative")
-
-
-def lowered(multipliers: str) -> bool:
-    """Whether multipliers are unknowns themselves or derivatives of unknowns, lam = psi' (which lowers the index)."""
-    if multipliers not in _MULTIPLIERS:
-        raise InvalidProblemError(f"multipliers must be 'value' or 'derivative', got {multipliers!r}")
-    return multipliers == "derivative"
-
-
-def index_options(assembly, n: int, classes: tuple[int, ...]) -> dict[str, Any]:
-    """DASSL's options for unknowns whose index classes are given for z_1..z_m, r and the multipliers.
-
-    The error estimate of class i is multiplied by h^(i-1) (Wijckmans section 6.3), the multipliers are left out.
-    """
-    m, nx = assembly.m, assembly.nx
-    variable_index = [c for j in range(m) for c in [classes[j]] * nx] + [1] * assembly.n_r
-    variable_index += [classes[-1]] * (n - len(variable_index))
-    return {"variable_index": variable_index, "newton_weights": [c - 1.0 for c in variable_index]}
-
-
 @dataclass(frozen=True)
-class Index3:
+class Index3(Formulation):
     r"""The constraint as it stands: index m + 1, that is 3 for a mechanism.
 
     BDF converges on it at constant step, but its step control suffers: velocities and multipliers carry errors of size
@@ -51,18 +31,15 @@ class Index3:
     multipliers: str = "value"
     name = "index3"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        shape = Shape(n_top=assembly.n_c, alpha=(1.0,), lowered=lowered(self.multipliers))
-        reduction = build(assembly, start, shape)
-        if assembly.m == 2:
-            classes = (1, 2, 2 if shape.lowered else 3)
-            reduction.options |= index_options(assembly, reduction.problem.n, classes)
-        return reduction
+    def shape(self, system) -> Shape:
+        """g = 0."""
+        psi = lowered(self.multipliers)
+        classes = (1, 2, 2 if psi else 3) if system.m == 2 else None
+        return Shape(level(0, system.m), n_top=system.n_c, lowered=psi, classes=classes)
 
 
 @dataclass(frozen=True)
-class Index2:
+class Index2(Formulation):
     r"""The constraint on the velocity level, :math:`g^{(m-1)} + \dots = 0`: index 2, positions drift.
 
     Parameters
@@ -78,24 +55,18 @@ class Index2:
     multipliers: str = "value"
     name = "index2"
 
-    def damping(self) -> float:
-        """Gamma, checked."""
+    def shape(self, system) -> Shape:
+        """(d/dt + gamma)^(m-1) g = 0."""
         gamma = check_finite(self.gamma, "gamma")
         if gamma < 0.0:
             raise InvalidProblemError(f"gamma must not be negative, got {gamma:g}: the drift would grow")
-        return gamma
-
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        k = assembly.m - 1
-        gamma = self.damping()
-        alpha = tuple(comb(k, j) * (assembly.direction * gamma) ** (k - j) for j in range(k + 1))
-        shape = Shape(n_top=assembly.n_c, alpha=alpha, lowered=lowered(self.multipliers))
-        return build(assembly, start, shape)
+        k = system.m - 1
+        levels = (*[comb(k, j) * gamma ** (k - j) for j in range(k + 1)], 0.0)
+        return Shape(levels, n_top=system.n_c, lowered=lowered(self.multipliers))
 
 
 @dataclass(frozen=True)
-class Baumgarte:
+class Baumgarte(Formulation):
     r"""Baumgarte's stabilisation :math:`g^{(m)} + \sum_{l<m} \alpha_l g^{(l)} = 0`: an ordinary differential equation.
 
     Parameters
@@ -118,9 +89,14 @@ class Baumgarte:
     beta: float | None = None
     coefficients: Any = None
     name = "baumgarte"
+    ordinary = True
 
-    def polynomial(self, m: int) -> tuple[tuple[float, ...], float]:
-        """:math:`\\alpha_0, .., \\alpha_{m-1}`, and the coefficient for velocity constraints."""
+    def shape(self, system) -> Shape:
+        """The polynomial, with the accelerations of the augmented system."""
+        return Shape((*self._polynomial(system.m), 1.0), top=ACCELERATION)
+
+    def _polynomial(self, m: int) -> tuple[float, ...]:
+        """:math:`\\alpha_0, .., \\alpha_{m-1}`."""
         import numpy as np
 
         given = [self.gamma is not None, self.alpha is not None or self.beta is not None, self.coefficients is not None]
@@ -145,27 +121,19 @@ class Baumgarte:
         roots = np.roots([1.0, *result[::-1]])
         if np.any(roots.real > 1e-8 * max(1.0, float(np.max(np.abs(roots))))):
             raise InvalidProblemError("Baumgarte's polynomial has a root with positive real part: the drift would grow")
-        return result, result[-1] / m
-
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import TOP_ACCELERATION
-
-        damping, velocity = self.polynomial(assembly.m)
-        m, direction = assembly.m, assembly.direction
-        assembly.damp([*[value * direction ** (m - j) for j, value in enumerate(damping)], direction * velocity])
-        return build(assembly, start, Shape(top=TOP_ACCELERATION))
+        return result
 
 
 @dataclass(frozen=True)
-class Index1:
+class Index1(Formulation):
     """The constraint on the acceleration level: an ordinary differential equation whose positions and velocities drift.
 
     The drift of the position grows linearly with an error in the velocity (Ascher and Petzold section 3.1).
     """
 
     name = "index1"
+    ordinary = True
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        return Baumgarte(gamma=0.0).reduce(assembly, start)
+    def shape(self, system) -> Shape:
+        """g^(m) = 0."""
+        return Shape(level(system.m, system.m), top=ACCELERATION)

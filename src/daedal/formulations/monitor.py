@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.compilation import part, pointer
+from daedal.kernels.compilation import kernel, part, pointer
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
 from daedal.mechanics.augmented import factor_augmented
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_state
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 
@@ -49,74 +49,103 @@ MONITOR = np.dtype(
 )
 
 
+@kernel
+def begin_watch(monitors, systems, t, z, r, w, lam):
+    """Watch from a start on; `norms` are those that the rows of K have had before.
+
+    Where K cannot be evaluated, the watch begins after the first step.
+    """
+    watch, system = monitors[0], systems[0]
+    nx, n_c = system.nx, system.n_c
+    load_start(system, z, r, w, lam)
+    watch.started, watch.amplifying_steps, watch.largest_amplification = 0, 0, 0.0
+    watch.t_before, watch.t = 0.0, 0.0
+    status = evaluate(system, t, JACOBIAN)
+    if status == 0:
+        _scale_rows(watch, system)
+        watch.independence, _ = _orthonormalise(float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx))
+        watch.t, watch.started = t, 1
+    return status
+
+
 @pointer(HOOK)
 def monitor_hook(record, t, h, y):
     """The inner hook, then the watch."""
-    w = record_at(record, MONITOR)
-    c = record_at(w.system, CONSTRAINED)
+    watch = record_at(record, MONITOR)
+    system = record_at(watch.system, CONSTRAINED)
     signal = HOOK_DONE
-    if w.inner != 0:
-        signal = call_hook(w.inner, w.inner_record, t, h, y)
+    if watch.inner != 0:
+        signal = call_hook(watch.inner, watch.inner_record, t, h, y)
         if signal < 0:
             return signal
     else:
-        n = c.m * c.nx
-        load_state(c, floats(y, n), floats(y + 8 * n, c.n_r))
-        status = evaluate(c, t, JACOBIAN | (MASS if w.amplification else 0))
+        n = system.m * system.nx
+        load_state(system, floats(y, n), floats(y + 8 * n, system.n_r))
+        status = evaluate(system, t, JACOBIAN | (MASS if watch.amplification else 0))
         if status != 0:
             return status
-    found = _watch(w, c, t)
+    found = _watch(watch, system, t)
     return found if found != HOOK_DONE else signal
 
 
 @part
-def _watch(w, c, t):
-    nx, n_c = c.nx, c.n_c
-    jacobian, rows, basis = floats(c.jacobian, n_c * nx), floats(w.rows, n_c * nx), floats(w.basis, n_c * nx)
-    norms, vanishing = floats(w.norms, n_c), 1.0
-    for i in range(n_c):
-        norm = 0.0
-        for j in range(nx):
-            norm += jacobian[i * nx + j] ** 2
-        norm = np.sqrt(norm)
-        norms[i] = max(norms[i], norm)
-        vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
-        for j in range(nx):
-            rows[i * nx + j] = jacobian[i * nx + j] / (norm if norm > 0.0 else 1.0)
-    determinant = _determinant(w, rows, basis, nx, n_c) if w.started else 1.0
-    if w.started and w.amplification:
-        _watch_amplification(w, c, basis)
-    w.t_before = w.t
-    w.t = t
-    w.independence, volume = _orthonormalise(rows, basis, nx, n_c)
+def _watch(watch, system, t):
+    nx, n_c = system.nx, system.n_c
+    rows, basis = float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx)
+    vanishing = _scale_rows(watch, system)
+    determinant = _determinant(watch, rows, basis) if watch.started else 1.0
+    if watch.started and watch.amplification:
+        _watch_amplification(watch, system, basis)
+    watch.t_before = watch.t
+    watch.t = t
+    watch.independence, volume = _orthonormalise(rows, basis)
     # Divided by the volume of the rows, the determinant is the cosine of the angle by which they have turned: near zero
     # they have turned away, as they do when a branch is changed.
-    if w.started and determinant < _SUSPICIOUS * volume:
-        w.started = 1
+    turned_away = watch.started and determinant < _SUSPICIOUS * volume
+    watch.started = 1
+    if turned_away:
         return PASSED_SINGULAR
-    w.started = 1
-    if w.independence < w.smallest or vanishing < _VANISHING:
+    if watch.independence < watch.smallest or vanishing < _VANISHING:
         return NEARLY_SINGULAR
-    if w.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
+    if watch.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
         return AMPLIFYING
     return HOOK_DONE
 
 
 @part
-def _determinant(w, rows, basis, nx, n_c):
+def _scale_rows(watch, system):
+    """The rows of K, divided by their norms; returns the smallest norm as a part of what is usual for its row."""
+    nx, n_c = system.nx, system.n_c
+    jacobian, rows = float_rows(system.jacobian, n_c, nx), float_rows(watch.rows, n_c, nx)
+    norms, vanishing = floats(watch.norms, n_c), 1.0
+    for i in range(n_c):
+        norm = 0.0
+        for j in range(nx):
+            norm += jacobian[i, j] ** 2
+        norm = np.sqrt(norm)
+        norms[i] = max(norms[i], norm)
+        vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
+        for j in range(nx):
+            rows[i, j] = jacobian[i, j] / (norm if norm > 0.0 else 1.0)
+    return vanishing
+
+
+@part
+def _determinant(watch, rows, basis):
     """det(K_n Q_{n-1}^T), between -1 and 1."""
-    data = floats(w.gram.data, n_c * n_c)
+    n_c, nx = rows.shape
+    by_columns = float_rows(watch.gram.data, n_c, n_c)
     for i in range(n_c):
         for k in range(n_c):
             value = 0.0
             for j in range(nx):
-                value += rows[i * nx + j] * basis[k * nx + j]
-            data[k * n_c + i] = value
-    if factor_lu(w.gram) != 0:
+                value += rows[i, j] * basis[k, j]
+            by_columns[k, i] = value
+    if factor_lu(watch.gram) != 0:
         return 0.0
-    value = 1.0 * determinant_sign(w.gram)
+    value = 1.0 * determinant_sign(watch.gram)
     for i in range(n_c):
-        value *= abs(data[i * n_c + i])
+        value *= abs(by_columns[i, i])
     return value
 
 
@@ -124,11 +153,11 @@ def _determinant(w, rows, basis, nx, n_c):
 def determinant_sign(lu):
     """The sign of the determinant of a factored matrix."""
     n = lu.n
-    data, pivots = floats(lu.data, n * n), integers(lu.pivots, n)
+    by_columns, pivots = float_rows(lu.data, n, n), integers(lu.pivots, n)
     sign = 1
     lapack = n > SMALL  # then pivots are 4-byte numbers that begin with 1
     for i in range(n):
-        if data[i * n + i] < 0.0:
+        if by_columns[i, i] < 0.0:
             sign = -sign
         pivot = pivots[i]
         if lapack:
@@ -140,68 +169,69 @@ def determinant_sign(lu):
 
 
 @part
-def _orthonormalise(rows, basis, nx, n_c):
+def _orthonormalise(rows, basis):
     """Gram and Schmidt, twice for every row: the smallest part of a row that the others do not explain, the volume."""
+    n_c, nx = rows.shape
     smallest, volume = 1.0, 1.0
     for i in range(n_c):
         for j in range(nx):
-            basis[i * nx + j] = rows[i * nx + j]
+            basis[i, j] = rows[i, j]
         rest = 1.0
         for _ in range(2):
             for k in range(i):
                 product = 0.0
                 for j in range(nx):
-                    product += basis[i * nx + j] * basis[k * nx + j]
+                    product += basis[i, j] * basis[k, j]
                 for j in range(nx):
-                    basis[i * nx + j] -= product * basis[k * nx + j]
+                    basis[i, j] -= product * basis[k, j]
             norm = 0.0
             for j in range(nx):
-                norm += basis[i * nx + j] ** 2
+                norm += basis[i, j] ** 2
             norm = np.sqrt(norm)
             rest *= norm
             for j in range(nx):
-                basis[i * nx + j] /= norm if norm > 0.0 else 1.0
+                basis[i, j] /= norm if norm > 0.0 else 1.0
         smallest = min(smallest, rest)
         volume *= rest
     return smallest, volume
 
 
 @part
-def _watch_amplification(w, c, basis):
+def _watch_amplification(watch, system, basis):
     """a_B^2 from below, by H_B applied to random-like vectors along the last kernel: two steps of the power method."""
-    nx, n_c = c.nx, c.n_c
-    if factor_augmented(c) != 0:
+    nx, n_c = system.nx, system.n_c
+    if factor_augmented(system) != 0:
         return
-    work, mass = floats(w.work, 2 * nx + n_c), floats(c.mass, nx * nx)
-    s, x = work[:nx], work[nx : 2 * nx + n_c]
+    along, image = floats(watch.work, nx), floats(watch.work + 8 * nx, nx + n_c)
+    mass = float_rows(system.mass, nx, nx)
     largest = 0.0
     for trial in range(2):
-        norm = 0.0
         for j in range(nx):
-            s[j] = np.cos(1.0 + 2.3 * j + 1.7 * trial)
+            along[j] = np.cos(1.0 + 2.3 * j + 1.7 * trial)
         for k in range(n_c):
             product = 0.0
             for j in range(nx):
-                product += basis[k * nx + j] * s[j]
+                product += basis[k, j] * along[j]
             for j in range(nx):
-                s[j] -= product * basis[k * nx + j]
+                along[j] -= product * basis[k, j]
+        norm = 0.0
         for j in range(nx):
-            norm += s[j] * s[j]
+            norm += along[j] * along[j]
         if norm <= 0.0:
             return
         for i in range(nx):
-            x[i] = 0.0
+            image[i] = 0.0
             for j in range(nx):
-                x[i] += mass[i * nx + j] * s[j]
+                image[i] += mass[i, j] * along[j]
         for i in range(n_c):
-            x[nx + i] = 0.0
-        solve_lu(c.kkt, x)
-        image = 0.0
+            image[nx + i] = 0.0
+        solve_lu(system.kkt, image)
+        size = 0.0
         for i in range(nx):
-            image += x[i] * x[i]
-        largest = max(largest, np.sqrt(image / norm))
-    w.largest_amplification = max(w.largest_amplification, largest)
+            size += image[i] * image[i]
+        largest = max(largest, np.sqrt(size / norm))
+    watch.largest_amplification = max(watch.largest_amplification, largest)
     if largest > _LARGEST_AMPLIFICATION:
-        w.amplifying_steps += 1
+        watch.amplifying_steps += 1
     else:
-        w.amplifying_steps = 0
+        watch.amplifying_steps = 0

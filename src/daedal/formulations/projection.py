@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.shape import ACCELERATION, ProjectedSteps, Shape, level
 
 
 def _is_integer(value) -> bool:
@@ -16,7 +17,7 @@ def _is_integer(value) -> bool:
 
 
 @dataclass(frozen=True)
-class CoordinateProjection:
+class CoordinateProjection(Formulation):
     r"""Integrate the underlying ODE and project after every step, Ascher and Petzold (4.16) to (4.20).
 
     The projected point is the nearest one in the norm of W: :math:`p = \tilde p - W^{-1} G^T (G W^{-1} G^T)^{-1} g`,
@@ -34,26 +35,18 @@ class CoordinateProjection:
     weight: Any = "M"
     levels: int | None = None
     name = "projection"
+    ordinary = True
 
-    def reduce(self, assembly, start: Start, drift: tuple[float, float] | None = None) -> Reduction:
-        """The form for an assembled system; with drift = (rtol, atol) smaller drifts are left alone."""
-        from daedal.formulations.residuals import TOP_ACCELERATION
-        from daedal.mechanics.manifold import projection_hook
-
+    def shape(self, system) -> Shape:
+        """The underlying ODE, and the projection."""
         levels = self.levels
-        if levels is not None and (not _is_integer(levels) or levels not in range(1, assembly.m + 1)):
-            raise InvalidProblemError(f"levels must be 1 to {assembly.m}, got {self.levels!r}")
-        hook = None
-        if assembly.n_c:
-            projector = assembly.projector(self.weight, self.levels)
-            if drift is not None:
-                projector["rtol"], projector["atol"] = drift
-            hook = (projection_hook, projector)
-        return build(assembly, start, Shape(top=TOP_ACCELERATION), hook=hook)
+        if levels is not None and (not _is_integer(levels) or levels not in range(1, system.m + 1)):
+            raise InvalidProblemError(f"levels must be 1 to {system.m}, got {self.levels!r}")
+        return Shape(level(system.m, system.m), top=ACCELERATION, steps=ProjectedSteps(self.weight, levels))
 
 
 @dataclass(frozen=True)
-class VelocityConstraints:
+class VelocityConstraints(Formulation):
     r"""The index-2 form for half-explicit methods, which make :math:`G v + g_t = 0` hold at every stage themselves.
 
     Positions drift slowly and are projected now and then.
@@ -73,12 +66,12 @@ class VelocityConstraints:
     rtol: float = 5e-8
     atol: float = 5e-11
     name = "velocity_constraints"
+    ordinary = True
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import TOP_ACCELERATION
-
-        if self.projection == "never" or assembly.n_c == 0:
-            return build(assembly, start, Shape(top=TOP_ACCELERATION))
-        drift = (self.rtol, self.atol) if self.projection == "drift" and assembly.n_g else None
-        return CoordinateProjection(self.weight).reduce(assembly, start, drift)
+    def shape(self, system) -> Shape:
+        """The underlying ODE, whose steps are projected when their drift asks for it."""
+        steps = None
+        if self.projection != "never":
+            watched = self.projection == "drift" and system.n_g
+            steps = ProjectedSteps(self.weight, None, *((self.rtol, self.atol) if watched else ()))
+        return Shape(level(system.m, system.m), top=ACCELERATION, steps=steps)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.index_reduction import index_options
-from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.shape import HANKE, KNORRENSCHILD, PENALTY, Shape, level
 from daedal.problems.checks import check_finite, check_positive
 
 
@@ -14,13 +14,13 @@ def _small(value, name: str) -> float:
     return check_finite(check_positive(value, name), name)
 
 
-def _mechanical(assembly, name: str):
-    if assembly.m != 2 or assembly.linear:
+def _check_mechanical(system, name: str):
+    if system.m != 2 or system.linear:
         raise InvalidProblemError(f"{name} is made for mechanical systems")
 
 
 @dataclass(frozen=True)
-class Loetstedt:
+class Loetstedt(Formulation):
     r"""Loetstedt's penalty: stiff springs in place of constraints, :math:`M \ddot q = f - \varepsilon^{-1} G^T g`.
 
     The constraint is met to :math:`O(\varepsilon)`, with fast oscillations unless the start is right; velocity
@@ -34,22 +34,17 @@ class Loetstedt:
 
     epsilon: float = 1e-6
     name = "loetstedt"
+    ordinary = True
+    stiff = True
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import PENALTY
-
-        _mechanical(assembly, "Loetstedt's penalty")
-        if assembly.record["uses_multipliers"]:
-            raise InvalidProblemError(
-                "Loetstedt's penalty has no multipliers, which the forces of this system depend on; use another "
-                "formulation (auto, ggl)"
-            )
-        return build(assembly, start, Shape(variant=PENALTY, epsilon=_small(self.epsilon, "epsilon")))
+    def shape(self, system) -> Shape:
+        """No multipliers."""
+        _check_mechanical(system, "Loetstedt's penalty")
+        return Shape(level(0, 2), variant=PENALTY, compliance=_small(self.epsilon, "epsilon"))
 
 
 @dataclass(frozen=True)
-class Knorrenschild:
+class Knorrenschild(Formulation):
     r"""Knorrenschild's regularisation (6.4), :math:`0 = g(q + (\varepsilon + \mu) \dot q + \mu \varepsilon \ddot q)`.
 
     Parameters
@@ -62,15 +57,13 @@ class Knorrenschild:
     mu: float = 1e-3
     name = "knorrenschild"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import KNORRENSCHILD
-
-        return _regularise(self, KNORRENSCHILD, assembly, start)
+    def shape(self, system) -> Shape:
+        """g = 0 a short time ahead."""
+        return _regularised(self, KNORRENSCHILD, system)
 
 
 @dataclass(frozen=True)
-class Hanke:
+class Hanke(Formulation):
     r"""Hanke's regularisation (6.5), :math:`\dot q = v + \mu \dot v`, :math:`0 = g(q + \varepsilon \dot q + \mu
     \varepsilon \dot v)`.
 
@@ -84,21 +77,15 @@ class Hanke:
     mu: float = 1e-3
     name = "hanke"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import HANKE
-
-        return _regularise(self, HANKE, assembly, start)
+    def shape(self, system) -> Shape:
+        """g = 0 a short time ahead."""
+        return _regularised(self, HANKE, system)
 
 
-def _regularise(form, variant: int, assembly, start: Start) -> Reduction:
-    _mechanical(assembly, type(form).__name__)
+def _regularised(form, variant: int, system) -> Shape:
+    _check_mechanical(system, type(form).__name__)
     epsilon, mu = _small(form.epsilon, "epsilon"), check_finite(form.mu, "mu")
     if mu < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {mu:g}")
-    epsilon, mu = assembly.direction * epsilon, assembly.direction * mu
-    shape = Shape(n_top=assembly.n_c, alpha=(1.0,), variant=variant, epsilon=epsilon, mu=mu)
-    reduction = build(assembly, start, shape)
     # With a step far beyond epsilon and mu these forms behave as the index-3 form does.
-    reduction.options |= index_options(assembly, reduction.problem.n, (1, 2, 3))
-    return reduction
+    return Shape(level(0, 2), n_top=system.n_c, variant=variant, small_times=(epsilon, mu), classes=(1, 2, 3))

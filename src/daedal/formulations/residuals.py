@@ -8,25 +8,43 @@ All of them share the unknowns and the shape
     M z_m' - f + B lam                = 0      top = DYNAMICS, lam the top multipliers, or
     z_m' - a(t, z) - D mu_m           = 0      top = ACCELERATION, a from the augmented system
     r' - f_d                          = 0
-    sum_l alpha_l g^(l)               = 0      for the rows of the top multipliers
+    sum_l alpha_l g^(l)               = 0      for the rows of the top multipliers, l < m
     g^(j-1)                           = 0      j = 1 .. low
     d                                 = 0
 
-and differ in the choices below. Equations of Ascher and Petzold: index reduction (3.3) and (3.11) by the alpha_l,
-stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
+and differ in the choices of :mod:`daedal.formulations.shape`. With alpha_m = 1 the combination of levels, Baumgarte's,
+enters the augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3)
+and (3.11) by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from daedal.formulations.shape import (
+    ACCELERATION,
+    DYNAMICS,
+    FUEHRER_LEIMKUHLER,
+    HANKE,
+    KNORRENSCHILD,
+    MINIMAL_EXTENSION,
+    PENALTY,
+    THROUGH_MASS,
+    TRANSPOSE,
+)
+from daedal.formulations.variants import (
+    add_penalty_forces,
+    fuehrer_leimkuhler_rows,
+    minimal_extension_rows,
+    regularised_rows,
+    slope_of_velocity,
+)
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
 from daedal.kernels.compilation import inlined, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.mechanics.constrained import (
     CONSTRAINED,
-    JACOBIAN,
     POSITION,
     RATE,
     VELOCITY,
@@ -36,10 +54,6 @@ from daedal.mechanics.constrained import (
     load,
     load_state,
 )
-
-TOP_DYNAMICS, TOP_ACCELERATION = 0, 1
-PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
-PROJECT_TRANSPOSE, PROJECT_B, PROJECT_GIVEN = 0, 1, 2
 
 FORM = np.dtype(
     [
@@ -54,10 +68,12 @@ FORM = np.dtype(
         ("needed", INTEGER),  # what has to be evaluated
         ("epsilon", FLOAT),
         ("mu", FLOAT),
-        ("alpha", ADDRESS),  # alpha_0 .. alpha_m for holonomic rows, then the last two for velocity constraints
+        ("alpha", ADDRESS),  # alpha_0 .. alpha_{m-1} of the top rows
+        ("damping", ADDRESS),  # those that enter the augmented system, then that of velocity constraints
+        ("damped", INTEGER),
         ("direction", ADDRESS),  # D, nx by n_c
         ("direction_function", CALLBACK),
-        ("pivot", ADDRESS),  # minimal extension: 1 where a position, then where a velocity is dependent
+        ("pivot", ADDRESS),  # minimal extension: 1 + number of the dependent position, then velocity, or 0
         ("scratch", ADDRESS),
         ("mass_lu", LU),
         # the structured Newton matrix
@@ -66,7 +82,8 @@ FORM = np.dtype(
         ("rows_q", ADDRESS),
         ("rows_v", ADDRESS),
         ("map", ADDRESS),
-        ("columns", ADDRESS),
+        ("kept_jacobian", ADDRESS),
+        ("kept_direction", ADDRESS),
         ("low_rows", LU),
         ("condensed", LU),
         ("cj", FLOAT),
@@ -74,365 +91,268 @@ FORM = np.dtype(
 )
 
 
-def scratch_size(m: int, nx: int, n_c: int) -> int:
-    """Length of the array `scratch`."""
-    return 6 * (nx + n_c) + nx * n_c + m * nx
-
-
-@part
-def set_direction(f, c, t):
-    """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
-    nx, n_c = c.nx, c.n_c
-    direction = floats(f.direction, nx * n_c)
-    if f.variant == FUEHRER_LEIMKUHLER:
-        status = _inverse_mass_times_columns(f, c, floats(f.columns, nx * n_c))
-        if status != 0:
-            return status
-    if f.projection == PROJECT_TRANSPOSE:
-        jacobian = floats(c.jacobian, n_c * nx)
-        for i in range(n_c):
-            for j in range(nx):
-                direction[j * n_c + i] = jacobian[i * nx + j]
-    elif f.projection == PROJECT_B:
-        return _inverse_mass_times_columns(f, c, direction)
-    elif is_given(f.direction_function):
-        state = floats(c.state, c.m * nx)
-        return _fetch_direction(f, c, t, state, direction)
-    return 0
-
-
-@part
-def _fetch_direction(f, c, t, state, direction):
-    nx, n_c = c.nx, c.n_c
-    from_function = fetch(f.direction_function, t, state, nx, nx * n_c)
-    source = floats(f.direction_function.block, nx + nx * n_c)
-    for i in range(n_c):
-        for j in range(nx):
-            direction[j * n_c + i] = source[nx + i * nx + j]
-    return from_function
-
-
-@part
-def _inverse_mass_times_columns(f, c, direction):
-    nx, n_c = c.nx, c.n_c
-    mass, data, columns = floats(c.mass, nx * nx), floats(f.mass_lu.data, nx * nx), floats(c.columns, nx * n_c)
-    for i in range(nx):
-        for j in range(nx):
-            data[j * nx + i] = mass[i * nx + j]
-    if factor_lu(f.mass_lu) != 0:
-        return UNEVALUABLE
-    work = floats(f.scratch, nx)
-    for k in range(n_c):
-        for i in range(nx):
-            work[i] = columns[i * n_c + k]
-        solve_lu(f.mass_lu, work)
-        for i in range(nx):
-            direction[i * n_c + k] = work[i]
-    return 0
+def array_sizes(m: int, nx: int, n_c: int) -> dict[str, int]:
+    """Lengths of the arrays of a FORM record."""
+    return {
+        "alpha": m,
+        "damping": m + 1,
+        "direction": nx * n_c,
+        "pivot": 2 * nx,
+        "scratch": 3 * (nx + n_c),
+        "force_q": nx * nx,
+        "force_v": nx * nx,
+        "rows_q": n_c * nx,
+        "rows_v": n_c * nx,
+        "map": nx * nx,
+        "kept_jacobian": n_c * nx,
+        "kept_direction": nx * n_c,
+    }
 
 
 @pointer(NATIVE)
 def form_residual(t, block):
     """The residual of a formulation; the block is [y | y' | F]."""
-    f = record_at(owner(block), FORM)
-    c = record_at(f.system, CONSTRAINED)
-    n = f.n
-    y, yp, r = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
-    load_unknowns(f, c, y, yp)
-    status = evaluate_needed(f, c, t)
+    form = record_at(owner(block), FORM)
+    system = record_at(form.system, CONSTRAINED)
+    n = form.n
+    y, yp, residual = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
+    load_unknowns(form, system, y, yp)
+    status = evaluate_needed(form, system, t)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
-    if f.low > 0 or f.top == TOP_ACCELERATION:
-        status = set_direction(f, c, t)
+    if form.low > 0 or form.top == ACCELERATION:
+        status = set_direction(form, system, t)
         if status != 0:
             return status
-    _kinematics(f, c, y, yp, r)
-    _top_rows(f, c, y, yp, r)
-    status = _lower_rows(f, c, t, y, yp, r)
-    return status
+    _kinematics(form, system, y, yp, residual)
+    dynamic_rows(form, system, y, yp, residual[(system.m - 1) * system.nx :])
+    _constraint_rows(form, system, residual)
+    return _variant_rows(form, system, t, y, yp, residual)
 
 
 @pointer(NATIVE)
 def form_rate(t, block):
     """y' of a formulation that is an ordinary differential equation in (z, r); the block is [y | y']."""
-    f = record_at(owner(block), FORM)
-    c = record_at(f.system, CONSTRAINED)
-    n, nx, m = f.n, c.nx, c.m
+    form = record_at(owner(block), FORM)
+    system = record_at(form.system, CONSTRAINED)
+    n, nx, m = form.n, system.nx, system.m
     y, rate = floats(block, n), floats(block + 8 * n, n)
-    load_unknowns(f, c, y, y)
-    status = evaluate_needed(f, c, t)
-    if status == 0 and f.variant == PENALTY:
-        status = _accelerate_penalty(f, c)
+    load_unknowns(form, system, y, y)
+    status = evaluate_needed(form, system, t)
+    if status == 0 and form.variant == PENALTY:
+        status = _accelerate_penalty(form, system)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     for i in range((m - 1) * nx):
         rate[i] = y[nx + i]
-    acceleration, further = floats(c.acceleration, nx), floats(c.rate, c.n_r)
+    acceleration, further = floats(system.acceleration, nx), floats(system.rate, system.n_r)
     for i in range(nx):
         rate[(m - 1) * nx + i] = acceleration[i]
-    for i in range(c.n_r):
+    for i in range(system.n_r):
         rate[m * nx + i] = further[i]
     return 0
 
 
-@part
-def _accelerate_penalty(f, c):
-    nx = c.nx
-    acceleration, force = floats(c.acceleration, nx), floats(c.force, nx)
-    mass, data = floats(c.mass, nx * nx), floats(f.mass_lu.data, nx * nx)
-    work = floats(f.scratch, 2 * nx)
-    for i in range(2 * nx):
-        work[i] = 0.0
-    _penalty(f, c, work)
-    for i in range(nx):
-        acceleration[i] = force[i] - work[nx + i]
-        for j in range(nx):
-            data[j * nx + i] = mass[i * nx + j]
-    status = factor_lu(f.mass_lu)
-    solve_lu(f.mass_lu, acceleration)
-    return status
+@inlined
+def multipliers_at(system):
+    """Where the top multipliers begin."""
+    return system.m * system.nx + system.n_r
 
 
 @inlined
-def multipliers_at(f, c):
-    """Where the top multipliers begin."""
-    return c.m * c.nx + c.n_r
+def damping_of(form):
+    """Where Baumgarte's coefficients stand, 0 if there are none."""
+    return form.damping if form.damped else 0
 
 
 @part
-def load_unknowns(f, c, y, yp):
+def load_unknowns(form, system, y, yp):
     """Hand z, r, w and lam over to the system; where the system computes w and lam, its last ones are the guess."""
-    at = c.m * c.nx + c.n_r
-    if f.top == TOP_ACCELERATION:
-        load_state(c, y, y[c.m * c.nx :])
+    n, at = system.m * system.nx, multipliers_at(system)
+    if form.top == ACCELERATION:
+        load_state(system, y, y[n:])
     else:
-        w = at + f.n_top + f.low * c.n_g
-        load(c, y, y[c.m * c.nx :], y[w:], yp[at:] if f.lowered else y[at:])
+        w = at + form.n_top + form.low * system.n_g
+        load(system, y, y[n:], y[w:], yp[at:] if form.lowered else y[at:])
 
 
 @part
-def evaluate_needed(f, c, t):
+def evaluate_needed(form, system, t):
     """Everything the residual takes from the system."""
-    if f.top == TOP_ACCELERATION:
-        status = accelerate_with_levels(f, c, t)
-        if status == 0 and c.n_r > 0:
-            status = evaluate(c, t, RATE)
+    if form.top == ACCELERATION:
+        status = accelerate_with_levels(form, system, t)
+        if status == 0 and system.n_r > 0:
+            status = evaluate(system, t, RATE)
         return status
-    return evaluate(c, t, f.needed)
+    return evaluate(system, t, form.needed)
 
 
 @part
-def accelerate_with_levels(f, c, t):
+def accelerate_with_levels(form, system, t):
     """The accelerations, and the levels of the constraints where they are imposed."""
-    status = accelerate(c, t)
-    if status == 0 and (f.n_top > 0 or f.low > 0):
-        status = evaluate(c, t, POSITION | VELOCITY)
+    status = accelerate(system, t, damping_of(form))
+    if status == 0 and (form.n_top > 0 or form.low > 0):
+        status = evaluate(system, t, POSITION | VELOCITY)
     return status
 
 
 @part
-def _kinematics(f, c, y, yp, r):
+def set_direction(form, system, t):
+    """D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
+    nx, n_c = system.nx, system.n_c
+    direction = float_rows(form.direction, nx, n_c)
+    if form.variant == FUEHRER_LEIMKUHLER:
+        status = _inverse_mass_times_columns(form, system, float_rows(form.kept_direction, nx, n_c))
+        if status != 0:
+            return status
+    if form.projection == TRANSPOSE:
+        jacobian = float_rows(system.jacobian, n_c, nx)
+        for k in range(n_c):
+            for i in range(nx):
+                direction[i, k] = jacobian[k, i]
+    elif form.projection == THROUGH_MASS:
+        return _inverse_mass_times_columns(form, system, direction)
+    elif is_given(form.direction_function):
+        status = fetch(form.direction_function, t, floats(system.state, nx), nx, nx * n_c)
+        by_columns = float_rows(form.direction_function.block + 8 * nx, n_c, nx)
+        for k in range(n_c):
+            for i in range(nx):
+                direction[i, k] = by_columns[k, i]
+        return status
+    return 0
+
+
+@part
+def _inverse_mass_times_columns(form, system, target):
+    """target := M^{-1} B."""
+    nx, n_c = system.nx, system.n_c
+    columns, solution = float_rows(system.columns, nx, n_c), floats(form.scratch, nx)
+    if _factor_mass(form, system) != 0:
+        return UNEVALUABLE
+    for k in range(n_c):
+        for i in range(nx):
+            solution[i] = columns[i, k]
+        solve_lu(form.mass_lu, solution)
+        for i in range(nx):
+            target[i, k] = solution[i]
+    return 0
+
+
+@part
+def _factor_mass(form, system):
+    nx = system.nx
+    mass, by_columns = float_rows(system.mass, nx, nx), float_rows(form.mass_lu.data, nx, nx)
+    for i in range(nx):
+        for j in range(nx):
+            by_columns[j, i] = mass[i, j]
+    return factor_lu(form.mass_lu)
+
+
+@part
+def _accelerate_penalty(form, system):
+    """M a = f - G^T g / eps."""
+    nx = system.nx
+    acceleration, force = floats(system.acceleration, nx), floats(system.force, nx)
+    penalty = floats(form.scratch, nx)
+    for i in range(nx):
+        penalty[i] = 0.0
+    add_penalty_forces(form, system, penalty)
+    for i in range(nx):
+        acceleration[i] = force[i] - penalty[i]
+    status = _factor_mass(form, system)
+    solve_lu(form.mass_lu, acceleration)
+    return status
+
+
+@part
+def _kinematics(form, system, y, yp, residual):
     """z_j' = z_{j+1} + D mu_j, and r' = f_d."""
-    nx, n_c, m = c.nx, c.n_c, c.m
-    direction = floats(f.direction, nx * n_c)
-    low_at = m * nx + c.n_r + f.n_top
-    mu = yp if f.lowered else y
+    nx, n_c, n_g, m = system.nx, system.n_c, system.n_g, system.m
+    direction = float_rows(form.direction, nx, n_c)
+    low_at = multipliers_at(system) + form.n_top
+    mu = yp if form.lowered else y
     for j in range(m - 1):
         for i in range(nx):
             value = yp[j * nx + i] - y[(j + 1) * nx + i]
-            if j < f.low:
-                for k in range(c.n_g):
-                    value -= direction[i * n_c + k] * mu[low_at + j * c.n_g + k]
-            if f.variant == HANKE:
-                value -= f.mu * yp[(j + 1) * nx + i]
-            r[j * nx + i] = value
-    rate = floats(c.rate, c.n_r)
-    for i in range(c.n_r):
-        r[m * nx + i] = yp[m * nx + i] - rate[i]
+            if j < form.low:
+                for k in range(n_g):
+                    value -= direction[i, k] * mu[low_at + j * n_g + k]
+            if form.variant == HANKE:
+                value -= form.mu * yp[(j + 1) * nx + i]
+            residual[j * nx + i] = value
+    rate = floats(system.rate, system.n_r)
+    for i in range(system.n_r):
+        residual[m * nx + i] = yp[m * nx + i] - rate[i]
 
 
 @part
-def dynamic_rows(f, c, y, yp, target):
+def dynamic_rows(form, system, y, yp, target):
     """M z_m' - f + B lam, or z_m' - a - D mu_m, from what was evaluated last."""
-    nx, n_c = c.nx, c.n_c
-    first = (c.m - 1) * nx
-    top = (yp if f.lowered else y)[multipliers_at(f, c) :]
-    skipped = n_c - f.n_top
-    if f.top == TOP_DYNAMICS:
-        mass, force, columns = floats(c.mass, nx * nx), floats(c.force, nx), floats(c.columns, nx * n_c)
+    nx, n_c = system.nx, system.n_c
+    top = (yp if form.lowered else y)[multipliers_at(system) :]
+    if form.top == DYNAMICS:
+        mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
+        force = floats(system.force, nx)
         for i in range(nx):
             value = -force[i]
             for j in range(nx):
-                value += mass[i * nx + j] * slope_of_velocity(f, c, y, yp, first, j)
-            for k in range(f.n_top):
-                value += columns[i * n_c + k] * top[k]
+                value += mass[i, j] * slope_of_velocity(form, system, y, yp, j)
+            for k in range(form.n_top):
+                value += columns[i, k] * top[k]
             target[i] = value
-    else:
-        acceleration, direction = floats(c.acceleration, nx), floats(f.direction, nx * n_c)
-        if f.variant == FUEHRER_LEIMKUHLER:  # velocities are corrected along M^{-1} G^T, positions along G^T
-            direction = floats(f.columns, nx * n_c)
-        for i in range(nx):
-            value = yp[first + i] - acceleration[i]
-            for k in range(f.n_top):
-                value -= direction[i * n_c + skipped + k] * top[k]
-            target[i] = value
-
-
-@inlined
-def slope_of_velocity(f, c, y, yp, first, j):
-    """z_m', of which the minimal extension takes the dependent components from unknowns of their own."""
-    if f.variant == MINIMAL_EXTENSION:
-        place = integers(f.pivot, 2 * c.nx)[c.nx + j]
-        if place > 0:
-            return y[f.n - c.n_c + place - 1]
-    return yp[first + j]
+        return
+    acceleration, first, skipped = floats(system.acceleration, nx), (system.m - 1) * nx, n_c - form.n_top
+    # the form of Fuehrer and Leimkuhler corrects velocities along M^{-1} G^T, positions along G^T
+    address = form.kept_direction if form.variant == FUEHRER_LEIMKUHLER else form.direction
+    direction = float_rows(address, nx, n_c)
+    for i in range(nx):
+        value = yp[first + i] - acceleration[i]
+        for k in range(form.n_top):
+            value -= direction[i, skipped + k] * top[k]
+        target[i] = value
 
 
 @part
-def constraint_row(f, c, y, yp, i):
-    """sum_l alpha_l g^(l) for row i of K."""
-    nx, n_c, m = c.nx, c.n_c, c.m
-    alpha, level, bias = floats(f.alpha, m + 3), floats(c.level, m * n_c), floats(c.bias, n_c)
-    holonomic = i < c.n_g
+def combination(form, system, k):
+    """sum_l alpha_l g^(l) for row k of K; a velocity constraint has one level below the accelerations."""
+    m, n_c = system.m, system.n_c
+    alpha, level = floats(form.alpha, m), float_rows(system.level, m, n_c)
+    if k >= system.n_g:
+        return level[m - 1, k]
     value = 0.0
-    if holonomic:
-        for order in range(m):
-            if alpha[order] != 0.0:
-                value += alpha[order] * level[order * n_c + i]
-    else:
-        value += alpha[m + 1] * level[(m - 1) * n_c + i]
-    highest = alpha[m] if holonomic else alpha[m + 2]
-    if highest != 0.0:
-        jacobian = floats(c.jacobian, n_c * nx)
-        total = bias[i]
-        for j in range(nx):
-            total += jacobian[i * nx + j] * yp[(m - 1) * nx + j]
-        value += highest * total
+    for order in range(m):
+        if alpha[order] != 0.0:
+            value += alpha[order] * level[order, k]
     return value
 
 
 @part
-def _top_rows(f, c, y, yp, r):
-    m, nx, n_c = c.m, c.nx, c.n_c
-    dynamic_rows(f, c, y, yp, r[(m - 1) * nx :])
-    at, skipped = multipliers_at(f, c), n_c - f.n_top
-    for k in range(f.n_top):
-        r[at + k] = constraint_row(f, c, y, yp, skipped + k)
-
-
-@part
-def _lower_rows(f, c, t, y, yp, r):
-    """g^(0), ..., of the lower multipliers, d = 0, and what single variants change."""
-    m, n_c, n_g = c.m, c.n_c, c.n_g
-    level, algebraic = floats(c.level, m * n_c), floats(c.algebraic, c.n_w)
-    at = multipliers_at(f, c) + f.n_top
-    for j in range(f.low):
+def _constraint_rows(form, system, residual):
+    """The combination of the top multipliers, g^(0), ..., of the lower ones, and d = 0."""
+    n_c, n_g = system.n_c, system.n_g
+    at, skipped = multipliers_at(system), n_c - form.n_top
+    for k in range(form.n_top):
+        residual[at + k] = combination(form, system, skipped + k)
+    at += form.n_top
+    level = float_rows(system.level, system.m, n_c)
+    for j in range(form.low):
         for k in range(n_g):
-            r[at + j * n_g + k] = level[j * n_c + k]
-    if f.top == TOP_DYNAMICS:
-        for i in range(c.n_w):
-            r[at + f.low * n_g + i] = algebraic[i]
-    if f.variant == MINIMAL_EXTENSION:
-        _minimal_extension(f, c, y, yp, r)
-    elif f.variant == FUEHRER_LEIMKUHLER:
-        return _fuehrer_leimkuhler(f, c, t, y, yp, r)
-    elif f.variant == KNORRENSCHILD or f.variant == HANKE:
-        return _regularised(f, c, t, y, yp, r)
-    elif f.variant == PENALTY:
-        _penalty(f, c, r)
+            residual[at + j * n_g + k] = level[j, k]
+    if form.top == DYNAMICS:
+        algebraic = floats(system.algebraic, system.n_w)
+        for i in range(system.n_w):
+            residual[at + form.low * n_g + i] = algebraic[i]
+
+
+@part
+def _variant_rows(form, system, t, y, yp, residual):
+    """What single formulations change."""
+    if form.variant == MINIMAL_EXTENSION:
+        minimal_extension_rows(form, system, y, yp, residual)
+    elif form.variant == FUEHRER_LEIMKUHLER:
+        return fuehrer_leimkuhler_rows(form, system, t, y, yp, residual)
+    elif form.variant == KNORRENSCHILD or form.variant == HANKE:
+        return regularised_rows(form, system, t, y, yp, residual)
+    elif form.variant == PENALTY:
+        add_penalty_forces(form, system, residual[system.nx :])
     return 0
-
-
-@part
-def _minimal_extension(f, c, y, yp, r):
-    """Wunderlich (7.13): for dependent coordinates q_i' = v_i gives way to g = 0, and v_i' is an unknown w_2.
-
-    The velocity level stands in the rows of lam, the acceleration level in those of the extra unknowns.
-    """
-    nx, n_c = c.nx, c.n_c
-    pivot = integers(f.pivot, 2 * nx)
-    level, bias, jacobian = floats(c.level, 2 * n_c), floats(c.bias, n_c), floats(c.jacobian, n_c * nx)
-    for i in range(nx):
-        if pivot[i] > 0:
-            r[i] = level[pivot[i] - 1]
-    extra = f.n - n_c
-    for k in range(n_c):
-        value = bias[k]
-        for j in range(nx):
-            value += jacobian[k * nx + j] * slope_of_velocity(f, c, y, yp, nx, j)
-        r[extra + k] = value
-
-
-@part
-def _fuehrer_leimkuhler(f, c, t, y, yp, r):
-    """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}; tau is on top."""
-    nx, n_c = c.nx, c.n_c
-    work = floats(f.scratch, scratch_length(c))
-    before, state = work[:n_c], floats(c.state, 2 * nx)
-    level = floats(c.level, 2 * n_c)
-    increments = floats(c.increments, 2 * nx)
-    tau = (yp if f.lowered else y)[2 * nx + c.n_r :]
-    largest = 0.0
-    for k in range(n_c):
-        before[k] = level[n_c + k]
-        largest = max(largest, abs(tau[k]))
-    if largest == 0.0:
-        return 0
-    for j in range(nx):
-        kept, h = state[j], 1e-3 * increments[j]
-        state[j] = kept + h
-        status = evaluate(c, t, JACOBIAN | VELOCITY)
-        state[j] = kept
-        if status != 0:
-            return status
-        for k in range(n_c):
-            r[j] -= (level[n_c + k] - before[k]) / h * tau[k]
-    return 0
-
-
-@inlined
-def scratch_length(c):
-    return 6 * (c.nx + c.n_c) + c.nx * c.n_c + c.m * c.nx
-
-
-@part
-def _regularised(f, c, t, y, yp, r):
-    """Wijckmans (6.4), (6.5): 0 = g(q + (eps + mu) v + mu eps v') or 0 = g(q + eps q' + mu eps v').
-
-    Velocity constraints become 0 = c(q, v + eps v').
-    """
-    nx, n_c = c.nx, c.n_c
-    state = floats(c.state, 2 * nx)
-    for i in range(nx):
-        q, v, a = y[i], y[nx + i], yp[nx + i]
-        if f.variant == KNORRENSCHILD:
-            state[i] = q + (f.epsilon + f.mu) * v + f.mu * f.epsilon * a
-        else:
-            state[i] = q + f.epsilon * yp[i] + f.mu * f.epsilon * a
-    at, level = 2 * nx + c.n_r, floats(c.level, 2 * n_c)
-    if c.n_g > 0:
-        status = evaluate(c, t, POSITION)
-        if status != 0:
-            return status
-        for k in range(c.n_g):
-            r[at + k] = level[k]
-    if c.n_g == n_c:
-        return 0
-    for i in range(nx):
-        state[i] = y[i]
-        state[nx + i] = y[nx + i] + f.epsilon * yp[nx + i]
-    status = evaluate(c, t, POSITION | JACOBIAN | VELOCITY)
-    for k in range(c.n_g, n_c):
-        r[at + k] = level[n_c + k]
-    return status
-
-
-@part
-def _penalty(f, c, r):
-    """Loetstedt, Wijckmans (6.3): M v' = f - G^T g / eps; a velocity constraint becomes a damper."""
-    nx, n_c = c.nx, c.n_c
-    columns, level = floats(c.columns, nx * n_c), floats(c.level, 2 * n_c)
-    for k in range(n_c):
-        stretch = level[k] if k < c.n_g else level[n_c + k]
-        for i in range(nx):
-            r[nx + i] += columns[i * n_c + k] * stretch / f.epsilon

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.index_reduction import lowered
-from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.shape import ACCELERATION, FUEHRER_LEIMKUHLER, Shape, level, lowered
 
 
 @dataclass(frozen=True)
-class GGL:
+class GGL(Formulation):
     r"""The stabilised index-2 form of Gear, Gupta and Leimkuhler,
 
     .. math:: \dot q = v + D \mu, \quad M \dot v = f - G^T \lambda, \quad 0 = g(t, q), \quad 0 = G v + g_t,
@@ -33,22 +33,20 @@ class GGL:
     multipliers: str = "value"
     name = "ggl"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        m = assembly.m
-        alpha = tuple(1.0 if j == m - 1 else 0.0 for j in range(m))
-        shape = Shape(
-            n_top=assembly.n_c,
-            low=m - 1 if assembly.n_g else 0,
-            alpha=alpha,
+    def shape(self, system) -> Shape:
+        """g^(m-1) = 0 with lam, lower levels with mu."""
+        m = system.m
+        return Shape(
+            level(m - 1, m),
+            n_top=system.n_c,
+            low=m - 1,
             projection=self.projection,
             lowered=lowered(self.multipliers),
         )
-        return build(assembly, start, shape)
 
 
 @dataclass(frozen=True)
-class ProjectedInvariants:
+class ProjectedInvariants(Formulation):
     r"""Projected invariants of Ascher and Petzold (3.25), (3.27): the constraints as invariants of the underlying ODE.
 
     .. math:: z_j' = z_{j+1} + D \mu_j, \qquad z_m' = a(t, z) + D \mu_m, \qquad g^{(j-1)} = 0, \; j = 1 \dots k
@@ -68,27 +66,23 @@ class ProjectedInvariants:
     projection: Any = "CT"
     name = "projected_invariants"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import TOP_ACCELERATION
-
-        m = assembly.m
+    def shape(self, system) -> Shape:
+        """g^(j) = 0, j < k, beside the underlying ODE."""
+        m = system.m
         k = m if self.k is None else self.k
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k not in range(1, m + 1):
             raise InvalidProblemError(f"k must be 1 to {m}, got {self.k!r}")
-        alpha = tuple(1.0 if j == m - 1 else 0.0 for j in range(m))
-        shape = Shape(
-            top=TOP_ACCELERATION,
-            n_top=assembly.n_c if k == m else assembly.n_c - assembly.n_g,
-            low=min(k, m - 1) if assembly.n_g else 0,
-            alpha=alpha,
+        return Shape(
+            level(m - 1, m),
+            top=ACCELERATION,
+            n_top=system.n_c if k == m else system.n_c - system.n_g,
+            low=min(k, m - 1),
             projection=self.projection,
         )
-        return build(assembly, start, shape)
 
 
 @dataclass(frozen=True)
-class FuehrerLeimkuhler:
+class FuehrerLeimkuhler(Formulation):
     r"""The form of Fuehrer and Leimkuhler, Wijckmans (6.13): projection along the normals of both manifolds.
 
     .. math::
@@ -108,25 +102,22 @@ class FuehrerLeimkuhler:
     multipliers: str = "value"
     name = "fuehrer_leimkuhler"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import FUEHRER_LEIMKUHLER, TOP_ACCELERATION
-
-        if assembly.m != 2 or assembly.linear:
+    def shape(self, system) -> Shape:
+        """g = 0 and G v + g_t = 0 beside the underlying ODE."""
+        if system.m != 2 or system.linear:
             raise InvalidProblemError("the form of Fuehrer and Leimkuhler is made for mechanical systems")
-        shape = Shape(
-            top=TOP_ACCELERATION,
-            n_top=assembly.n_c,
-            low=1 if assembly.n_g else 0,
-            alpha=(0.0, 1.0),
+        return Shape(
+            level(1, 2),
+            top=ACCELERATION,
+            n_top=system.n_c,
+            low=1,
             variant=FUEHRER_LEIMKUHLER,
             lowered=lowered(self.multipliers),
         )
-        return build(assembly, start, shape)
 
 
 @dataclass(frozen=True)
-class Overdetermined:
+class Overdetermined(Formulation):
     r"""All levels of the constraints at once: an overdetermined DAE, solved in the sense of least squares.
 
     Multiplying the discretised equations by R with :math:`R B = 0` is the stabilised form (2.18) with D = B; their
@@ -141,12 +132,12 @@ class Overdetermined:
     resolution: str = "least_squares"
     name = "overdetermined"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
+    def shape(self, system) -> Shape:
+        """That of the equivalent form."""
         if self.resolution == "essential":
-            return GGL(projection="B").reduce(assembly, start)
+            return GGL(projection="B").shape(system)
         if self.resolution != "least_squares":
             raise InvalidProblemError(f"resolution must be 'least_squares' or 'essential', got {self.resolution!r}")
-        if assembly.m == 2 and not assembly.linear:
-            return FuehrerLeimkuhler().reduce(assembly, start)
-        return ProjectedInvariants(projection="CT").reduce(assembly, start)
+        if system.m == 2 and not system.linear:
+            return FuehrerLeimkuhler().shape(system)
+        return ProjectedInvariants(projection="CT").shape(system)

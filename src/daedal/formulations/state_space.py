@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.reduction import Reduction, Shape, Start, build
+from daedal.formulations.formulation import Formulation
+from daedal.formulations.reduction import Reduction
+from daedal.formulations.shape import ACCELERATION, MINIMAL_EXTENSION, Shape, level
 from daedal.kernels.functions import NativeFunction
+from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_positive
 
@@ -17,7 +21,7 @@ _COORDINATES = ("lu", "qr", "svd", "essential")
 
 
 @dataclass(frozen=True)
-class StateSpace:
+class StateSpace(Formulation):
     r"""Coordinate partitioning: an ordinary differential equation for :math:`\tilde u = \tilde R q`,
     :math:`\tilde w = \tilde R v` with constant :math:`\tilde R`, Ascher and Petzold (3.15) to (3.17), Wehage and Haug.
 
@@ -37,51 +41,18 @@ class StateSpace:
     coordinates: Any = "qr"
     restart: float = 4.0
     name = "state_space"
+    ordinary = True
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.charts import CHART, chart_hook, chart_rate, chart_residual
-        from daedal.kernels.dense import dense_lu
-        from daedal.kernels.records import Arena, Record
+    def shape(self, system) -> Shape:
+        """Local coordinates on the constraints."""
+        restart = _checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf
+        return Shape(level(system.m, system.m), top=ACCELERATION, restart=restart, charts=True)
 
-        low, top = self._rows(assembly, start)
-        m, nx, n_r = assembly.m, assembly.nx, assembly.n_r
-        n = (m - 1) * low.shape[0] + top.shape[0] + n_r
-        if n == 0:
-            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        arena = Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx, "y": n})
-        arena.arrays["low_rows"][: low.size] = low.ravel()
-        arena.arrays["top_rows"][: top.size] = top.ravel()
-        arena.arrays["z"][:] = start.z
-        record = Record(
-            CHART,
-            arena,
-            system=assembly.record.data.ctypes.data,
-            n=n,
-            n_low=low.shape[0],
-            n_top=top.shape[0],
-            matrix=dense_lu(nx),
-            limit=_checked_limit(self.restart) if isinstance(self.coordinates, str) else np.inf,
-            t=start.t,
-            pivot=np.zeros(2 * nx, dtype=np.int64),
-        )
-        hook = (chart_hook, record) if assembly.n_c else None
-        residual = NativeFunction(chart_residual, record, assembly.bridge, n, None, hook, keep=assembly)
-        rate = NativeFunction(chart_rate, record, assembly.bridge, n, None, hook, keep=assembly)
-        rows = [low] * (m - 1) + [top]
+    def dense(self, shape: Shape, assembly, start: Start) -> Reduction:
+        """Charts that begin at the start."""
+        return ChartReduction(self, shape, assembly, start)
 
-        def pack(values: Start) -> tuple[np.ndarray, np.ndarray]:
-            z, slope = values.z.reshape(m, nx), values.slope.reshape(m, nx)
-            y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], values.r])
-            return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], values.rate])
-
-        reduction = Reduction(ImplicitDAE(residual, n), *pack(start), n, rate=rate, pack=pack)
-        arena.arrays["y"][:] = reduction.y0
-        reduction.recover = _Recovery(record, assembly, start, reduction.y0)
-        reduction.restart = lambda new: self.reduce(assembly, new)
-        return reduction
-
-    def _rows(self, assembly, start: Start) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, assembly, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """R~ for the lower levels and for the highest one."""
         nx, n_c, n_g = assembly.nx, assembly.n_c, assembly.n_g
         if not isinstance(self.coordinates, str):
@@ -113,7 +84,7 @@ def complement(jacobian: np.ndarray, kind: str, mass: np.ndarray) -> np.ndarray:
         columns = qr(jacobian, mode="r", pivoting=True)[1]
         return np.eye(n)[np.sort(columns[rows:])]
     if kind == "svd":
-        return null_space(jacobian).T
+        return null_space(jacobian).T[: n - rows]
     basis = qr(jacobian.T)[0][:, rows:].T
     if kind == "essential":
         b = np.linalg.solve(mass, jacobian.T)
@@ -128,31 +99,85 @@ def _checked_limit(restart) -> float:
     return limit
 
 
-@dataclass
-class _Recovery:
-    """From chart coordinates back to (z, r), from the last point known or, if that is nearer, the chart's start."""
+class ChartReduction(Reduction):
+    """The state-space form on one chart: y = (R~ z_1, ..., R~ z_m, r)."""
 
-    record: Any
-    assembly: Any
-    start: Start
-    y0: np.ndarray
+    def __init__(self, formulation: StateSpace, shape: Shape, assembly, start: Start):
+        from daedal.formulations.charts import CHART, chart_hook
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
 
-    def __call__(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        m, nx, n_g, n_c = assembly.m, assembly.nx, assembly.n_g, assembly.n_c
+        n = (m - 1) * (nx - n_g) + (nx - n_c) + assembly.n_r
+        self._coordinates = formulation
+        if n == 0:
+            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
+        self._record = Record(
+            CHART,
+            Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx, "y": n}),
+            system=assembly.record.data.ctypes.data,
+            n=n,
+            n_low=nx - n_g,
+            n_top=nx - n_c,
+            matrix=dense_lu(nx),
+            limit=shape.restart,
+            pivot=np.zeros(2 * nx, dtype=np.int64),
+        )
+        hook = (chart_hook, self._record) if n_c else None
+        super().__init__(formulation, assembly, n, n, hook=hook)
+        self.begin(start)
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """y' - rate(t, y) = 0."""
+        from daedal.formulations.charts import chart_residual
+
+        return ImplicitDAE(self.native(chart_residual, self._record), self.n)
+
+    @cached_property
+    def rate(self) -> NativeFunction:
+        """y' of (t, y)."""
+        from daedal.formulations.charts import chart_rate
+
+        return self.native(chart_rate, self._record)
+
+    def choose(self, start: Start) -> None:
+        """A chart about the start."""
+        self._rows = self._coordinates.rows(self.assembly, start)
+        for name, rows in zip(("low_rows", "top_rows"), self._rows, strict=True):
+            self._record.array(name)[: rows.size] = rows.ravel()
+        for name in ("condition", "low_sign", "sign"):
+            self._record[name] = 0
+        self._keep(start, self.unknowns(start)[0])
+
+    def _keep(self, start: Start, y: np.ndarray) -> None:
+        """Newton's method begins at the start."""
+        self._record.array("z")[:], self._record.array("y")[:] = start.z, y
+        self._record["t"] = start.t
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates of a start, and their derivatives."""
+        m, nx, (low, top) = self.assembly.m, self.assembly.nx, self._rows
+        z, slope, rows = start.z.reshape(m, nx), start.slope.reshape(m, nx), [low] * (m - 1) + [top]
+        y = np.concatenate([*[rows[j] @ z[j] for j in range(m)], start.r])
+        return y, np.concatenate([*[rows[j] @ slope[j] for j in range(m)], start.rate])
+
+    def recover(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Back to (z, r), from the last point known or, if that is nearer, the chart's start."""
         from daedal.formulations.charts import recover_points
 
         assembly = self.assembly
         states = np.empty((times.size, assembly.n_state))
         statuses = np.zeros(times.size, dtype=np.int64)
-        if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self.record["t"])):
-            self.record.array("z")[:], self.record.array("y")[:] = self.start.z, self.y0
-            self.record["t"] = self.start.t
-        recover_points(self.record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
+        if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self._record["t"])):
+            self._keep(self.start, self.y0)
+        recover_points(self._record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
         assembly.bridge.raise_pending()
         return states
 
 
 @dataclass(frozen=True)
-class MinimalExtension:
+class MinimalExtension(Formulation):
     r"""The strangeness-free form of index 1 by minimal extension, Wunderlich (7.13).
 
     With :math:`G \Pi = [G_1\; G_2]`, :math:`G_2` regular, the derivatives of the dependent coordinates :math:`p_2` and
@@ -168,49 +193,9 @@ class MinimalExtension:
     restart: float = 10.0
     name = "minimal_extension"
 
-    def reduce(self, assembly, start: Start) -> Reduction:
-        """The form for an assembled system."""
-        from daedal.formulations.residuals import MINIMAL_EXTENSION
-
-        if assembly.m != 2 or assembly.linear:
+    def shape(self, system) -> Shape:
+        """All levels, with unknowns for the derivatives of dependent coordinates."""
+        if system.m != 2 or system.linear:
             raise InvalidProblemError("the minimal extension is made for mechanical systems")
-        pivot = dependent_coordinates(assembly, start)
-        n_c = assembly.n_c
-        shape = Shape(n_top=n_c, alpha=(0.0, 1.0), variant=MINIMAL_EXTENSION, extra=n_c)
-        hook = pivot_watch(self, assembly, pivot) if n_c else None
-        reduction = build(assembly, start, shape, hook=hook, pivot=pivot)
-        reduction.restart = lambda new: self.reduce(assembly, new)
-        return reduction
-
-
-def pivot_watch(formulation: MinimalExtension, assembly, pivot: np.ndarray):
-    """The hook that stops a run when other dependent coordinates have to be chosen."""
-    from daedal.formulations.charts import CHART, pivot_hook
-    from daedal.kernels.dense import dense_lu
-    from daedal.kernels.records import Arena, Record
-
-    record = Record(
-        CHART,
-        Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
-        system=assembly.record.data.ctypes.data,
-        matrix=dense_lu(max(assembly.n_c, 1)),
-        limit=_checked_limit(formulation.restart),
-    )
-    record.array("pivot")[:] = pivot
-    return pivot_hook, record
-
-
-def dependent_coordinates(assembly, start: Start) -> np.ndarray:
-    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
-    from scipy.linalg import qr
-
-    nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
-    pivot = np.zeros(2 * nx, dtype=np.int64)
-    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
-    if values is None:
-        raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
-    for rows, at in ((n_g, 0), (n_c, nx)):
-        if rows:
-            columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
-            pivot[at + columns] = 1 + np.arange(rows)
-    return pivot
+        restart = _checked_limit(self.restart) if system.n_c else self.restart
+        return Shape(level(1, 2), n_top=system.n_c, variant=MINIMAL_EXTENSION, restart=restart)

@@ -9,13 +9,14 @@ import numpy as np
 from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.index import partials
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.formulations.sparse import is_sparse
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
-from daedal.initial.second_order import consistent_second_order
+from daedal.initial.second_order_start import consistent_second_order
+from daedal.initial.sparse_start import consistent_sparse
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
+from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
@@ -102,8 +103,6 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
 
 def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
     """The consistent state of a system with sparse matrices."""
-    from daedal.formulations.sparse_start import consistent_sparse
-
     if fixed is not None:
         raise InvalidProblemError("fixed is not available for systems with sparse matrices; leave it out")
     if not (isinstance(weight, str) and weight == "mass"):

@@ -94,11 +94,6 @@ class Assembly:
         record["autonomous"] = setting.autonomous
         return self
 
-    def damp(self, coefficients):
-        """Add Baumgarte's terms alpha_0 g + alpha_1 g' + ... to the acceleration level; the last is for velocities."""
-        self.record.array("damping")[:] = coefficients
-        self.record["damped"] = bool(np.any(np.asarray(coefficients) != 0.0))
-
     def _build(self, setting: Setting):
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
@@ -158,8 +153,6 @@ class Assembly:
     form_name = ""  # of systems that have their own
     output_weight: Any = "M"
     setting: Any = None
-    usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments of a run
-    direction = 1  # of time: -1 if the run goes backwards, where damping has to change its sign
 
     def weigh(self, weight: str):
         """Project output in the norm of the mass matrix ("M") or of the identity ("I")."""

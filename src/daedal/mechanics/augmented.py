@@ -5,7 +5,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.records import floats, integers, record_at
+from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.mechanics.constrained import (
     ACCELERATION,
     ALGEBRAIC,
@@ -19,26 +19,26 @@ from daedal.mechanics.constrained import (
 
 
 @pointer(EVALUATION)
-def accelerator(system, t, what):
+def accelerator(system, t, damping):
     """What :func:`accelerate` calls."""
-    return _accelerate(record_at(system, CONSTRAINED), t)
+    return _accelerate(record_at(system, CONSTRAINED), t, damping)
 
 
 @part
-def damped_bias(c, i):
+def _damped_bias(c, damping, i):
     """bias + sum_l alpha_l g^(l): what is added to K z_m' on the acceleration level, with Baumgarte's terms.
 
-    The polynomial of a velocity constraint is tau + alpha, with alpha the last entry of `damping`.
+    The polynomial of a velocity constraint is tau + alpha, with alpha the last of the coefficients.
     """
-    damping, level = floats(c.damping, c.m + 1), floats(c.level, c.m * c.n_c)
     value = floats(c.bias, c.n_c)[i]
-    if not c.damped:
+    if damping == 0:
         return value
+    alpha, level = floats(damping, c.m + 1), float_rows(c.level, c.m, c.n_c)
     if i < c.n_g:
         for order in range(c.m):
-            value += damping[order] * level[order * c.n_c + i]
+            value += alpha[order] * level[order, i]
     else:
-        value += damping[c.m] * level[(c.m - 1) * c.n_c + i]
+        value += alpha[c.m] * level[c.m - 1, i]
     return value
 
 
@@ -47,30 +47,30 @@ def factor_augmented(c):
     """Factor [[M, B], [K, 0]] as evaluated last."""
     nx, n_c = c.nx, c.n_c
     n = nx + n_c
-    data, mass = floats(c.kkt.data, n * n), floats(c.mass, nx * nx)
-    jacobian, columns = floats(c.jacobian, n_c * nx), floats(c.columns, nx * n_c)
+    by_columns, mass = float_rows(c.kkt.data, n, n), float_rows(c.mass, nx, nx)
+    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
     for j in range(nx):
         for i in range(nx):
-            data[j * n + i] = mass[i * nx + j]
-        for i in range(n_c):
-            data[j * n + nx + i] = jacobian[i * nx + j]
-    for j in range(n_c):
+            by_columns[j, i] = mass[i, j]
+        for k in range(n_c):
+            by_columns[j, nx + k] = jacobian[k, j]
+    for k in range(n_c):
         for i in range(nx):
-            data[(nx + j) * n + i] = columns[i * n_c + j]
+            by_columns[nx + k, i] = columns[i, k]
         for i in range(n_c):
-            data[(nx + j) * n + nx + i] = 0.0
+            by_columns[nx + k, nx + i] = 0.0
     return factor_lu(c.kkt)
 
 
 @part
-def solve_augmented(c):
+def solve_augmented(c, damping=0):
     """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
     nx, n_c = c.nx, c.n_c
     solution, force = floats(c.solution, nx + n_c), floats(c.force, nx)
     for i in range(nx):
         solution[i] = force[i]
     for i in range(n_c):
-        solution[nx + i] = -damped_bias(c, i)
+        solution[nx + i] = -_damped_bias(c, damping, i)
     solve_lu(c.kkt, solution)
     acceleration, multipliers = floats(c.acceleration, nx), floats(c.multipliers, n_c)
     for i in range(nx):
@@ -80,25 +80,25 @@ def solve_augmented(c):
 
 
 @part
-def _accelerate(c, t):
+def _accelerate(c, t, damping):
     """Accelerations and multipliers.
 
     Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on
     (lam, w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
-    status = evaluate(c, t, ACCELERATION | (POSITION | VELOCITY if c.damped else 0))
+    status = evaluate(c, t, ACCELERATION | (POSITION | VELOCITY if damping != 0 else 0))
     if status == 0:
         status = factor_augmented(c)
     if status != 0:
         return status
     if c.uses_multipliers or c.n_w > 0:
-        return accelerate_coupled(c, t)
-    solve_augmented(c)
+        return accelerate_coupled(c, t, damping)
+    solve_augmented(c, damping)
     return 0
 
 
 @part
-def _coupled_residual(c, t, u, residual):
+def _coupled_residual(c, t, damping, u, residual):
     """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
     n, n_c = c.m * c.nx + c.n_r, c.n_c
     state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
@@ -110,7 +110,7 @@ def _coupled_residual(c, t, u, residual):
     status = evaluate(c, t, FORCE | ALGEBRAIC)
     if status != 0:
         return status
-    solve_augmented(c)
+    solve_augmented(c, damping)
     multipliers, algebraic = floats(c.multipliers, n_c), floats(c.algebraic, c.n_w)
     for i in range(n_c):
         residual[i] = multipliers[i] - u[i]
@@ -120,7 +120,7 @@ def _coupled_residual(c, t, u, residual):
 
 
 @part
-def accelerate_coupled(c, t):
+def accelerate_coupled(c, t, damping=0):
     """Newton's method on (lam, w) with the factors of the augmented matrix at hand."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
@@ -132,7 +132,7 @@ def accelerate_coupled(c, t):
     for i in range(c.n_w):
         u[n_c + i] = state[n + i]
     for _ in range(25):
-        status = _coupled_residual(c, t, u, residual)
+        status = _coupled_residual(c, t, damping, u, residual)
         if status != 0:
             return status
         largest = 0.0
@@ -141,7 +141,7 @@ def accelerate_coupled(c, t):
         for j in range(size):
             kept, delta = u[j], 1e-7 * max(abs(u[j]), 1e-3 * largest, 1e-8)
             u[j] = kept + delta
-            status = _coupled_residual(c, t, u, shifted)
+            status = _coupled_residual(c, t, damping, u, shifted)
             u[j] = kept
             if status != 0:
                 return status
@@ -155,5 +155,5 @@ def accelerate_coupled(c, t):
             u[i] -= residual[i]
             change = max(change, abs(residual[i]))
         if change <= 1e-13 * (largest + 1e-300):
-            return _coupled_residual(c, t, u, shifted)
+            return _coupled_residual(c, t, damping, u, shifted)
     return UNEVALUABLE

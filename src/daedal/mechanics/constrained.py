@@ -64,7 +64,6 @@ ARRAYS = (
     "all_bias",
     "all_jacobian",
     "increments",
-    "damping",
     "acceleration",
     "multipliers",
     "solution",
@@ -78,7 +77,6 @@ CONSTRAINED = np.dtype(
         ("autonomous", INTEGER),
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
-        ("damped", INTEGER),  # whether Baumgarte's terms are added to the bias
         ("time_increment", FLOAT),
         *[(name, CALLBACK) for name in FUNCTIONS],
         *[(name, ADDRESS) for name in ARRAYS],
@@ -113,7 +111,6 @@ def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w
         "all_bias": rows,
         "all_jacobian": rows * nx,
         "increments": 2 * nx,
-        "damping": m + 1,
         "acceleration": nx,
         "multipliers": n_c,
         "solution": nx + n_c,
@@ -170,8 +167,17 @@ def load(c, z, r, w, lam):
             state[n + c.n_r + c.n_w + rows[i]] = lam[i]
 
 
+@part
+def load_start(c, z, r, w, lam):
+    """Write the variables of a start, and its multipliers as the first guess."""
+    load(c, z, r, w, lam)
+    multipliers = floats(c.multipliers, c.n_c)
+    for i in range(c.n_c):
+        multipliers[i] = lam[i]
+
+
 EVALUATION = types.int64(types.int64, types.float64, types.int64)
-"""The C signature of evaluator and accelerator: status = f(system, t, what)."""
+"""The C signature of evaluator and accelerator: status = f(system, t, what), f(system, t, damping)."""
 
 
 @intrinsic
@@ -190,6 +196,10 @@ def evaluate(c, t, what):
 
 
 @inlined
-def accelerate(c, t):
-    """Accelerations and multipliers at the variables in ``c.state``, with everything they need evaluated."""
-    return _call_evaluator(c.accelerator, address_of(c), t, 0)
+def accelerate(c, t, damping=0):
+    """Accelerations and multipliers at the variables in ``c.state``, with everything they need evaluated.
+
+    `damping` is the address of Baumgarte's coefficients alpha_0 .. alpha_{m-1} and that of velocity constraints; 0 for
+    none.
+    """
+    return _call_evaluator(c.accelerator, address_of(c), t, damping)

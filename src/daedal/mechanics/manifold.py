@@ -26,6 +26,7 @@ from daedal.mechanics.constrained import (
     accelerate,
     evaluate,
     load,
+    load_start,
     load_state,
 )
 
@@ -282,6 +283,12 @@ def residual_points(systems, times, states, largest):
                 largest[k, 0] = max(largest[k, 0], abs(level[i]))
         for i in range(n_c):
             largest[k, 1] = max(largest[k, 1], abs(level[(c.m - 1) * n_c + i]))
+
+
+@kernel
+def load_point(systems, z, r, w, lam):
+    """Leave the variables of a start in the record of the system, where guesses are taken from."""
+    load_start(systems[0], z, r, w, lam)
 
 
 @kernel

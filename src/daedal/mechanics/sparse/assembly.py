@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.formulations.sparse_structure import AugmentedSystem, SingularMatrix, Structure, checked
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.mechanics.increments import best_increment, typical_size
+from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import last_argument
@@ -101,7 +101,7 @@ class SparseAssembly:
     """
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
-    direction = 1  # of time: -1 if the run goes backwards
+    is_sparse, is_autonomous = True, False
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
         check_supported(system)
@@ -110,7 +110,6 @@ class SparseAssembly:
         self.n_c = self.n_g = system.n_constraints
         self.rows = np.arange(self.n_c)
         self.autonomous = autonomous or self.n_c == 0
-        self.form_name = ""
         self._store_force = store_vector("force", self.nx)
         self._last = {
             name: last_argument(getattr(system, name), system.params)
@@ -341,12 +340,6 @@ class SparseAssembly:
             position = max(position, float(np.max(np.abs(self.position(float(t), q)), initial=0.0)))
             velocity = max(velocity, float(np.max(np.abs(self.velocity(float(t), q, v)), initial=0.0)))
         return {"position" + suffix: position, "velocity" + suffix: velocity}
-
-    def solution(self, **fields):
-        """What came out, for the user."""
-        from daedal.mechanical_solution import MechanicalSolution
-
-        return MechanicalSolution(system=self.given, assembly=self, **(fields | {"formulation": self.form_name}))
 
     def state_names(self) -> list[str]:
         """Names of (q, v)."""

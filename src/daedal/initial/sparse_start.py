@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.analysis.diagnosis import diagnose
+from daedal.analysis.sparse_failure import describe_dependence
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, Unevaluable
-from daedal.formulations.sparse import SparseAssembly, check_supported
-from daedal.formulations.sparse_structure import SingularMatrix
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import MechanicalStart
 from daedal.mechanics.probes import check_point, looks_autonomous
+from daedal.mechanics.sparse.assembly import SparseAssembly, check_supported
+from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
-_MAX_STEPS = -1
 _NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
 
 
@@ -58,7 +57,7 @@ def sparse_start(
         speed = assembly.projected_velocity(t, moved, v)
         a, lam = assembly.augmented_solution(t, moved, speed)
     except SingularMatrix as error:
-        raise InconsistentInitialError(_singular(system, t, error.null)) from None
+        raise InconsistentInitialError(describe_dependence(system, t, error.null)) from None
     except Unevaluable as error:
         message = f"a function of the system cannot be evaluated at the initial values, t = {t:g}: {error}"
         raise InconsistentInitialError(message.rstrip(": ")) from error
@@ -150,44 +149,3 @@ def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
     order = among[np.argsort(-np.abs(residual[among]), kind="stable")]
     label = assembly.system.constraint_label
     return listing((f"{label(int(i))} ({number(residual[i])})" for i in order[:MOST_NAMED]), order.size)
-
-
-def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
-    """Why a run failed: dependent constraints where it stopped, or what the method says."""
-    t, nx = float(failure.t), assembly.nx
-    if failure.code == _MAX_STEPS:
-        t0, t1 = failure.t_span
-        return (
-            f"Stopped at t = {t:.6g}, step size {abs(failure.h):.3g}: the limit of {failure.steps} steps was reached. "
-            f"The run covered {100.0 * (t - t0) / (t1 - t0):.3g} % of the interval. Remedy: raise max_steps, or loosen "
-            "rtol and atol."
-        )
-    q = failure.y[:nx]
-    try:
-        assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)
-    except SingularMatrix as error:
-        return f"Stopped at t = {t:.10g}: " + _singular(assembly.system, t, error.null)
-    except Unevaluable:
-        pass
-    return diagnose(reduction.problem, failure)
-
-
-def _singular(system: MechanicalSystem, t: float, null: np.ndarray) -> str:
-    """What makes the augmented matrix singular, from the vector that it annihilates."""
-    n = system.n_q
-    free, dependent = np.abs(null[:n]), np.abs(null[n:])
-    reason = "constraints are dependent, or directions that they leave free have no mass"
-    largest = float(np.max(np.abs(null), initial=0.0))
-    if np.isfinite(largest) and largest > 0.0:
-        rows = np.flatnonzero(dependent > 0.1 * np.max(dependent, initial=0.0))
-        columns = np.flatnonzero(free > 0.1 * np.max(free, initial=0.0))
-        if np.max(dependent, initial=0.0) > np.max(free, initial=0.0):
-            named = listing((system.constraint_label(int(i)) for i in rows[:MOST_NAMED]), rows.size)
-            reason = f"the gradients of these constraints are dependent: {named}"
-        else:
-            named = listing((system.label(int(i)) for i in columns[:MOST_NAMED]), columns.size)
-            reason = f"the mass matrix is singular in a direction that the constraints leave free: {named}"
-    return (
-        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. "
-        "Remedy: sparse systems need independent constraints; leave out those that follow from others."
-    )

@@ -1,0 +1,52 @@
+"""Why the integration of a system with sparse matrices could not go on, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.analysis.diagnosis import diagnose
+from daedal.analysis.endings import stopped, stopped_step
+from daedal.analysis.wording import MOST_NAMED, listing
+from daedal.errors import Unevaluable
+from daedal.mechanics.sparse.assembly import SparseAssembly
+from daedal.mechanics.sparse.structure import SingularMatrix
+from daedal.problems import MechanicalSystem
+
+_MAX_STEPS = -1
+
+
+def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
+    """Why a run failed: dependent constraints where it stopped, or what the method says."""
+    t, nx = float(failure.t), assembly.nx
+    if failure.code == _MAX_STEPS:
+        what = f"the limit of {failure.steps} steps was reached"
+        return f"{stopped_step(failure, what, failure.t_span)} Remedy: raise max_steps, or loosen rtol and atol."
+    q = failure.y[:nx]
+    try:
+        assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)
+    except SingularMatrix as error:
+        return stopped(t, describe_dependence(assembly.system, t, error.null), digits=10)
+    except Unevaluable:
+        pass
+    return diagnose(reduction.problem, failure)
+
+
+def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) -> str:
+    """What makes the augmented matrix singular, from the vector that it annihilates."""
+    n = system.n_q
+    free, dependent = np.abs(null[:n]), np.abs(null[n:])
+    reason = "constraints are dependent, or directions that they leave free have no mass"
+    largest = float(np.max(np.abs(null), initial=0.0))
+    if np.isfinite(largest) and largest > 0.0:
+        rows = np.flatnonzero(dependent > 0.1 * np.max(dependent, initial=0.0))
+        columns = np.flatnonzero(free > 0.1 * np.max(free, initial=0.0))
+        if np.max(dependent, initial=0.0) > np.max(free, initial=0.0):
+            named = listing((system.constraint_label(int(i)) for i in rows[:MOST_NAMED]), rows.size)
+            reason = f"the gradients of these constraints are dependent: {named}"
+        else:
+            named = listing((system.label(int(i)) for i in columns[:MOST_NAMED]), columns.size)
+            reason = f"the mass matrix is singular in a direction that the constraints leave free: {named}"
+    return (
+        f"accelerations and multipliers are not determined at t = {t:g}: {reason}. "
+        "Remedy: sparse systems need independent constraints; leave out those that follow from others."
+    )

@@ -1,0 +1,209 @@
+"""The builder of formulations with dense matrices: a declaration as a residual F(t, y, y') = 0 in compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.formulations.dependent import dependent_coordinates, pivot_watch
+from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes
+from daedal.formulations.reduction import Reduction
+from daedal.formulations.shape import (
+    ACCELERATION,
+    DYNAMICS,
+    GIVEN,
+    MINIMAL_EXTENSION,
+    PENALTY,
+    PLAIN,
+    Shape,
+    index_options,
+)
+from daedal.kernels.functions import NativeFunction, store_matrix
+from daedal.mechanics.start import Start
+from daedal.problems import ImplicitDAE
+
+if TYPE_CHECKING:
+    from daedal.formulations.formulation import Formulation
+
+
+class DenseReduction(Reduction):
+    """A formulation in the unknowns of :mod:`daedal.formulations.residuals`."""
+
+    def __init__(self, formulation: Formulation, shape: Shape, assembly, start: Start):
+        if shape.variant == PENALTY and assembly.record["uses_multipliers"]:
+            raise InvalidProblemError(
+                "Loetstedt's penalty has no multipliers, which the forces of this system depend on; use another "
+                "formulation (auto, ggl)"
+            )
+        if assembly.n_g == 0:  # velocity constraints have no lower levels
+            shape = replace(shape, low=0)
+        self._shape, self._direction_kind = shape, kind_of(shape.projection)
+        self._pivot: np.ndarray | None = None
+        self._direction: np.ndarray | None = None
+        self._extra = assembly.n_c if shape.variant == MINIMAL_EXTENSION else 0
+        n_state = assembly.n_state
+        self._w_at = n_state + shape.n_top + shape.low * assembly.n_g
+        n = self._w_at + (assembly.n_w if shape.top == DYNAMICS else 0) + self._extra
+        options, hook = index_options(shape, assembly, n), _hook(shape, assembly)
+        super().__init__(formulation, assembly, n, n_state, options=options, hook=hook)
+        self.begin(start)
+
+    @property
+    def pack(self):
+        """Unknowns of consistent values; the primitives psi of multipliers have none of their own."""
+        return None if self._shape.lowered else self.unknowns
+
+    @property
+    def multiplier_sizes(self):
+        """Of the top and the lower multipliers."""
+        if self.n == self.n_state or self._shape.lowered:
+            return None
+        return lambda start: multiplier_sizes(self.assembly, start, self._shape)
+
+    @cached_property
+    def problem(self) -> ImplicitDAE:
+        """F(t, y, y') = 0, for a mechanism without r and w with Newton's method in small blocks."""
+        from daedal.formulations.condensed import condensed_prepare, condensed_solve
+        from daedal.formulations.residuals import form_residual
+
+        assembly, shape = self.assembly, self._shape
+        simple = assembly.m == 2 and assembly.n_r == 0 and assembly.n_w == 0
+        plain = shape.variant == PLAIN and not shape.lowered and not assembly.record["uses_multipliers"]
+        linear = (condensed_prepare, condensed_solve) if simple and plain else None
+        algebraic = None if shape.lowered else np.arange(self.n) >= self.n_state
+        residual = self.native(form_residual, self._record, linear)
+        return ImplicitDAE(residual, self.n, algebraic=algebraic, names=self.names)
+
+    @cached_property
+    def rate(self) -> NativeFunction | None:
+        """y' where there are no multipliers among the unknowns."""
+        from daedal.formulations.residuals import form_rate
+
+        if self.n > self.n_state or (self._shape.top == DYNAMICS and self._shape.variant == PLAIN):
+            return None
+        return self.native(form_rate, self._record)
+
+    @cached_property
+    def _record(self):
+        """The FORM record."""
+        from daedal.formulations.residuals import FORM, array_sizes
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Arena, Record
+
+        assembly, shape, nx, n_c = self.assembly, self._shape, self.assembly.nx, self.assembly.n_c
+        record = Record(
+            FORM,
+            Arena(array_sizes(assembly.m, nx, n_c), integers=("pivot",)),
+            system=assembly.record.data.ctypes.data,
+            n=self.n,
+            top=shape.top,
+            variant=shape.variant,
+            n_top=shape.n_top,
+            low=shape.low,
+            lowered=shape.lowered,
+            projection=self._direction_kind,
+            needed=_needed(assembly, shape),
+            mass_lu=dense_lu(nx),
+            low_rows=dense_lu(max(assembly.n_g, 1)),
+            condensed=dense_lu(nx + shape.n_top),
+            **self._direction_function(),
+        )
+        self._write(record)
+        return record
+
+    def _direction_function(self) -> dict[str, Any]:
+        projection, shape = self._shape.projection, (self.assembly.nx, self.assembly.n_c)
+        if not callable(projection):
+            return {}
+        store = store_matrix("projection", *shape)
+        return {"direction_function": self.assembly.bridge.function(projection, shape[:1], shape, store)}
+
+    def choose(self, start: Start) -> None:
+        """Directions and dependent coordinates of a start."""
+        if self._direction_kind == GIVEN:
+            self._direction = given_direction(self._shape.projection, self.assembly, start)
+        if self._shape.variant == MINIMAL_EXTENSION:
+            self._pivot = dependent_coordinates(self.assembly, start)
+            if self._own_hook is not None:
+                self._own_hook[1].array("pivot")[:] = self._pivot
+        if "_record" in self.__dict__:
+            self._write(self._record)
+
+    def _write(self, record) -> None:
+        """What depends on the start, into the record."""
+        m, shape, direction = self.assembly.m, self._shape, self.start.direction
+        levels = shape.directed(direction)
+        record.array("alpha")[:] = levels[:m]
+        damping = [*levels[:m], levels[m - 1] / m] if shape.determined else [0.0] * (m + 1)
+        record.array("damping")[:] = damping
+        record["damped"] = any(damping)
+        record["epsilon"] = shape.compliance or direction * shape.small_times[0]
+        record["mu"] = direction * shape.small_times[1]
+        if self._direction is not None:
+            record.array("direction")[:] = self._direction.ravel()
+        if self._pivot is not None:
+            record.array("pivot")[:] = self._pivot
+
+    def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
+        """Unknowns and derivatives at a start: multipliers mu are zero, lam that of the augmented system."""
+        shape, n_z, n_state = self._shape, start.z.size, self.n_state
+        y, yp = np.zeros(self.n), np.zeros(self.n)
+        y[:n_z], y[n_z:n_state] = start.z, start.r
+        yp[:n_z], yp[n_z:n_state] = start.slope, start.rate
+        if shape.top == DYNAMICS:
+            if shape.n_top:
+                (yp if shape.lowered else y)[n_state : n_state + shape.n_top] = start.lam
+            y[self._w_at : self._w_at + start.w.size] = start.w
+        if self._pivot is not None:
+            places = self._pivot[self.assembly.nx :]
+            dependent = np.flatnonzero(places)
+            y[self.n - self._extra + places[dependent] - 1] = start.a[dependent]
+        return y, yp
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        assembly, shape = self.assembly, self._shape
+        rows = [str(label).strip("'") for label in assembly.row_names()]
+        letter = "lam" if shape.top == DYNAMICS else "mu"
+        names = [*assembly.state_names(), *[f"{letter}[{row}]" for row in rows[len(rows) - shape.n_top :]]]
+        for level in range(shape.low):
+            names += [f"mu{level + 1}[{row}]" for row in rows[: assembly.n_g]]
+        if shape.top == DYNAMICS:
+            names += [f"w[{i}]" for i in range(assembly.n_w)]
+        return (*names, *[f"extra[{i}]" for i in range(self._extra)])
+
+
+def _hook(shape: Shape, assembly):
+    """The projection after every step, or the watch over the dependent coordinates."""
+    if assembly.n_c == 0:
+        return None
+    if shape.variant == MINIMAL_EXTENSION:
+        return pivot_watch(shape, assembly)
+    if shape.steps is None:
+        return None
+    from daedal.mechanics.manifold import projection_hook
+
+    projector = assembly.projector(shape.steps.weight, shape.steps.levels)
+    projector["rtol"], projector["atol"] = shape.steps.rtol, shape.steps.atol
+    return projection_hook, projector
+
+
+def _needed(assembly, shape: Shape) -> int:
+    """What the residual evaluates where the accelerations are unknowns."""
+    from daedal.mechanics.constrained import ALGEBRAIC, BIAS, FORCE, JACOBIAN, MASS, POSITION, RATE, VELOCITY
+
+    needed = MASS | FORCE | JACOBIAN | RATE | ALGEBRAIC
+    if shape.top == ACCELERATION:
+        return needed
+    if shape.levels[0] or shape.low or shape.variant != PLAIN:
+        needed |= POSITION
+    if shape.levels[assembly.m - 1] or assembly.n_c > assembly.n_g or shape.variant != PLAIN:
+        needed |= VELOCITY
+    if shape.variant == MINIMAL_EXTENSION:
+        needed |= BIAS
+    return needed

@@ -1,0 +1,41 @@
+"""Dependent coordinates of the minimal extension: which they are, and when others have to be chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.formulations.shape import Shape
+from daedal.mechanics.start import Start
+
+
+def dependent_coordinates(assembly, start: Start) -> np.ndarray:
+    """For every position and velocity 1 + the number of the dependent coordinate that it is, or 0."""
+    from scipy.linalg import qr
+
+    nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
+    pivot = np.zeros(2 * nx, dtype=np.int64)
+    values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
+    if values is None:
+        raise InvalidProblemError(f"the system cannot be evaluated at t = {start.t:g}")
+    for rows, at in ((n_g, 0), (n_c, nx)):
+        if rows:
+            columns = np.sort(qr(values["jacobian"][:rows], mode="r", pivoting=True)[1][:rows])
+            pivot[at + columns] = 1 + np.arange(rows)
+    return pivot
+
+
+def pivot_watch(shape: Shape, assembly):
+    """The hook that stops a run when other dependent coordinates have to be chosen."""
+    from daedal.formulations.charts import CHART, pivot_hook
+    from daedal.kernels.dense import dense_lu
+    from daedal.kernels.records import Arena, Record
+
+    record = Record(
+        CHART,
+        Arena({"work": assembly.nx, "pivot": 2 * assembly.nx}, integers=("pivot",)),
+        system=assembly.record.data.ctypes.data,
+        matrix=dense_lu(max(assembly.n_c, 1)),
+        limit=shape.restart,
+    )
+    return pivot_hook, record

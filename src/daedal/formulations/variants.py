@@ -1,0 +1,106 @@
+r"""What single formulations do beyond the shape that all share, in compiled code."""
+
+from __future__ import annotations
+
+from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.records import float_rows, floats, integers
+from daedal.mechanics.constrained import JACOBIAN, POSITION, VELOCITY, evaluate
+
+
+@inlined
+def slope_of_velocity(form, system, y, yp, j):
+    """Component j of z_m', of which the minimal extension takes the dependent ones from unknowns of their own."""
+    if form.variant == MINIMAL_EXTENSION:
+        place = integers(form.pivot, 2 * system.nx)[system.nx + j]
+        if place > 0:
+            return y[form.n - system.n_c + place - 1]
+    return yp[(system.m - 1) * system.nx + j]
+
+
+@part
+def minimal_extension_rows(form, system, y, yp, residual):
+    """Wunderlich (7.13): for dependent coordinates q_i' = v_i gives way to g = 0, and v_i' is an unknown w_2.
+
+    The velocity level stands in the rows of lam, the acceleration level in those of the extra unknowns.
+    """
+    nx, n_c = system.nx, system.n_c
+    pivot, level = integers(form.pivot, 2 * nx), floats(system.level, n_c)
+    jacobian, bias = float_rows(system.jacobian, n_c, nx), floats(system.bias, n_c)
+    for i in range(nx):
+        if pivot[i] > 0:
+            residual[i] = level[pivot[i] - 1]
+    extra = form.n - n_c
+    for k in range(n_c):
+        value = bias[k]
+        for j in range(nx):
+            value += jacobian[k, j] * slope_of_velocity(form, system, y, yp, j)
+        residual[extra + k] = value
+
+
+@part
+def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
+    """Wijckmans (6.13): q' gains the part [(G v)_q]^T tau of the normal to {g = 0, G v = 0}; tau is on top."""
+    nx, n_c = system.nx, system.n_c
+    before, velocity = floats(form.scratch, n_c), float_rows(system.level, 2, n_c)[1]
+    state, increments = floats(system.state, 2 * nx), floats(system.increments, 2 * nx)
+    tau = (yp if form.lowered else y)[2 * nx + system.n_r :]
+    largest = 0.0
+    for k in range(n_c):
+        before[k] = velocity[k]
+        largest = max(largest, abs(tau[k]))
+    if largest == 0.0:
+        return 0
+    for j in range(nx):
+        kept, h = state[j], 1e-3 * increments[j]
+        state[j] = kept + h
+        status = evaluate(system, t, JACOBIAN | VELOCITY)
+        state[j] = kept
+        if status != 0:
+            return status
+        for k in range(n_c):
+            residual[j] -= (velocity[k] - before[k]) / h * tau[k]
+    return 0
+
+
+@part
+def regularised_rows(form, system, t, y, yp, residual):
+    """Wijckmans (6.4), (6.5): 0 = g(q + (eps + mu) v + mu eps v') or 0 = g(q + eps q' + mu eps v').
+
+    Velocity constraints become 0 = c(q, v + eps v').
+    """
+    nx, n_c, n_g = system.nx, system.n_c, system.n_g
+    state = floats(system.state, 2 * nx)
+    for i in range(nx):
+        q, v, a = y[i], y[nx + i], yp[nx + i]
+        if form.variant == KNORRENSCHILD:
+            state[i] = q + (form.epsilon + form.mu) * v + form.mu * form.epsilon * a
+        else:
+            state[i] = q + form.epsilon * yp[i] + form.mu * form.epsilon * a
+    at, level = 2 * nx + system.n_r, float_rows(system.level, 2, n_c)
+    if n_g > 0:
+        status = evaluate(system, t, POSITION)
+        if status != 0:
+            return status
+        for k in range(n_g):
+            residual[at + k] = level[0, k]
+    if n_g == n_c:
+        return 0
+    for i in range(nx):
+        state[i] = y[i]
+        state[nx + i] = y[nx + i] + form.epsilon * yp[nx + i]
+    status = evaluate(system, t, POSITION | JACOBIAN | VELOCITY)
+    for k in range(n_g, n_c):
+        residual[at + k] = level[1, k]
+    return status
+
+
+@part
+def add_penalty_forces(form, system, target):
+    """Loetstedt, Wijckmans (6.3): M v' = f - G^T g / eps; a velocity constraint becomes a damper."""
+    nx, n_c = system.nx, system.n_c
+    columns, level = float_rows(system.columns, nx, n_c), float_rows(system.level, 2, n_c)
+    for k in range(n_c):
+        stretch = level[0, k] if k < system.n_g else level[1, k]
+        for i in range(nx):
+            target[i] += columns[i, k] * stretch / form.epsilon

@@ -1,0 +1,1 @@
+"""Large mechanical systems with sparse mass matrix and constraint Jacobian."""
