@@ -37,7 +37,7 @@ def explain(request, assembly, segments) -> str:
 
 
 def _in_words(request, assembly, segment, failure) -> str:
-    if "residual" in segment.method.needs:
+    if segment.method.works_on("residual"):
         text = diagnose(segment.equations.problem, failure)
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     what = {
@@ -58,7 +58,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         _SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
         _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
-    if "second_order" in segment.method.needs and failure.code in (_ERROR_TEST, _NEWTON):
+    if segment.method.works_on("second_order") and failure.code in (_ERROR_TEST, _NEWTON):
         hint += (
             ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
             "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"

@@ -129,7 +129,7 @@ class Choice:
 
         monitor, dense = segment.equations.monitor, segment.outcome.dense
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
-        last = segment.outcome.last_y
+        last = segment.outcome.y_reached
 
         def path(t):
             y = last if dense is None else dense.evaluate_steps(np.array([t]), np.array([dense.ends.size - 1]))[0][0]
@@ -165,16 +165,16 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         form = named_formulation(formulation)
         if any_method:
             return form, named_method("dopri5" if form.ordinary and not form.stiff else "dassl", {})
-        if "mechanism" in method.needs:
+        if method.works_on("mechanism"):
             raise InvalidProblemError(
                 f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
                 "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
             )
         return form, method
-    if "mechanism" in method.needs:
+    if method.works_on("mechanism"):
         positions = slice(0, assembly.nx)
         rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (plan.rtol, plan.atol))
         return VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300)), method
-    if "rate" in method.needs:
+    if method.works_on("rate"):
         return CoordinateProjection(assembly.output_weight), method
-    return named_formulation("index3" if "second_order" in method.needs else "ggl"), method
+    return named_formulation("index3" if method.works_on("second_order") else "ggl"), method

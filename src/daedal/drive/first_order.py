@@ -88,14 +88,14 @@ def _checked_method(settings: Settings, semi_explicit: bool):
     """A method for first-order problems."""
     method = "dassl" if isinstance(settings.method, str) and settings.method == "auto" else settings.method
     chosen = named_method(method, settings.options)
-    if "residual" in chosen.needs or (semi_explicit and "semi_explicit" in chosen.needs):
+    if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
         return chosen
-    if "semi_explicit" in chosen.needs:
+    if chosen.works_on("semi_explicit"):
         raise InvalidProblemError(
             "half-explicit methods need constraints that can be told from the differential equations: state the "
             "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
         )
-    if "second_order" in chosen.needs:
+    if chosen.works_on("second_order"):
         raise InvalidProblemError(
             f"method='{chosen.name}' is for equations of second order: state the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
@@ -161,7 +161,7 @@ class _Course(Course):
             excluded=self.excluded,
         )
         outcome = self.ready.integrate(task)
-        return Segment(plan.equations, outcome, plan.method, None, self.ready.statistics())
+        return Segment(plan.equations, outcome, plan.method, None, outcome.stats)
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:

@@ -118,14 +118,14 @@ class MechanismCourse(Course):
             steps = min(steps, choice.step_limit)
         outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
         choice.changed = False
-        return Segment(reduction, outcome, choice.method, choice.formulation, ready.statistics(), ready.signal)
+        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.stats, outcome.signal)
 
     def _reduction(self, earlier: list[Segment]) -> Reduction:
         """The problem rewritten, as an equation of the order that the method solves."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
             return earlier[-1].equations.restart(start)
-        if "second_order" in choice.method.needs:
+        if choice.method.works_on("second_order"):
             return second_order_form(choice.formulation, assembly, start, project=choice.method.projects)
         kept = assembly.prepared.get(choice.pair) if not earlier else None
         if kept is not None:
@@ -147,7 +147,7 @@ class MechanismCourse(Course):
     def _adapted_method(self, reduction: Reduction):
         """The method with the options that suit the formulation, as far as the user has left them open."""
         method, settings = self.choice.method, self.request.settings
-        if "rate" in method.needs and "residual" not in method.needs and reduction.rate is None:
+        if method.works_on("rate") and not method.works_on("residual") and reduction.rate is None:
             raise InvalidProblemError(
                 f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential "
                 f"equation: {_ORDINARY}"
@@ -277,11 +277,12 @@ class MechanismCourse(Course):
 
 def _equations(reduction: Reduction, method, assembly) -> Equations:
     """What the method gets of the rewritten problem: no more than it needs."""
-    implicit = "residual" in method.needs or "second_order" in method.needs
+    second_order = method.works_on("second_order")
     return Equations(
         n=reduction.n,
-        problem=reduction.problem if implicit else None,
-        rate=reduction.rate,
+        problem=reduction.problem if method.works_on("residual") else None,
+        second_order=reduction.problem if second_order else None,
+        rate=reduction.rate if method.works_on("rate") else None,
         mechanism=assembly,
         hook=reduction.hook,
         bridge=assembly.bridge,

@@ -50,7 +50,7 @@ class SecondOrderPlan:
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem
         self.method = named_method("modified_bdf" if automatic else settings.method, settings.options)
-        if not self.method.needs & {"second_order", "residual"}:
+        if not (self.method.works_on("second_order") or self.method.works_on("residual")):
             raise InvalidProblemError(
                 f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or dassl "
                 "for its first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
@@ -59,7 +59,7 @@ class SecondOrderPlan:
     def solve(self, request: Request) -> SecondOrderSolution:
         """Begin, run, finish."""
         course = _Course(self, request)
-        if "second_order" not in self.method.needs:
+        if not self.method.works_on("second_order"):
             return course.through_first_order()
         segments = run(course, request)
         return delivered(_finished(course, segments), segments)
@@ -139,9 +139,9 @@ class _Course(Course):
             progress=progress,
             excluded=excluded,
         )
-        ready = self.method.prepare(Equations(form.n, problem=form))
+        ready = self.method.prepare(Equations(form.n, second_order=form))
         outcome = ready.integrate(task)
-        return Segment(form, outcome, self.method, None, ready.statistics())
+        return Segment(form, outcome, self.method, None, outcome.stats)
 
     def through_first_order(self) -> SecondOrderSolution:
         """An implicit method on the companion form; y' is left to it if it is not known."""
@@ -246,7 +246,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             "Newton's method did not converge, however short the step",
             "check the equations and the Jacobian near this time; constraints may become dependent here",
         ),
-        Ending.SINGULAR_MATRIX: (
+        Ending.MATRIX_SINGULAR: (
             "the iteration matrix is singular",
             "look for redundant or missing equations, and for variables that no equation determines",
         ),

@@ -136,6 +136,11 @@ class Reduction:
             return self.recover(times, y)
         return np.ascontiguousarray(y[: self.n_state].T)
 
+    def last_state(self, outcome) -> tuple[float, np.ndarray]:
+        """The time at which a run has stopped, and (z, r) there, in one row."""
+        t = outcome.t_reached
+        return t, self.states(np.array([t]), outcome.y_reached[:, None].copy())
+
     @property
     def excluded(self) -> np.ndarray | None:
         """The unknowns that the error test leaves out."""

@@ -124,20 +124,21 @@ def split_initial(problem, initial) -> tuple[np.ndarray, np.ndarray | None]:
     return y, None if second is None else check_vector(second, problem.n, "yp0", names=problem.names)
 
 
-def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, h, correct: bool, masked=None):
+def prepare_initial(
+    problem, workspace: Workspace, t0: float, y0, yp0, weights, h: float, correct: bool, masked=None, unknown_z=False
+):
     """The initial values of an integration: completed, checked, and corrected if the user asks for it.
 
-    `masked` components do not take part in the error test, nor in the judgement here.
+    `masked` components do not take part in the error test, nor in the judgement here; with `unknown_z` the algebraic
+    variables of a semi-explicit problem are to be found.
     """
+    if yp0 is not None and not correct and workspace.is_consistent(t0, y0, yp0):
+        return y0, yp0
     implicit = workspace.problem
-    t0 = t_span[0]
-    y0, yp0 = split_initial(problem, initial)
     start = np.zeros(implicit.n) if yp0 is None else yp0
     check_start(problem, workspace, t0, y0, start)
-    weights = rtol * np.abs(y0) + atol
     if np.any(weights <= 0.0):
         return y0, start  # the integrator reports the vanishing weight with the variable's name
-    unknown_z = isinstance(problem, SemiExplicitDAE) and initial[1] is None
     if yp0 is None or correct:
         # A small artificial step makes the iteration matrix that of the exact Newton method.
         result = complete(workspace, t0, y0, start, 1e-3 * h, weights)
@@ -153,7 +154,7 @@ def prepare_initial(problem, workspace: Workspace, t_span, initial, rtol, atol, 
             return y0, result.yp
         return result.y, result.yp
     r = workspace.residual(t0, y0, start)
-    if r is not None and r.any() and _above_roundoff(workspace, t0, y0, start, r):
+    if r is not None and _above_roundoff(workspace, t0, y0, start, r):
         inverse = 1.0 / weights
         if workspace.prepare(t0, y0, start, r, 1.0 / h, h, inverse):
             delta = workspace.solve(t0, y0, start, r, 1.0 / h, inverse)
