@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.projection import VelocityConstraints
+from daedal.kernels.endings import Ending
+from daedal.methods import named_method
 
-EXPLICIT = ("dopri5", "rk4")
 ORDINARY = ("index1", "baumgarte", "projection", "state_space", "essential")
 _LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
 _OVER = 0.3  # rates times the step of a stiff method below which an explicit one does as well
@@ -20,46 +20,12 @@ _PATIENCE = 500  # suspicious steps after a false alarm
 _STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
 
 
-def named_method(method, options):
-    """A method object from its name."""
-    from daedal.methods.collocation import Collocation
-    from daedal.methods.dassl import DASSL
-    from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
-    from daedal.methods.modified_bdf import ModifiedBDF
-    from daedal.methods.runge_kutta import DOPRI5, RK4
-
-    kinds = (DASSL, PHEM56, HEM3, HEM4, HEM5, HEDOP5, DOPRI5, RK4, ModifiedBDF, Collocation)
-    known = {kind.__name__.lower(): kind for kind in kinds} | {ModifiedBDF.name: ModifiedBDF}
-    if isinstance(method, (*kinds, HalfExplicit)):
-        if options:
-            raise InvalidProblemError(
-                f"options {', '.join(options)} go with a method given by name; "
-                f"here they belong inside {type(method).__name__}(...)"
-            )
-        return method
-    given_class = isinstance(method, type) and method in kinds
-    if given_class or (isinstance(method, str) and method.lower() in known):
-        kind = method if given_class else known[method.lower()]
-        unknown = [name for name in options if name not in kind.__dataclass_fields__]
-        if unknown:
-            raise InvalidProblemError(
-                f"unknown option {', '.join(unknown)}; options of solve and of {kind.__name__} "
-                f"({', '.join(kind.__dataclass_fields__)}) are accepted"
-            )
-        return kind(**options)
-    if isinstance(method, str):
-        close = difflib.get_close_matches(method.lower(), known, n=1, cutoff=0.6)
-        hint = f"did you mean '{close[0]}'? " if close else ""
-        raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
-    raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
-
-
 def second_order_method(method, options):
     """A method for a SecondOrderDAE: one of second order, or DASSL for the first-order form."""
     if isinstance(method, str) and method == "auto":
         method = "modified_bdf"
     chosen = named_method(method, options)
-    if not getattr(chosen, "second_order", False) and chosen.name != "dassl":
+    if not chosen.works_on("second_order") and not chosen.works_on("residual"):
         raise InvalidProblemError(
             f"{type(chosen).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or dassl for its "
             "first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
@@ -108,18 +74,18 @@ class Choice:
         if self.automatic:
             half_explicit = assembly.n_c > 0 and not assembly.linear
             method = PHEM56(norm="max", stop_when_stiff=True) if half_explicit else DOPRI5(stop_when_stiff=True)
-        if any_form and method.name == "half_explicit":
+        if any_form and method.works_on("mechanism"):
             positions = slice(0, assembly.nx)
             rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (request.rtol, request.atol))
             self.method = method
             self.formulation = VelocityConstraints(assembly.output_weight, method.projection, rtol, max(atol, 1e-300))
         elif any_form:
             self.method = method
-            direct = "index3" if getattr(method, "second_order", False) else "ggl"
-            self.formulation = projection if method.name in EXPLICIT else named_formulation(direct)
+            direct = "index3" if method.works_on("second_order") else "ggl"
+            self.formulation = projection if method.works_on("rate") else named_formulation(direct)
         else:
             self.formulation = named_formulation(formulation)
-            if not any_method and method.name == "half_explicit":
+            if not any_method and method.works_on("mechanism"):
                 raise InvalidProblemError(
                     f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
                     "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
@@ -131,17 +97,15 @@ class Choice:
         """Whether the run has to go on in another segment; prepares it."""
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
         from daedal.kernels.system import HOOK_STOP
-        from daedal.methods.dassl_run import HOOK_STOPPED, MAX_STEPS
-        from daedal.methods.one_step import STIFF
 
         self._steps_left -= segment.stats.steps
-        if segment.outcome.reason == STIFF:
+        if segment.outcome.reason == Ending.STIFF:
             self._look_into_stiffness(segment)
             return True
-        if segment.outcome.reason == MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
+        if segment.outcome.reason == Ending.MAX_STEPS and self.step_limit is not None and self._steps_left > 0:
             self._look_for_the_end_of_stiffness(segment)
             return True
-        if segment.outcome.reason != HOOK_STOPPED:
+        if segment.outcome.reason != Ending.HOOK_STOPPED:
             return False
         if segment.signal == HOOK_STOP:
             return True
@@ -150,7 +114,7 @@ class Choice:
             self.changed = True
             return segment.singular is None
         if segment.signal == AMPLIFYING:
-            t = float(segment.outcome.integrator["t"])
+            t = segment.outcome.t_reached
             self._change(named_formulation("projected_invariants"), self.method)
             self.notes.append(f"From t = {t:.4g} on projected invariants: the constraint forces turn quickly.")
             return True
@@ -195,10 +159,10 @@ class Choice:
         """The time, the last step and the measures at the end of a segment."""
         from daedal.analysis.measures import measure
 
-        integrator = segment.outcome.integrator
-        t = float(integrator["t"])
-        state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())[0]
-        return t, abs(float(integrator["h_last"])), measure(self._assembly, t, state)
+        outcome = segment.outcome
+        t = outcome.t_reached
+        state = segment.reduction.states(np.array([t]), outcome.y_reached[:, None].copy())[0]
+        return t, abs(outcome.h_last), measure(self._assembly, t, state)
 
     def _singular_point(self, segment, passed: bool):
         """The singular configuration that the monitor found, or None if it was a false alarm."""
@@ -206,7 +170,7 @@ class Choice:
 
         monitor, dense = segment.reduction.monitor, segment.outcome.dense
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
-        last = segment.outcome.integrator.array("phi")[0]
+        last = segment.outcome.y_reached
 
         def path(t):
             y = last if dense is None else dense.evaluate_steps(np.array([t]), np.array([dense.ends.size - 1]))[0][0]

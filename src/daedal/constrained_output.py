@@ -245,7 +245,7 @@ def _history(segments: list[Segment]) -> History | None:
 def _dense(segments: list[Segment], assembly) -> DenseOutput | None:
     """The polynomials of all segments, for (z, r)."""
     parts = [_state_polynomials(s) for s in segments if s.outcome.dense is not None]
-    if not parts or any(s.outcome.dense is None and s.outcome.integrator["steps"] for s in segments):
+    if not parts or any(s.outcome.dense is None and s.outcome.steps for s in segments):
         return None
     offsets = np.concatenate([[0], np.cumsum([p.coefficients.shape[0] for p in parts])[:-1]])
     return DenseOutput(

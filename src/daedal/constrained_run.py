@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from daedal.choice import Choice, named_method
+from daedal.choice import Choice
 from daedal.constrained_output import MOST_IDLE, Salvage, assemble_solution, outputs
 from daedal.constrained_start import prepare, prepare_sparse
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -16,6 +16,8 @@ from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.sparse import SparseAssembly, is_sparse
 from daedal.mechanics.assembly import Assembly, constraint_probe
 from daedal.mechanics.start import Start
+from daedal.methods import named_method
+from daedal.methods.task import Equations, Task
 from daedal.progress import Progress
 from daedal.request import Request, Segment
 
@@ -116,41 +118,35 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     steps = request.max_steps - sum(segment.stats.steps for segment in segments)
     if choice.step_limit is not None:
         steps = min(steps, choice.step_limit)
-    outcome, task = _run_segment(request, assembly, start, reduction, method, progress, steps, segments)
-    stats = task.workspace.statistics(outcome.integrator, 0.0)
-    signal = int(task.workspace.system["hook_signal"])
-    return Segment(reduction, outcome, method, formulation, stats, signal)
+    outcome = _run_segment(request, assembly, start, reduction, method, progress, steps, segments)
+    return Segment(reduction, outcome, method, formulation, outcome.stats, outcome.signal)
 
 
 def _reduce(formulation, assembly, start: Start, method) -> Reduction:
     """The problem rewritten, as an equation of the order that the method solves."""
-    if not getattr(method, "second_order", False):
+    if not method.works_on("second_order"):
         return formulation.reduce(assembly, start)
     from daedal.formulations.second_order import second_order_form
 
-    return second_order_form(formulation, assembly, start, project=getattr(method, "projection", "never") != "never")
+    return second_order_form(formulation, assembly, start, project=method.projection != "never")
 
 
 def _restart(assembly, segment: Segment) -> Start:
     """Consistent values at the end of a segment."""
-    integrator = segment.outcome.integrator
-    t = float(integrator["t"])
-    state = segment.reduction.states(np.array([t]), integrator.array("phi")[0][:, None].copy())
+    t = segment.outcome.t_reached
+    state = segment.reduction.states(np.array([t]), segment.outcome.y_reached[:, None].copy())
     if assembly.n_c:
         assembly.project(np.array([t]), state, weight=assembly.output_weight)
     return assembly.start(t, state[0])
 
 
 def _run_segment(request, assembly, start, reduction, method, progress, max_steps, earlier: list[Segment]):
-    from daedal.methods.task import Task
-    from daedal.methods.workspace import Workspace
-
-    if method.name in ("dopri5", "rk4") and reduction.rate is None:
+    if method.works_on("rate") and reduction.rate is None:
         raise InvalidProblemError(
             f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential equation: "
             f"{_ORDINARY}"
         )
-    if method.name == "dassl":
+    if method.works_on("residual"):
         wished = {name: value for name, value in reduction.options.items() if getattr(method, name) is None}
         method = replace(method, **wished) if wished else method
         if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
@@ -158,23 +154,18 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
             method = replace(method, max_order=min(method.max_order, left))
             method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
     problem, span = reduction.problem, (start.t, request.span[1])
-    if getattr(method, "second_order", False):
-        workspace = method.workspace(problem)
-    else:
-        workspace = Workspace(problem, **method.workspace_options(problem))
     rtol, atol = _tolerances(request, assembly, reduction, start)
     times, later = request.times, bool(earlier)
     if later:
         sign = 1.0 if span[1] > span[0] else -1.0
         times = None if times is None else times[sign * (times - start.t) > 0.0]
     excluded = reduction.excluded
-    if method.name == "dassl" and not isinstance(method.error_test, str):
+    if method.works_on("residual") and not isinstance(method.error_test, str):
         excluded = method.excluded(problem)
     elif method.error_test == "all":
         excluded = None
     dense = problem.n <= _LARGEST_WITH_DENSE_OUTPUT if request.dense_output is None else bool(request.dense_output)
     task = Task(
-        workspace=workspace,
         t_span=span,
         y0=reduction.y0,
         yp0=reduction.yp0,
@@ -189,11 +180,24 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
         dense=dense,
         progress=progress,
         excluded=excluded,
-        rate=reduction.rate,
+        fixed_step=request.fixed_step,
+        guess=np.concatenate([start.w, start.lam]),
     )
-    if request.fixed_step is None:
-        return method.integrate(task), task
-    return method.integrate_fixed(task, request.fixed_step), task
+    return method.prepare(_equations(assembly, reduction, method)).integrate(task)
+
+
+def _equations(assembly, reduction: Reduction, method) -> Equations:
+    """The reduced problem in the forms that a method may ask for."""
+    second_order, function = method.works_on("second_order"), reduction.rate or reduction.problem.residual
+    return Equations(
+        reduction.problem.n,
+        problem=None if second_order else reduction.problem,
+        rate=reduction.rate,
+        mechanism=assembly if method.works_on("mechanism") or isinstance(assembly, Assembly) else None,
+        second_order=reduction.problem if second_order else None,
+        hook=getattr(function, "hook", None),
+        bridge=getattr(function, "bridge", None),
+    )
 
 
 def _starting_values(request, assembly, start: Start, reduction: Reduction, method):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.choice import named_method
 from daedal.mechanics.assembly import Assembly, check_point, constraint_probe, same_at
 from daedal.mechanics.hessenberg import prepare_hessenberg
+from daedal.methods import named_method
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.request import Request

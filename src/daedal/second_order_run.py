@@ -17,6 +17,8 @@ from daedal.initial.second_order import (
     split_second_order,
     tolerance_of_y,
 )
+from daedal.kernels.endings import Ending
+from daedal.methods.task import Equations, Task
 from daedal.problems.checks import check_tolerances
 from daedal.problems.second_order_form import SecondOrderForm, natural_form
 from daedal.progress import Progress
@@ -27,7 +29,6 @@ from daedal.solution import History
 _LARGEST_WITH_DENSE_OUTPUT = 1000
 _SHORTEST_SPAN = 1e-140
 _LARGEST_CHECKED = 200  # variables up to which hidden constraints of the start are looked for
-_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
 _WRONG_JACOBIAN = [
     "Likely cause: the given jacobian is wrong: it does not fit difference quotients of the residual.",
     "Remedy: correct jacobian, which must return dF/dx + c1 dF/dx' + c2 dF/dx'', or leave it out.",
@@ -52,16 +53,14 @@ def solve_second_order(request: Request, method):
     y0, yp0, known = _start(form, request, x0, xp0, xpp0, rtol, atol)
     if known and not np.any(given == 1):
         form = replace(form, start_order=2)
-    if not getattr(method, "second_order", False):
+    if not method.works_on("second_order"):
         slope = yp0 if known or problem.n <= _LARGEST_CHECKED else None
         return _through_first_order(request, form, method, rtol, atol, y0, slope)
     task = _task(request, form, method, rtol, atol, y0, yp0)
     if np.any(given > found):
         task.excluded = (given > found)[np.where(form.source < problem.n, form.source, form.source - problem.n)]
     try:
-        outcome = (
-            method.integrate(task) if request.fixed_step is None else method.integrate_fixed(task, request.fixed_step)
-        )
+        outcome = method.prepare(Equations(form.n, second_order=form)).integrate(task)
     finally:
         task.progress.close()
     if outcome.exception is not None:
@@ -94,8 +93,6 @@ def _task(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
     from types import SimpleNamespace
 
     from daedal.events.event import gather_events
-    from daedal.methods.task import Task
-
     problem = form.problem
     view = SimpleNamespace(n_y=None, params=problem.params)
     switching = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, yp0))
@@ -104,7 +101,6 @@ def _task(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
         switching = replace(switching, evaluate=lambda t, y, yp: inner(t, x_of(form, y), xp_of(form, y, yp)))
     dense = form.n <= _LARGEST_WITH_DENSE_OUTPUT if request.dense_output is None else bool(request.dense_output)
     return Task(
-        workspace=method.workspace(form),
         t_span=request.span,
         y0=y0,
         yp0=yp0,
@@ -118,6 +114,7 @@ def _task(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
         t_stop=request.t_stop,
         dense=dense,
         progress=Progress(request.progress, request.span),
+        fixed_step=request.fixed_step,
     )
 
 
@@ -198,7 +195,7 @@ def _converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
 
 
 def _solution(request: Request, form: SecondOrderForm, method, task, outcome) -> SecondOrderSolution:
-    stats = task.workspace.statistics(outcome.integrator, time.perf_counter() - request.began)
+    stats = replace(outcome.stats, seconds=time.perf_counter() - request.began)
     stopping = [event for event in outcome.events if event.terminal]
     if outcome.interrupted:
         success, status = False, "interrupted"
@@ -237,27 +234,27 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
     """Why the run stopped, in words."""
     causes, failure = _causes(form, failure)
     what, remedy = {
-        _ZERO_WEIGHT: (
+        Ending.ZERO_WEIGHT: (
             f"{form.label(max(failure.component, 0))} is zero, and so is its atol: no error at all would be allowed",
             "make atol positive, the size below which a variable does not matter",
         ),
-        _MAX_STEPS: (
+        Ending.MAX_STEPS: (
             f"the limit of {request.max_steps} steps was reached",
             "raise max_steps, or loosen rtol and atol",
         ),
-        _ERROR_TEST: (
+        Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance, however short the step",
             "look for a discontinuity or a blow-up near this time (then events)",
         ),
-        _NEWTON: (
+        Ending.NEWTON_FAILED: (
             "Newton's method did not converge, however short the step",
             "check the equations and the Jacobian near this time; constraints may become dependent here",
         ),
-        _SINGULAR: (
+        Ending.MATRIX_SINGULAR: (
             "the iteration matrix is singular",
             "look for redundant or missing equations, and for variables that no equation determines",
         ),
-        _UNEVALUABLE: (
+        Ending.UNEVALUABLE: (
             "the equations could not be evaluated at the next step, however short",
             "look for square roots, logarithms or quotients that leave their domain near this time",
         ),
@@ -279,16 +276,16 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
     from daedal.analysis.diagnosis import diagnose
     from daedal.analysis.probe import find_edge, flow
 
-    if failure.code == _ZERO_WEIGHT:
+    if failure.code == Ending.ZERO_WEIGHT:
         return [], failure
     try:
         companion = form.problem.first_order()
         case = Case(companion, failure)
         with np.errstate(all="ignore"):
             ahead = flow(*case.point, case.h, failure.t_span)
-            if failure.code in (_NEWTON, _ERROR_TEST) and find_edge(case.probe, ahead) is not None:
-                failure = replace(failure, code=_UNEVALUABLE)
-            if failure.code == _UNEVALUABLE:
+            if failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_TEST_FAILED) and find_edge(case.probe, ahead) is not None:
+                failure = replace(failure, code=Ending.UNEVALUABLE)
+            if failure.code == Ending.UNEVALUABLE:
                 return diagnose(companion, failure).split("\n")[-2:], failure
             if wrong_jacobian(Case(companion, replace(failure, cj=1.0 / case.h))):
                 return _WRONG_JACOBIAN, failure

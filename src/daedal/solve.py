@@ -206,16 +206,21 @@ def solve(
 
     from daedal.events.event import gather_events
     from daedal.initial.consistent import prepare_initial, split_initial
-    from daedal.methods.task import Task, first_step_size
+    from daedal.methods.step_size import first_step_size
+    from daedal.methods.task import Equations, Task
     from daedal.methods.workspace import Workspace
 
     implicit = problem.implicit()
     y0, yp0 = split_initial(problem, initial)
-    workspace = Workspace.borrow(implicit, method.workspace_options(implicit))
+    semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
+    run = method.prepare(Equations(implicit.n, problem=implicit, semi_explicit=semi_explicit))
+    workspace = run.workspace or Workspace(implicit)
     try:
         masked = _masked(problem, method, span[0], y0, yp0)
         if fixed_step is None:
-            trial = first_step_size(span, y0, yp0, rtol * np.abs(y0) + atol, first_step, max_step)
+            trial = (1.0 if span[1] > span[0] else -1.0) * (first_step or 0.0) or first_step_size(
+                *span, y0, np.zeros(implicit.n) if yp0 is None else yp0, rtol, atol, max_step
+            )
             y0, yp0 = prepare_initial(problem, workspace, span, initial, rtol, atol, trial, correct_initial, masked)
         else:
             y0, yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, rtol * np.abs(y0) + atol)
@@ -223,8 +228,8 @@ def solve(
         functions = "f or g" if isinstance(problem, SemiExplicitDAE) else "residual"
         message = f"{functions} cannot be evaluated at the initial values (t = {span[0]:g}): {error}"
         raise InvalidProblemError(message.rstrip(": ")) from error
+    searched = workspace.counts()
     task = Task(
-        workspace=workspace,
         t_span=span,
         y0=y0,
         yp0=yp0,
@@ -239,20 +244,20 @@ def solve(
         dense=implicit.n <= _LARGEST_WITH_DENSE_OUTPUT if dense_output is None else bool(dense_output),
         progress=Progress(progress, span),
         excluded=masked,
-        semi_explicit=problem if isinstance(problem, SemiExplicitDAE) else None,
+        fixed_step=fixed_step,
     )
     if method.nonnegative is not False:
-        _check_signs(problem, task, method.nonnegative_mask(task))
+        _check_signs(problem, task, method.nonnegative_mask(implicit))
     try:
-        outcome = method.integrate(task) if fixed_step is None else method.integrate_fixed(task, fixed_step)
+        outcome = run.integrate(task)
     finally:
         task.progress.close()
     if outcome.exception is not None:
         raise outcome.exception
+    outcome.counts += searched
     solution = _solution(problem, method, task, outcome, time.perf_counter() - began)
     if solution.status == "failed":
         raise IntegrationError(solution.message, solution)
-    workspace.give_back()
     return solution
 
 
@@ -322,7 +327,7 @@ def _is_open(option) -> bool:
 
 def _check_constrained(method, options: dict[str, Any]):
     """A method for constrained systems, or "auto"."""
-    from daedal.choice import named_method
+    from daedal.methods import named_method
 
     if isinstance(method, str) and method == "auto" and not options:
         return method
@@ -338,7 +343,7 @@ def _check_method(method, options: dict[str, Any], semi_explicit: bool = False):
                 "half-explicit methods need constraints that can be told from the differential equations: state the "
                 "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
             )
-        from daedal.choice import named_method
+        from daedal.methods import named_method
 
         return named_method(method, options)
     if isinstance(method, str):
@@ -492,7 +497,7 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 
 
 def _solution(problem, method, task, outcome, seconds) -> Solution:
-    stats = task.workspace.statistics(outcome.integrator, seconds)
+    stats = replace(outcome.stats, seconds=seconds)
     if outcome.interrupted:
         success, status = False, "interrupted"
         message = f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
@@ -500,7 +505,7 @@ def _solution(problem, method, task, outcome, seconds) -> Solution:
         from daedal.analysis.diagnosis import diagnose
 
         success, status = False, "failed"
-        message = diagnose(task.workspace.problem, outcome.failure)
+        message = diagnose(problem.implicit(), outcome.failure)
     elif outcome.events and (stopping := [e for e in outcome.events[-len(task.switching.names) :] if e.terminal]):
         last = stopping[-1]
         success, status = True, "event"

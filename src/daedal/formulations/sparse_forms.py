@@ -75,7 +75,7 @@ def checked_choice(formulation, method) -> SparseForm:
     """The sparse form of the formulation, GGL for "auto"; a method other than DASSL is refused."""
     automatic = isinstance(formulation, str) and formulation == "auto"
     form = sparse_form(named_formulation("ggl" if automatic else formulation))
-    if method.name != "dassl":
+    if "residual" not in method.needs:
         raise InvalidProblemError(
             f"{type(method).__name__} cannot solve a system with sparse matrices; use method='dassl'"
         )

@@ -11,12 +11,12 @@ from daedal.formulations.sparse import SparseAssembly, check_supported
 from daedal.formulations.sparse_structure import SingularMatrix
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import MechanicalStart
+from daedal.kernels.endings import Ending
 from daedal.mechanics.assembly import check_point, constraint_probe, same_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this part of the terms of a constraint are corrected without being asked to
-_MAX_STEPS = -1
 _NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
 
 
@@ -163,7 +163,7 @@ def _worst(assembly: SparseAssembly, residual: np.ndarray, among=None) -> str:
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     """Why a run failed: dependent constraints where it stopped, or what the method says."""
     t, nx = float(failure.t), assembly.nx
-    if failure.code == _MAX_STEPS:
+    if failure.code == Ending.MAX_STEPS:
         t0, t1 = failure.t_span
         return (
             f"Stopped at t = {t:.6g}, step size {abs(failure.h):.3g}: the limit of {failure.steps} steps was reached. "
