@@ -128,10 +128,10 @@ def _check_optional_callable(function, name: str):
 
 
 def build_linear(
-    bridge, system, n, *, solver="auto", preconditioner=None, sparsity=None, bandwidth=None, jacobian=None, params=None
+    bridge, n, *, solver="auto", preconditioner=None, sparsity=None, bandwidth=None, jacobian=None, params=None
 ):
     """The LINEAR record for a user's choice."""
-    from daedal.kernels import assembly
+    from daedal.kernels import builders
 
     name = "gmres" if isinstance(solver, GMRES) else solver
     if name not in NAMES:
@@ -148,22 +148,24 @@ def build_linear(
             )
         if jacobian is not None and bandwidth is not None:
             raise InvalidProblemError("the jacobian is banded: use linear_solver='banded'")
-        return assembly.direct(assembly.dense_matrix(bridge, system, n, jacobian, params))
+        return builders.direct(builders.dense_matrix(bridge, n, jacobian, params))
     if name == "banded":
         if bandwidth is None:
             raise InvalidProblemError("linear_solver='banded' needs bandwidth=(ml, mu) in the problem")
-        return assembly.direct(assembly.banded_matrix(bridge, system, n, *bandwidth, jacobian, params))
+        return builders.direct(builders.banded_matrix(bridge, n, *bandwidth, jacobian, params))
     if name == "sparse":
         if sparsity is None:
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
-        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _lu(sparsity), jacobian, params)
-        return assembly.direct(matrix)
+        factorise = _SparseLU(sparsity)
+        bridge.forget_with(factorise.forget)
+        matrix = builders.sparse_matrix(bridge, n, sparsity, factorise, jacobian, params)
+        return builders.direct(matrix)
     options = solver if isinstance(solver, GMRES) else GMRES()
-    return _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
+    return _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
 
 
-def _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwidth, jacobian, params):
-    from daedal.kernels import assembly
+def _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params):
+    from daedal.kernels import builders
 
     if preconditioner is None:
         if sparsity is not None:
@@ -182,22 +184,20 @@ def _preconditioned(bridge, system, n, options, preconditioner, sparsity, bandwi
     elif isinstance(preconditioner, ILUPreconditioner):
         if sparsity is None:
             raise InvalidProblemError("ILUPreconditioner needs sparsity in the problem")
-        matrix = assembly.sparse_matrix(bridge, system, n, sparsity, _ilu(preconditioner, sparsity), jacobian, params)
+        matrix = builders.sparse_matrix(bridge, n, sparsity, _ilu(preconditioner, sparsity), jacobian, params)
     elif isinstance(preconditioner, (BandedPreconditioner, BlockDiagonalPreconditioner)):
         own = None
         if preconditioner.residual is not None:
-            own = assembly.build_system(bridge, preconditioner.residual, n, params)
+            own = builders.build_system(bridge, n, residual=preconditioner.residual, params=params)
         if isinstance(preconditioner, BandedPreconditioner):
-            matrix = assembly.banded_matrix(bridge, system, n, preconditioner.ml, preconditioner.mu, own_system=own)
+            matrix = builders.banded_matrix(bridge, n, preconditioner.ml, preconditioner.mu, own_system=own)
         else:
-            matrix = assembly.block_diagonal_matrix(bridge, system, n, preconditioner.block_size, own_system=own)
+            matrix = builders.block_diagonal_matrix(n, preconditioner.block_size, own_system=own)
     else:
         raise InvalidProblemError(f"unknown preconditioner {preconditioner!r}")
     size = min(options.basis_size, n)
-    return assembly.krylov(
-        bridge,
+    return builders.krylov(
         matrix,
-        system,
         n,
         basis_size=size,
         orthogonal_to=min(options.orthogonal_to or size, size),
@@ -230,32 +230,37 @@ def _symmetric(pattern) -> bool:
     return pattern.multiply(pattern.T).nnz > 0.8 * pattern.nnz
 
 
-def _lu(pattern):
+class _SparseLU:
     """Sparse direct factorisation by SuperLU of the equilibrated matrix, for a fixed pattern.
 
     A nearly symmetric structure is first tried without pivoting. The factors are tested on a known solution; if they
-    are not accurate, this and all later matrices are factored with pivoting.
+    are not accurate, this and all later matrices of the run are factored with pivoting.
     """
-    from scipy.sparse.linalg import splu
 
-    pivoting = not _symmetric(pattern)
+    def __init__(self, pattern):
+        self._symmetric = _symmetric(pattern)
+        self.forget()
 
-    def factorise(data, indices, indptr):
-        nonlocal pivoting
+    def forget(self):
+        """Begin a new run."""
+        self._pivoting = not self._symmetric
+
+    def __call__(self, data, indices, indptr):
+        """A function that solves with the matrix of these entries."""
+        from scipy.sparse.linalg import splu
+
         matrix, rows, columns = _equilibrated(data, indices, indptr)
-        if not pivoting:
+        if not self._pivoting:
             try:
                 factors = splu(matrix, diag_pivot_thresh=0.0, **_MINIMUM_DEGREE)
                 rhs = matrix @ np.ones(rows.size)
                 accurate = np.max(np.abs(matrix @ factors.solve(rhs) - rhs)) <= 1e-8 * np.max(np.abs(rhs))
             except RuntimeError:  # a zero on the diagonal
                 accurate = False
-            pivoting = not accurate
-        if pivoting:
+            self._pivoting = not accurate
+        if self._pivoting:
             factors = splu(matrix)
         return lambda b: columns * factors.solve(rows * b)
-
-    return factorise
 
 
 def _ilu(preconditioner, pattern):

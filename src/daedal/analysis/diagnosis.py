@@ -24,24 +24,13 @@ from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number
+from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
 _CRAWLING = 20.0  # the rest would take so many times the steps already taken
 _OFTEN = 0.3  # failures for each step taken
-
-_MEANINGS = {
-    -1: "the limit of {steps} steps was reached",
-    -2: "the tolerances ask for more digits than double precision has",
-    -3: "the error weight rtol |y| + atol of {variable} is zero",
-    -6: "the error estimate stayed above the tolerance, however short the step",
-    -7: "Newton's iteration for the next step did not converge, however short the step",
-    -8: "the matrix of Newton's iteration, dF/dy + cj dF/dy', is singular",
-    -9: "the error test failed again and again, and then Newton's iteration did not converge",
-    -10: "the equations could not be evaluated at the next step, however short",
-    -14: "GMRES could not solve the linear systems of Newton's iteration",
-}
 
 
 def diagnose(problem: Any, failure: Failure) -> str:
@@ -61,12 +50,12 @@ def diagnose(problem: Any, failure: Failure) -> str:
     """
     case = Case(problem, failure)
     speakers: dict[int, Callable[[Case], list[str]]] = {
-        -1: _step_limit,
-        -2: _too_tight,
-        -3: _zero_weight,
-        -8: _singular,
-        -10: _not_evaluable,
-        -14: _krylov,
+        Ending.MAX_STEPS: _step_limit,
+        Ending.TOO_ACCURATE: _too_tight,
+        Ending.ZERO_WEIGHT: _zero_weight,
+        Ending.MATRIX_SINGULAR: _singular,
+        Ending.UNEVALUABLE: _not_evaluable,
+        Ending.KRYLOV_FAILED: _krylov,
     }
     speak = speakers.get(failure.code, _no_progress)
     with np.errstate(all="ignore"):
@@ -76,15 +65,15 @@ def diagnose(problem: Any, failure: Failure) -> str:
 def _what_happened(case: Case) -> str:
     failure = case.failure
     concerned = case.name(failure.component) if 0 <= failure.component < case.n else "a variable"
-    meaning = _MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
+    meaning = MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
     details = " (the start)" if case.at_start else ""
-    if failure.code not in (-2, -3):
+    if failure.code not in (Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
         details += f", step size {number(failure.h)}, order {failure.order}"
     return stopped(failure.t, f"{meaning} (IDID {failure.code}).", digits=4, details=details)
 
 
 def _components(case: Case) -> list[str]:
-    if case.failure.code in (-1, -2, -3):
+    if case.failure.code in (Ending.MAX_STEPS, Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
         return []
     broken = np.flatnonzero(~np.isfinite(case.failure.tried_y))
     if broken.size:

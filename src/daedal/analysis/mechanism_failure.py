@@ -8,11 +8,11 @@ from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.endings import stopped_step
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, listing, number
+from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
 _OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
-_MAX_STEPS, _ZERO_WEIGHT, _ERROR_TEST, _NEWTON, _SINGULAR, _UNEVALUABLE = -1, -3, -6, -7, -8, -10
 
 
 def explain(request, assembly, segments) -> str:
@@ -20,14 +20,14 @@ def explain(request, assembly, segments) -> str:
     segment = segments[-1]
     failure = segment.outcome.failure
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
-    if assembly.n_c and failure.code != _ZERO_WEIGHT:
+    if assembly.n_c and failure.code != Ending.ZERO_WEIGHT:
         first = segments[0]
         begin = first.equations.states(np.array([request.span[0]]), first.equations.y0[:, None].copy())[0]
         norms = usual_norms(assembly, [(request.span[0], begin), (failure.t, state)])
         smallest, combination = smallest_singular_value(assembly, failure.t, state, norms)
         if smallest < _NEARLY_SINGULAR:
             return describe(assembly, SingularPoint(failure.t, state, smallest, combination))
-    if failure.code == _UNEVALUABLE and not assembly.linear:
+    if failure.code == Ending.UNEVALUABLE and not assembly.linear:
         found = _unevaluable(request, assembly, segment, failure, state)
         if found:
             return found
@@ -41,24 +41,24 @@ def _in_words(request, assembly, segment, failure) -> str:
         text = diagnose(segment.equations.problem, failure)
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     what = {
-        _ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
-        _MAX_STEPS: f"the limit of {request.settings.max_steps} steps was reached",
-        _ERROR_TEST: "the error estimate stayed above the tolerance, however short the step",
-        _NEWTON: "Newton's method did not converge, however short the step",
-        _SINGULAR: "the iteration matrix is singular",
-        _UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
+        Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
+        Ending.MAX_STEPS: f"the limit of {request.settings.max_steps} steps was reached",
+        Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
+        Ending.NEWTON_FAILED: "Newton's method did not converge, however short the step",
+        Ending.MATRIX_SINGULAR: "the iteration matrix is singular",
+        Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     }.get(failure.code, f"the method gave up (code {failure.code})")
     hint = {
-        _ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which a "
+        Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which a "
         "variable does not matter; it may be an array with an entry for each",
-        _MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
-        _ERROR_TEST: "look for a discontinuity or a blow-up near this time (then events), or use method='dassl'",
-        _NEWTON: "look for jumps of forces or constraints near this time (then events), or use formulation='ggl' with "
+        Ending.MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
+        Ending.ERROR_TEST_FAILED: "look for a discontinuity or a blow-up near this time (then events), or use method='dassl'",
+        Ending.NEWTON_FAILED: "look for jumps of forces or constraints near this time (then events), or use formulation='ggl' with "
         "method='dassl'",
-        _SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
-        _UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
+        Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
+        Ending.UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
-    if segment.method.works_on("second_order") and failure.code in (_ERROR_TEST, _NEWTON):
+    if segment.method.works_on("second_order") and failure.code in (Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
         hint += (
             ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
             "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"

@@ -56,7 +56,7 @@ class Choice:
         """Whether the run has to go on in another segment; prepares it."""
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
         from daedal.kernels.system import HOOK_STOP
-        from daedal.methods.endings import Ending
+        from daedal.kernels.endings import Ending
 
         self._steps_left -= segment.stats.steps
         reason = segment.outcome.reason

@@ -17,7 +17,9 @@ from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.methods import named_method
-from daedal.methods.task import Equations, Task, first_step_size
+from daedal.methods.step_size import first_step_size
+from daedal.methods.task import Equations, Task
+from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.progress import Progress
@@ -40,30 +42,29 @@ class FirstOrderPlan:
         if wishes:
             self.method = self.method.with_wishes(wishes)
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
+        self.nonnegative = None if self.method.nonnegative is False else self.method.nonnegative_mask(self.implicit)
         self.names = tuple(problem.label(i) for i in range(problem.n))
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
         self._runs: list = []
 
-    def take(self):
-        """A run that is ready, for the caller alone."""
-        try:
-            return self._runs.pop()
-        except IndexError:
-            return self.method.prepare(self.equations)
-
-    def give_back(self, ready):
-        """Let others use it."""
-        if len(self._runs) < _MOST_RUNS and ready.reusable:
-            self._runs.append(ready)
-
     def solve(self, request: Request) -> Solution:
         """Begin, run, finish."""
-        ready = self.take()
-        course = _Course(self, request, ready)
-        segments = run(course, request)
-        solution = delivered(_finished(self, request, course, segments), segments)
-        self.give_back(ready)
+        ready, workspace = self._take()
+        segments = run(_Course(self, request, ready, workspace), request)
+        solution = delivered(_finished(self, request, segments), segments)
+        if len(self._runs) < _MOST_RUNS and ready.reusable:
+            self._runs.append((ready, workspace))
         return solution
+
+    def _take(self) -> tuple[Any, Workspace]:
+        """A run that is ready and a workspace for the search of initial values, for the caller alone."""
+        try:
+            ready, workspace = self._runs.pop()
+            workspace.begin()
+        except IndexError:
+            ready = self.method.prepare(self.equations)
+            workspace = ready.workspace or Workspace(self.implicit)
+        return ready, workspace
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_runs": []}
@@ -109,8 +110,8 @@ def _checked_method(settings: Settings, semi_explicit: bool):
 class _Course(Course):
     """One run, in one segment."""
 
-    def __init__(self, plan: FirstOrderPlan, request: Request, ready):
-        self.plan, self.request, self.ready = plan, request, ready
+    def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace):
+        self.plan, self.request, self.ready, self.workspace = plan, request, ready, workspace
         try:
             self._begin()
         except Unevaluable as error:
@@ -121,12 +122,14 @@ class _Course(Course):
     def _begin(self):
         """Consistent initial values."""
         plan, request, settings = self.plan, self.request, self.request.settings
-        problem, span, workspace = plan.problem, request.span, self.ready.workspace
+        problem, span, workspace = plan.problem, request.span, self.workspace
         y0, yp0 = split_initial(problem, request.initial)
         self.excluded = _excluded(plan, span[0], y0, yp0)
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
-            trial = first_step_size(span, y0, yp0, weights, settings.first_step, settings.max_step)
+            trial = request.sign * (settings.first_step or 0.0) or first_step_size(
+                *span, y0, np.zeros(y0.size) if yp0 is None else yp0, plan.rtol, plan.atol, settings.max_step
+            )
             unknown_z = plan.semi_explicit is not None and request.initial[1] is None
             self.y0, self.yp0 = prepare_initial(
                 problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
@@ -160,7 +163,11 @@ class _Course(Course):
             progress=progress,
             excluded=self.excluded,
         )
+        if plan.nonnegative is not None:
+            _check_signs(plan, self.y0)
+        searched = self.workspace.counts()
         outcome = self.ready.integrate(task)
+        outcome.counts += searched
         return Segment(plan.equations, outcome, plan.method, None, outcome.stats)
 
 
@@ -210,6 +217,16 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
     return None
 
 
+def _check_signs(plan: FirstOrderPlan, y0: np.ndarray):
+    """Values that are to be kept nonnegative must be so at the start, up to the tolerance."""
+    negative = np.flatnonzero(plan.nonnegative & (y0 < -plan.atol))
+    if negative.size:
+        i = int(negative[0])
+        raise InvalidProblemError(
+            f"{plan.names[i]} = {y0[i]:g} is negative at the start, although it is to be kept nonnegative"
+        )
+
+
 def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
     """The start of constant steps: taken as it is, an unknown y'_0 completed where that is possible."""
     start = np.zeros(y0.size) if yp0 is None else yp0
@@ -224,7 +241,7 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-def _finished(plan: FirstOrderPlan, request: Request, course: _Course, segments: list[Segment]) -> Solution:
+def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment]) -> Solution:
     [segment] = segments
     outcome = segment.outcome
     stats = replace(segment.stats, seconds=time.perf_counter() - request.began)

@@ -126,7 +126,7 @@ class MechanismCourse(Course):
         if not choice.changed:
             return earlier[-1].equations.restart(start)
         if choice.method.works_on("second_order"):
-            return second_order_form(choice.formulation, assembly, start, project=choice.method.projects)
+            return second_order_form(choice.formulation, assembly, start, project=choice.method.projection != "never")
         kept = assembly.prepared.get(choice.pair) if not earlier else None
         if kept is not None:
             kept[0].begin(start)
@@ -147,7 +147,7 @@ class MechanismCourse(Course):
     def _adapted_method(self, reduction: Reduction):
         """The method with the options that suit the formulation, as far as the user has left them open."""
         method, settings = self.choice.method, self.request.settings
-        if method.works_on("rate") and not method.works_on("residual") and reduction.rate is None:
+        if method.works_on("rate") and reduction.rate is None:
             raise InvalidProblemError(
                 f"{type(method).__name__} is explicit and needs a formulation that is an ordinary differential "
                 f"equation: {_ORDINARY}"
@@ -186,6 +186,7 @@ class MechanismCourse(Course):
             dense=keeps_dense_output(request, reduction.n),
             progress=progress,
             excluded=excluded,
+            guess=np.concatenate([start.w, start.lam]) if self.assembly.is_coupled else None,
         )
 
     def _tolerances(self, reduction: Reduction):

@@ -3,46 +3,69 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from daedal.events.event import SwitchingFunctions
 
 
-def switching_record(switching: SwitchingFunctions | None, bridge, n: int, t_span: tuple[float, float], rtol: float):
-    """The ROOTS record for functions of a state of length n; `rtol` is the half width of layers by default."""
-    from daedal.events.switching import FLOATS, INTEGERS, ROOTS
-    from daedal.kernels.records import Arena, Record
+class Switching:
+    """The ROOTS record of switching functions of a state of length n; made once, and begun anew for every run."""
 
-    if switching is None:
-        return _no_functions()
-    m = switching.direction.size
-    arena = Arena({**dict.fromkeys((*INTEGERS, *FLOATS), m), "y": n, "yp": n}, integers=INTEGERS)
-    arrays = arena.arrays
-    for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
-        arrays[name][:] = getattr(switching, name)
-    arrays["count"][:] = switching.occurred
-    arrays["delta"][:] = np.where(np.isnan(switching.delta), rtol, switching.delta)
-    for name in ("start", "before"):
-        arrays[name][:] = switching.initial
-    outside = np.abs(switching.initial) > arrays["delta"]
-    arrays["side"][:] = np.where(outside, np.sign(switching.initial), 0.0)
-    return Record(
-        ROOTS,
-        arena,
-        n=m,
-        size=n,
-        functions=_callback(switching, bridge, n, m),
-        t_end=t_span[1],
-        watched=int(np.count_nonzero(switching.location)),
-        t_start=t_span[0],
-        t_before=t_span[0],
-        t_tried=np.inf,
-    )
+    def __init__(self, functions: SwitchingFunctions, n: int):
+        from daedal.events.switching import FLOATS, INTEGERS, ROOTS
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.records import Arena, Record
+
+        m = functions.direction.size
+        self.functions, self.count, self.bridge = functions, m, Bridge()
+        self._arena = Arena({**dict.fromkeys((*INTEGERS, *FLOATS), m), "y": n, "yp": n}, integers=INTEGERS)
+        for name in ("direction", "terminal", "interior", "touch", "location", "tolerance"):
+            self._arena.arrays[name][:] = getattr(functions, name)
+        self._default_delta = np.isnan(functions.delta)
+        self.record = Record(
+            ROOTS,
+            self._arena,
+            n=m,
+            size=n,
+            functions=_callback(functions, self.bridge, n, m),
+            watched=int(np.count_nonzero(functions.location)),
+            t_tried=np.inf,
+        )
+        self.address = self.record.address
+        self._arrays, self._fields = self._arena.block.copy(), self.record.data.copy()
+
+    def begin(self, t_end: float, rtol: float):
+        """As at the start of a run; `rtol` is the half width of layers by default."""
+        self.bridge.refresh()
+        self._arena.block[:] = self._arrays
+        self.record.data[:] = self._fields
+        self.record["t_end"] = t_end
+        arrays = self._arena.arrays
+        arrays["count"][:] = self.functions.occurred
+        arrays["delta"][:] = np.where(self._default_delta, rtol, self.functions.delta)
+
+    def watch_layers(self, system, slope: np.ndarray):
+        """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""
+        if not self.record["watched"]:
+            return
+        from daedal.events.layer import layer_hook
+
+        record = self.record
+        record["system"], record["slope"] = system.address, slope.ctypes.data
+        record["inner"], record["inner_record"] = system["hook"], system["hook_record"]
+        system["hook"], system["hook_record"] = layer_hook.address, record.address
+
+    def leave_layers(self, system):
+        """The hook as it was before."""
+        if self.record["watched"]:
+            system["hook"], system["hook_record"] = self.record["inner"], self.record["inner_record"]
 
 
 @cache
-def _no_functions():
+def no_functions() -> Any:
+    """The record of no switching functions at all."""
     from daedal.events.switching import ROOTS
     from daedal.kernels.records import Record
 
@@ -63,21 +86,3 @@ def _callback(switching: SwitchingFunctions, bridge, n: int, m: int):
         block[2 * n :] = switching.evaluate(t, block[:n].copy(), block[n : 2 * n].copy())
 
     return bridge.python(body, block)
-
-
-def watch_layers(record, system, slope: np.ndarray):
-    """Let the method call the check of layers with every step; `slope` is the array where it keeps y'."""
-    if not record["watched"]:
-        return
-    from daedal.events.layer import layer_hook
-
-    record["system"] = system.data.ctypes.data
-    record["slope"] = slope.ctypes.data
-    record["inner"], record["inner_record"] = system["hook"], system["hook_record"]
-    system["hook"], system["hook_record"] = layer_hook.address, record.data.ctypes.data
-
-
-def leave_layers(record, system):
-    """The hook as it was before."""
-    if record["watched"]:
-        system["hook"], system["hook_record"] = record["inner"], record["inner_record"]

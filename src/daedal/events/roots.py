@@ -32,7 +32,7 @@ _MOST_PIECES = 50  # into which a step is divided by turning functions
 
 
 @part
-def begin(system, roots, t, t_end, psi, phi, k, h):
+def begin(system, roots, t, t_end, psi, phi, k):
     """Values at the left end of a search; functions that have just fired count as zero there."""
     low, fired = floats(roots.low, roots.n), integers(roots.fired, roots.n)
     status = evaluate_on(system, roots, t, t_end, psi, phi, k, low)
@@ -40,6 +40,19 @@ def begin(system, roots, t, t_end, psi, phi, k, h):
         if fired[i] != 0:
             low[i] = 0.0
     return status
+
+
+@part
+def begin_layers(roots, t):
+    """A run that begins in a layer begins after the event: where functions stand at the start."""
+    n = roots.n
+    low, delta, side = floats(roots.low, n), floats(roots.delta, n), integers(roots.side, n)
+    copy(low, floats(roots.start, n))
+    copy(low, floats(roots.before, n))
+    for i in range(n):
+        side[i] = 0 if not abs(low[i]) > delta[i] else 1 if low[i] > 0.0 else -1
+    roots.t_start = t
+    roots.t_before = t
 
 
 @part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, call, repeat_in_python
+from daedal.kernels.callbacks import CALLBACK, call_with, nothing, repeat_in_python
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats
@@ -69,23 +69,15 @@ def same_sign(a, b):
 def evaluate_at(system, roots, t, y, yp, values):
     """values = s(t, y, y'); a NaN is left to Python, which says whose it is."""
     n = roots.size
-    block = floats(roots.functions.block, 2 * n + roots.n)
-    for i in range(n):
-        block[i] = y[i]
-        block[n + i] = yp[i]
+    result = floats(roots.functions.block + 16 * n, roots.n)
     system.event_evaluations += 1
-    status = call(roots.functions, t)
-    bad = status == COMPILED_CODE_RAISED
-    if status == 0:
-        for i in range(roots.n):
-            bad = bad or np.isnan(block[2 * n + i])
-    if bad:
-        for i in range(n):
-            block[i] = y[i]
-            block[n + i] = yp[i]
-        status = repeat_in_python(roots.functions, t)
+    status, bad = call_with(roots.functions, t, y, yp, nothing(y)), False
     for i in range(roots.n):
-        values[i] = block[2 * n + i]
+        bad = bad or np.isnan(result[i])
+    if status == 0 and bad:
+        status = repeat_in_python(roots.functions, t, y, yp, nothing(y))
+    for i in range(roots.n):
+        values[i] = result[i]
     return status
 
 

@@ -17,19 +17,18 @@ will be repeated with a smaller step size), -2 that it raised an exception, whic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from llvmlite import ir
 from numba import carray, cfunc, njit, types
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic
 
 from daedal.errors import InvalidProblemError, Unevaluable
-from daedal.kernels.compilation import inlined, part
+from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.functions import is_compiled, parameter_vector
-from daedal.kernels.records import ADDRESS, INTEGER, Record, integers
+from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integers
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
@@ -54,18 +53,10 @@ _err_clear = types.ExternalFunction("PyErr_Clear", types.void())
 _set_traceback = types.ExternalFunction("PyException_SetTraceback", types.int32(types.intp, types.intp))
 
 _C_SIGNATURE = types.int32(types.float64, types.CPointer(types.float64))
+NATIVE = types.int32(types.float64, types.int64)
+"""The C signature of a native callback ``status = f(t, block)``, with the address of its block."""
 
-
-@intrinsic
-def _call_address(typingctx, address, t, block):
-    """Call the C function ``int (double, double*)`` at `address`."""
-
-    def codegen(context, builder, signature, args):
-        function_type = ir.FunctionType(ir.IntType(32), [ir.DoubleType(), ir.IntType(64)])
-        function = builder.inttoptr(args[0], function_type.as_pointer())
-        return builder.call(function, args[1:])
-
-    return types.int32(types.intp, types.float64, types.intp), codegen
+_call_address = caller(NATIVE)
 
 
 @part
@@ -105,24 +96,61 @@ def _hand_over_exception(recorder):
 
 @part
 def call(callback, t):
-    """Call a function whose arguments have been written to ``callback.block``.
-
-    Compiled code cannot say which exception it raised. It then returns COMPILED_CODE_RAISED: the caller writes the
-    arguments again, in case the function changed them, and uses :func:`repeat_in_python`.
-    """
+    """Call a function whose arguments have been written to ``callback.block``, and which does not change them."""
     if callback.kind == _PYTHON:
         return _call_python(callback, t)
     return _call_address(callback.address, t, callback.block)
 
 
 @part
-def repeat_in_python(callback, t):
+def _write(block, first, second, third):
+    a, b = first.size, first.size + second.size
+    for i in range(first.size):
+        block[i] = first[i]
+    for i in range(second.size):
+        block[a + i] = second[i]
+    for i in range(third.size):
+        block[b + i] = third[i]
+
+
+@part
+def repeat_in_python(callback, t, first, second, third):
     """The same call from Python, which keeps the exception (or finds that the function only is unevaluable here)."""
+    _write(floats(callback.block, first.size + second.size + third.size), first, second, third)
     return _call_python(callback, t)
 
 
-NATIVE = types.int32(types.float64, types.int64)
-"""The C signature of a native callback ``status = f(t, block)``."""
+@part
+def call_with(callback, t, first, second, third):
+    """Call a function with up to three vectors as its arguments (of size 0 where it has fewer); returns the status.
+
+    Compiled code cannot say which exception it raised: the call is then repeated in Python, with the arguments written
+    again in case the function changed them.
+    """
+    _write(floats(callback.block, first.size + second.size + third.size), first, second, third)
+    status = call(callback, t)
+    return repeat_in_python(callback, t, first, second, third) if status == COMPILED_CODE_RAISED else status
+
+
+@part
+def fetch(callback, t, first, second, third, result):
+    """`result` of a function of up to three vectors; a NaN or an infinity counts as 'cannot be evaluated here'."""
+    status = call_with(callback, t, first, second, third)
+    if status != 0:
+        return status
+    n = first.size + second.size + third.size
+    block, check = floats(callback.block, n + result.size), 0.0
+    for i in range(result.size):
+        value = block[n + i]
+        result[i] = value
+        check += value * 0.0
+    return 0 if check == 0.0 else UNEVALUABLE
+
+
+@inlined
+def nothing(vector):
+    """In place of an argument that a function does not have."""
+    return vector[:0]
 
 
 @part
@@ -146,6 +174,7 @@ class Bridge:
         self.exception: BaseException | None = None
         self._alive: list = []
         self._parameters: list[tuple[np.ndarray, object]] = []
+        self._forgetting: list[Callable[[], None]] = []
         self._recorder = self._record
 
     def mark(self) -> int:
@@ -156,11 +185,17 @@ class Bridge:
         """Forget the callbacks made since the mark."""
         del self._alive[mark:]
 
+    def forget_with(self, action: Callable[[], None]):
+        """Let :meth:`refresh` call `action`, which forgets what a callback has learnt during a run."""
+        self._forgetting.append(action)
+
     def refresh(self):
-        """Read the parameters again: the user may have changed the array since the callbacks were made."""
+        """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
         self.exception = None
         for target, params in self._parameters:
             target[:] = parameter_vector(params)
+        for action in self._forgetting:
+            action()
 
     def _record(self, exception: BaseException):
         if self.exception is None:

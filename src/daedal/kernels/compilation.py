@@ -8,33 +8,83 @@ because a kernel inlines functions of other files.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
 import numba
+from llvmlite import ir
+from numba import types
 from numba.core import event as numba_event
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
+from numba.extending import intrinsic
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_IMPORT = re.compile(r"^from daedal\.(kernels|mechanics|events|methods|formulations)\.(\w+) import", re.MULTILINE)
+# An import at the head of a file, whose names kernels see: not one inside of a function.
+_IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 
 @cache
 def _source_stamp(path: Path) -> str:
-    """A digest of a file with kernels and of all files with kernels that it imports, directly or not."""
-    digest, seen, waiting = hashlib.sha256(), {path}, [path]
-    while waiting:
-        source = waiting.pop().read_text(encoding="utf-8")
-        digest.update(source.encode())
-        imported = [_PACKAGE / room / f"{module}.py" for room, module in _IMPORT.findall(source)]
-        waiting += sorted(set(imported) - seen)
-        seen.update(imported)
+    """A digest of a file with kernels and of all files of its package that it imports, directly or not."""
+    digest = hashlib.sha256()
+    for source in sources(path):
+        digest.update(_read(source).encode())
     return digest.hexdigest()
+
+
+def sources(path: Path, package: Path = _PACKAGE) -> list[Path]:
+    """A file and all files of the package that it imports when it is loaded, directly or not."""
+    found, waiting = [], [path]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += sorted(set(_imported(found[-1], package)) - {*found, *waiting})
+    return found
+
+
+@cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _imported(path: Path, package: Path) -> tuple[Path, ...]:
+    """The files of the package that a file imports: modules, and what stands behind the names of a package."""
+    names = [name for statement in _IMPORT.findall(_read(path)) for name in _names(statement, path, package)]
+    return tuple(place for name in names if (place := _place(name, package)) is not None)
+
+
+def _names(statement: str, path: Path, package: Path) -> Iterator[str]:
+    """The dotted names behind an import, of modules and of what may be a module; none for a line that is no import."""
+    try:
+        [node] = ast.parse(statement).body
+    except (SyntaxError, ValueError):
+        return
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            above = path.relative_to(package.parent).parts[: -node.level]
+            base = ".".join([*above, *([base] if base else [])])
+        yield base
+        yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _place(name: str, package: Path) -> Path | None:
+    """The file of a module or package, if the name is one of ours."""
+    first, *rest = name.split(".")
+    if first != package.name or not rest:
+        return None
+    place = package.joinpath(*rest)
+    files = (place.with_suffix(".py"), place / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
 
 
 def part(function):
@@ -79,6 +129,19 @@ class Pointer:
 def pointer(signature):
     """Decorator: a kernel that others call through a pointer, so that its code is compiled once for all of them."""
     return lambda function: Pointer(function, signature)
+
+
+def caller(signature):
+    """A function for kernels that calls the C function with this signature at an address: ``call(address, ...)``."""
+    to_ir = {types.int32: ir.IntType(32), types.int64: ir.IntType(64), types.float64: ir.DoubleType()}
+    function_type = ir.FunctionType(to_ir[signature.return_type], [to_ir[argument] for argument in signature.args])
+
+    def codegen(context, builder, _, args):
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
+
+    made = signature.return_type(types.int64, *signature.args), codegen
+    arguments = ", ".join(f"argument_{i}" for i in range(len(signature.args)))
+    return intrinsic(eval(f"lambda typingctx, address, {arguments}: made", {"made": made}))  # the arity spelt out
 
 
 def _enable_caching(compiled, function):

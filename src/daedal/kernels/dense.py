@@ -6,13 +6,11 @@ The functions work on any record with the fields `n`, `data` (column by column),
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from daedal.kernels.compilation import inlined, part, pointer
+from daedal.kernels.compilation import caller, inlined, part, pointer
 from daedal.kernels.lapack import dgetrf, dgetrs
-from daedal.kernels.records import ADDRESS, INTEGER, Arena, Record, address_of, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, INTEGER, Arena, Record, address_of, float_rows, floats, integers, record_at
 
 SINGULAR = 1
 
@@ -60,35 +58,35 @@ def lapack_info(matrix):
 
 @part
 def factor_dense(matrix):
-    """Overwrite the columns in `data` by their LU factors; SINGULAR if a pivot vanishes."""
+    """Overwrite the columns in `data` by their LU factors; SINGULAR if a pivot vanishes. a[j] is column j."""
     n = matrix.n
     if n > SMALL:
         size = matrix.lapack + N_AT
         dgetrf(size, size, matrix.data, size, matrix.pivots, matrix.lapack + INFO_AT)
         return SINGULAR if lapack_info(matrix) != 0 else 0
-    a = floats(matrix.data, n * n)
+    a = float_rows(matrix.data, n, n)
     pivots = integers(matrix.pivots, n)
     for k in range(n):
         pivot = k
-        largest = abs(a[k * n + k])
+        largest = abs(a[k, k])
         for i in range(k + 1, n):
-            if abs(a[k * n + i]) > largest:
-                largest = abs(a[k * n + i])
+            if abs(a[k, i]) > largest:
+                largest = abs(a[k, i])
                 pivot = i
         pivots[k] = pivot
         if largest == 0.0:
             return SINGULAR
         if pivot != k:
             for j in range(n):
-                a[j * n + k], a[j * n + pivot] = a[j * n + pivot], a[j * n + k]
-        inverse = 1.0 / a[k * n + k]
+                a[j, k], a[j, pivot] = a[j, pivot], a[j, k]
+        inverse = 1.0 / a[k, k]
         for i in range(k + 1, n):
-            a[k * n + i] *= inverse
+            a[k, i] *= inverse
         for j in range(k + 1, n):
-            factor = a[j * n + k]
+            factor = a[j, k]
             if factor != 0.0:
                 for i in range(k + 1, n):
-                    a[j * n + i] -= factor * a[k * n + i]
+                    a[j, i] -= factor * a[k, i]
     return 0
 
 
@@ -110,7 +108,7 @@ def solve_dense(matrix, b):
             arguments + INFO_AT,
         )
         return
-    a = floats(matrix.data, n * n)
+    a = float_rows(matrix.data, n, n)
     pivots = integers(matrix.pivots, n)
     for k in range(n):
         pivot = pivots[k]
@@ -118,51 +116,39 @@ def solve_dense(matrix, b):
     for k in range(n):
         value = b[k]
         for i in range(k + 1, n):
-            b[i] -= value * a[k * n + i]
+            b[i] -= value * a[k, i]
     for k in range(n - 1, -1, -1):
-        b[k] /= a[k * n + k]
+        b[k] /= a[k, k]
         value = b[k]
         for i in range(k):
-            b[i] -= value * a[k * n + i]
+            b[i] -= value * a[k, i]
 
 
-@pointer(types.int64(types.int64))
+_FACTOR, _SOLVE = types.int64(types.int64), types.int64(types.int64, types.int64)
+
+
+@pointer(_FACTOR)
 def _factor_pointer(matrix):
     return factor_dense(record_at(matrix, LU))
 
 
-@pointer(types.int64(types.int64, types.int64))
+@pointer(_SOLVE)
 def _solve_pointer(matrix, b):
     lu = record_at(matrix, LU)
     solve_dense(lu, floats(b, lu.n))
     return 0
 
 
-@intrinsic
-def _call_one(typingctx, address, matrix):
-    def codegen(context, builder, signature, args):
-        function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
-
-    return types.int64(types.int64, types.int64), codegen
-
-
-@intrinsic
-def _call_two(typingctx, address, matrix, b):
-    def codegen(context, builder, signature, args):
-        function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(64)])
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
-
-    return types.int64(types.int64, types.int64, types.int64), codegen
+_call_factor, _call_solve = caller(_FACTOR), caller(_SOLVE)
 
 
 @inlined
 def factor_lu(lu):
     """Factor an LU record, through a pointer: the code is compiled once for all kernels."""
-    return _call_one(lu.factor, address_of(lu))
+    return _call_factor(lu.factor, address_of(lu))
 
 
 @inlined
 def solve_lu(lu, b):
     """b := A^{-1} b for an LU record, through a pointer."""
-    return _call_two(lu.solve, address_of(lu), b.ctypes.data)
+    return _call_solve(lu.solve, address_of(lu), b.ctypes.data)

@@ -13,13 +13,13 @@ from daedal.kernels.records import FLOAT
 MAX_ORDER = 6
 ROWS = MAX_ORDER + 2
 
-_LENGTH = ROWS + 1
+LENGTH = ROWS + 1
 
-COEFFICIENTS = np.dtype([(name, FLOAT, (_LENGTH,)) for name in ("alpha", "beta", "gamma", "sigma", "psi")])
+COEFFICIENTS = np.dtype([(name, FLOAT, (LENGTH,)) for name in ("alpha", "beta", "gamma", "sigma")])
 
 
 @part
-def update_coefficients(c, h, k):
+def update_coefficients(c, psi, h, k):
     """alpha, beta, gamma, sigma, psi for a step h at order k from the psi of the last step, BCP (5.2.4)."""
     c.beta[0] = 1.0
     c.alpha[0] = 1.0
@@ -27,14 +27,14 @@ def update_coefficients(c, h, k):
     c.sigma[0] = 1.0
     distance = h
     for i in range(1, k + 1):
-        previous = c.psi[i - 1]
-        c.psi[i - 1] = distance
-        c.beta[i] = c.beta[i - 1] * c.psi[i - 1] / previous
+        previous = psi[i - 1]
+        psi[i - 1] = distance
+        c.beta[i] = c.beta[i - 1] * psi[i - 1] / previous
         distance = previous + h
         c.alpha[i] = h / distance
         c.sigma[i] = i * c.sigma[i - 1] * c.alpha[i]
         c.gamma[i] = c.gamma[i - 1] + c.alpha[i - 1] / h
-    c.psi[k] = distance
+    psi[k] = distance
 
 
 @inlined

@@ -12,13 +12,11 @@ addresses, which stand in the LINEAR record, by every integrator.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from daedal.kernels import gmres as krylov_solver
 from daedal.kernels import matrix as iteration_matrix
-from daedal.kernels.compilation import announce, inlined, pointer
+from daedal.kernels.compilation import announce, caller, inlined, pointer
 from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
 from daedal.kernels.system import SYSTEM
 
@@ -83,25 +81,7 @@ def krylov_solve(system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
     return status
 
 
-def _caller(signature):
-    """An intrinsic that calls a function of this C signature at an address."""
-    to_ir = {_A: ir.IntType(64), _F: ir.DoubleType()}
-    function_type = ir.FunctionType(ir.IntType(64), [to_ir[a] for a in signature.args])
-
-    def codegen(context, builder, _, args):
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
-
-    return types.int64(_A, *signature.args), codegen
-
-
-@intrinsic
-def _call_prepare(typingctx, address, system, linear, t, y, yp, r, cj, h, weights):
-    return _caller(PREPARE)
-
-
-@intrinsic
-def _call_solve(typingctx, address, system, linear, t, y, yp, r, cj, cj_matrix, weights, b):
-    return _caller(SOLVE)
+_call_prepare, _call_solve = caller(PREPARE), caller(SOLVE)
 
 
 @inlined

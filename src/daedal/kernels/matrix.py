@@ -15,7 +15,7 @@ from math import copysign, sqrt
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, is_given, repeat_in_python
+from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, call, fetch, is_given
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import (
     INFO_AT,
@@ -31,7 +31,7 @@ from daedal.kernels.dense import (
     solve_dense,
 )
 from daedal.kernels.lapack import dgbtrf, dgbtrs
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
 
 DENSE, BANDED, SPARSE = 0, 1, 2
@@ -119,49 +119,36 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     width = ml + mu + 1
     length = n * n if matrix.kind == DENSE else n * width if matrix.kind == BANDED else matrix.size
     block = floats(matrix.jacobian.block, 2 * n + 1 + length)
-    for i in range(n):
-        block[i] = y[i]
-        block[n + i] = yp[i]
     block[2 * n] = cj
-    status = call(matrix.jacobian, t)
-    if status == COMPILED_CODE_RAISED:
-        for i in range(n):
-            block[i] = y[i]
-            block[n + i] = yp[i]
-        status = repeat_in_python(matrix.jacobian, t)
+    given = block[2 * n + 1 :]
+    status = fetch(matrix.jacobian, t, y, yp, block[2 * n : 2 * n + 1], given)
     if status != 0:
         return JACOBIAN_UNEVALUABLE if status == UNEVALUABLE else status
     scale = floats(system.row_scale, n)
     data = floats(matrix.data, matrix.size)
-    first = 2 * n + 1
-    check = 0.0
     if matrix.kind == DENSE:
+        columns, source = float_rows(matrix.data, n, n), given.reshape((n, n))
         for j in range(n):
             for i in range(n):
-                value = block[first + j * n + i] * scale[i]
-                data[j * n + i] = value
-                check += value * 0.0
+                columns[j, i] = source[j, i] * scale[i]
     elif matrix.kind == BANDED:
-        for m in range(matrix.size):
-            data[m] = 0.0
+        columns, source = float_rows(matrix.data, n, width + ml), given.reshape((n, width))
         for j in range(n):
+            for e in range(width + ml):
+                columns[j, e] = 0.0
             for i in range(max(0, j - mu), min(n, j + ml + 1)):
-                value = block[first + j * width + mu + i - j] * scale[i]
-                data[j * (width + ml) + ml + mu + i - j] = value
-                check += value * 0.0
+                columns[j, ml + mu + i - j] = source[j, mu + i - j] * scale[i]
     else:
         rows = integers(matrix.rows, matrix.size)
-        for m in range(matrix.size):
-            value = block[first + m] * scale[rows[m]]
-            data[m] = value
-            check += value * 0.0
-    return 0 if check == 0.0 else JACOBIAN_UNEVALUABLE
+        for e in range(matrix.size):
+            data[e] = given[e] * scale[rows[e]]
+    return 0
 
 
 @part
 def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     n = matrix.n
-    data = floats(matrix.data, n * n)
+    columns = float_rows(matrix.data, n, n)
     shifted = floats(matrix.shifted_r, n)
     for j in range(n):
         delta = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
@@ -179,8 +166,8 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             if status != 0:
                 return status
             for i in range(n):
-                if not second or data[j * n + i] == 0.0:
-                    data[j * n + i] = (shifted[i] - r[i]) / delta
+                if not second or columns[j, i] == 0.0:
+                    columns[j, i] = (shifted[i] - r[i]) / delta
             if second or not _may_drown(delta, y):
                 break
             delta, second = _enlarged(delta, y), True
@@ -212,8 +199,8 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     n = matrix.n
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
-        for m in range(matrix.size):
-            data[m] = 0.0
+        for entry in range(matrix.size):
+            data[entry] = 0.0
     group_start = integers(matrix.group_start, matrix.groups + 1)
     group_columns = integers(matrix.group_columns, n)
     column_start = integers(matrix.column_start, n + 1)
@@ -227,38 +214,38 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     largest = _largest(y)
     for group in range(matrix.groups):
         first, last = group_start[group], group_start[group + 1]
-        for m in range(first, last):
-            j = group_columns[m]
+        for place in range(first, last):
+            j = group_columns[place]
             deltas[j] = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
         turned, second = False, False
         while True:
-            for m in range(first, last):
-                j = group_columns[m]
+            for place in range(first, last):
+                j = group_columns[place]
                 shifted_y[j] = y[j] + deltas[j]
                 shifted_yp[j] = yp[j] + cj * deltas[j]
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
             if status == UNEVALUABLE and not turned:
                 turned = True
-                for m in range(first, last):
-                    deltas[group_columns[m]] *= -1.0
+                for place in range(first, last):
+                    deltas[group_columns[place]] *= -1.0
                 continue
             if status != 0:
                 return status
             again = False
-            for m in range(first, last):
-                j = group_columns[m]
-                for e in range(column_start[j], column_start[j + 1]):
-                    if not second or data[position[e]] == 0.0:
-                        data[position[e]] = (shifted_r[rows[e]] - r[rows[e]]) / deltas[j]
+            for place in range(first, last):
+                j = group_columns[place]
+                for entry in range(column_start[j], column_start[j + 1]):
+                    if not second or data[position[entry]] == 0.0:
+                        data[position[entry]] = (shifted_r[rows[entry]] - r[rows[entry]]) / deltas[j]
                 if not second and abs(deltas[j]) < _DROWNING * largest:
                     again = True
                     deltas[j] = copysign(_SQRT_ROUNDOFF * largest, deltas[j])
             if not again:
                 break
             second = True
-        for m in range(first, last):
-            j = group_columns[m]
+        for place in range(first, last):
+            j = group_columns[place]
             shifted_y[j] = y[j]
             shifted_yp[j] = yp[j]
     return 0

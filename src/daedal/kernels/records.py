@@ -79,12 +79,18 @@ def integers(address, n):
     return carray(_integer_pointer(address), n)
 
 
+@inlined
+def integer_rows(address, rows, n):
+    """The integer matrix with `rows` rows of length n at an address."""
+    return carray(_integer_pointer(address), (rows, n))
+
+
 class Arena:
     """Named arrays cut from one block of memory, zero at first; integer arrays by ``integers=("name", ...)``."""
 
     def __init__(self, shapes: Mapping[str, int | tuple[int, ...]], integers: tuple[str, ...] = ()):
         sizes = [shape if isinstance(shape, int) else prod(shape) for shape in shapes.values()]
-        block = np.zeros(sum(sizes))
+        self.block = block = np.zeros(sum(sizes))
         self.arrays: dict[str, np.ndarray] = {}
         self.addresses: dict[str, int] = {}
         address, begin = block.ctypes.data, 0
@@ -131,12 +137,10 @@ class Record:
         self._alive[name] = array
         return array.ctypes.data
 
-    def reset(self, template: np.ndarray, **values):
-        """All fields as in `template`, an earlier copy of `data`, but for `values`."""
-        self.data[:] = template
-        fields = self.data[0]
-        for name, value in values.items():
-            fields[name] = self._address(name, value) if isinstance(value, np.ndarray) else value
+    @property
+    def address(self) -> int:
+        """Where the record stands in memory."""
+        return self.data.ctypes.data
 
     def __setitem__(self, name: str, value):
         self.data[0][name] = value

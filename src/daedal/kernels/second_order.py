@@ -15,15 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import (
-    CALLBACK,
-    COMPILED_CODE_RAISED,
-    NATIVE,
-    UNEVALUABLE,
-    call,
-    owner,
-    repeat_in_python,
-)
+from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, owner
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 
@@ -37,84 +29,53 @@ SECOND_ORDER = np.dtype(
         ("c1", FLOAT),
         ("c2", FLOAT),
         ("base", ADDRESS),  # x_0, x'_0, x''_0
+        ("slopes", ADDRESS),  # room for x' and x''
     ]
 )
 
 
 @part
-def _fill(block, x, xp, xpp, n):
-    for i in range(n):
-        block[i] = x[i]
-        block[n + i] = xp[i]
-        block[2 * n + i] = xpp[i]
-
-
-@part
-def evaluate_second_order(s, t, x, xp, xpp, result):
+def evaluate_second_order(form, t, x, xp, xpp, result):
     """result = F(t, x, x', x''); a NaN or an infinity counts as 'cannot be evaluated here'."""
-    n = s.n
-    block = floats(s.residual.block, 4 * n)
-    _fill(block, x, xp, xpp, n)
-    status = call(s.residual, t)
-    if status == COMPILED_CODE_RAISED:
-        _fill(block, x, xp, xpp, n)
-        status = repeat_in_python(s.residual, t)
-    if status != 0:
-        return UNEVALUABLE if status > 0 else status
-    check = 0.0
-    for i in range(n):
-        result[i] = block[3 * n + i]
-        check += result[i] * 0.0
-    return 0 if check == 0.0 else UNEVALUABLE
+    status = fetch(form.residual, t, x, xp, xpp, result)
+    return UNEVALUABLE if status > 0 else status
 
 
 @part
-def derivatives(s, e, xp, xpp):
+def derivatives(form, e, xp, xpp):
     """x' and x'' that belong to e."""
-    base = float_rows(s.base, 3, s.n)
-    for i in range(s.n):
-        xp[i] = base[1, i] + s.c1 * e[i]
-        xpp[i] = base[2, i] + s.c2 * e[i]
+    base = float_rows(form.base, 3, form.n)
+    for i in range(form.n):
+        xp[i] = base[1, i] + form.c1 * e[i]
+        xpp[i] = base[2, i] + form.c2 * e[i]
 
 
 @pointer(NATIVE)
 def discretised_residual(t, block):
     """F with the derivatives that belong to e; the block is [x | e | F]."""
-    s = record_at(owner(block), SECOND_ORDER)
-    n = s.n
-    x, e, result = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
-    inner = floats(s.residual.block, 4 * n)
-    xp, xpp = inner[n : 2 * n], inner[2 * n : 3 * n]
-    derivatives(s, e, xp, xpp)
-    for i in range(n):
-        inner[i] = x[i]
-    status = call(s.residual, t)
-    if status == COMPILED_CODE_RAISED:
-        derivatives(s, e, xp, xpp)
-        for i in range(n):
-            inner[i] = x[i]
-        status = repeat_in_python(s.residual, t)
-    for i in range(n):
-        result[i] = inner[3 * n + i]
-    return UNEVALUABLE if status > 0 else status
+    form = record_at(owner(block), SECOND_ORDER)
+    n = form.n
+    slopes = float_rows(form.slopes, 2, n)
+    derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
+    return evaluate_second_order(form, t, floats(block, n), slopes[0], slopes[1], floats(block + 16 * n, n))
 
 
 @part
-def gather(s, x, xp, y):
+def gather(form, x, xp, y):
     """y from x and x'."""
-    source = integers(s.source, s.n_y)
-    for j in range(s.n_y):
+    source = integers(form.source, form.n_y)
+    for j in range(form.n_y):
         i = source[j]
-        y[j] = x[i] if i < s.n else xp[i - s.n]
+        y[j] = x[i] if i < form.n else xp[i - form.n]
 
 
 @part
-def scatter(s, y, x, xp):
+def scatter(form, y, x, xp):
     """x and x' from y, as far as they are part of it."""
-    source = integers(s.source, s.n_y)
-    for j in range(s.n_y):
+    source = integers(form.source, form.n_y)
+    for j in range(form.n_y):
         i = source[j]
-        if i < s.n:
+        if i < form.n:
             x[i] = y[j]
         else:
-            xp[i - s.n] = y[j]
+            xp[i - form.n] = y[j]

@@ -154,6 +154,11 @@ class Assembly:
     output_weight: Any = "M"
     setting: Any = None
 
+    @property
+    def is_coupled(self) -> bool:
+        """Whether multipliers and algebraic variables are found by iteration, for which guesses are of use."""
+        return bool(self.n_w or self.record["uses_multipliers"])
+
     def weigh(self, weight: str):
         """Project output in the norm of the mass matrix ("M") or of the identity ("I")."""
         if weight != self.setting.weight:

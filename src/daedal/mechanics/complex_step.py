@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
+
 _STEP = 1e-30
 
 
@@ -67,8 +69,8 @@ def complex_derivatives(constraint, n_q: int, n_g: int, n_p: int):
         result = np.zeros(n_g)
         x = np.empty(n_q, dtype=np.complex128)
         for side in range(4):
-            move = (-2.0, -1.0, 1.0, 2.0)[side] / speed
-            weight = (1.0, -8.0, 8.0, -1.0)[side] / 12.0 * speed
+            move = PLACES[side] / speed
+            weight = WEIGHTS[side] / DIVISOR * speed
             for j in range(n_q):
                 x[j] = complex(q[j] + move * v[j], _STEP * v[j])
             slope = imaginary(complex_constraint(complex(t + move, _STEP), x, tuning))

@@ -16,12 +16,11 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from daedal.kernels.callbacks import CALLBACK, COMPILED_CODE_RAISED, UNEVALUABLE, call, repeat_in_python
-from daedal.kernels.compilation import inlined, part
+from daedal.kernels import callbacks
+from daedal.kernels.callbacks import CALLBACK
+from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, floats, integers
 
@@ -127,20 +126,8 @@ def binomials(m: int) -> np.ndarray:
 @part
 def fetch(callback, t, state, n_arguments, n_result):
     """Call a function of the user with the first entries of `state`; the result stands behind them in the block."""
-    block = floats(callback.block, n_arguments + n_result)
-    for i in range(n_arguments):
-        block[i] = state[i]
-    status = call(callback, t)
-    if status == COMPILED_CODE_RAISED:
-        for i in range(n_arguments):
-            block[i] = state[i]
-        status = repeat_in_python(callback, t)
-    if status != 0:
-        return status
-    check = 0.0
-    for i in range(n_arguments, n_arguments + n_result):
-        check += block[i] * 0.0
-    return 0 if check == 0.0 else UNEVALUABLE
+    nothing, result = state[:0], floats(callback.block + 8 * n_arguments, n_result)
+    return callbacks.fetch(callback, t, state[:n_arguments], nothing, nothing, result)
 
 
 @part
@@ -179,14 +166,7 @@ def load_start(c, z, r, w, lam):
 EVALUATION = types.int64(types.int64, types.float64, types.int64)
 """The C signature of evaluator and accelerator: status = f(system, t, what), f(system, t, damping)."""
 
-
-@intrinsic
-def _call_evaluator(typingctx, address, system, t, what):
-    def codegen(context, builder, signature, args):
-        function_type = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.DoubleType(), ir.IntType(64)])
-        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
-
-    return types.int64(types.int64, types.int64, types.float64, types.int64), codegen
+_call_evaluator = caller(EVALUATION)
 
 
 @inlined

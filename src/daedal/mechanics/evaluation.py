@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import floats, integers, record_at
 from daedal.mechanics.constrained import (
     ALGEBRAIC,
@@ -134,8 +135,8 @@ def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
         for i in range(rows):
             jacobian[(offset + i) * nx + j] = 0.0
         for side in range(4):
-            move = (-2.0, -1.0, 1.0, 2.0)[side]
-            weight = (1.0, -8.0, 8.0, -1.0)[side] / (12.0 * h)
+            move = PLACES[side]
+            weight = WEIGHTS[side] / (DIVISOR * h)
             shifted[variable + j] = state[variable + j] + move * h
             status = fetch(function, t, shifted, n_arguments, rows)
             if status != 0:
@@ -165,8 +166,8 @@ def _velocity_level(c, t, state):
         return 0
     h, source = c.time_increment, floats(c.constraint.block, nx + rows)
     for side in range(4):
-        move = (-2.0, -1.0, 1.0, 2.0)[side]
-        weight = (1.0, -8.0, 8.0, -1.0)[side] / (12.0 * h)
+        move = PLACES[side]
+        weight = WEIGHTS[side] / (DIVISOR * h)
         status = fetch(c.constraint, t + move * h, state, nx, rows)
         if status != 0:
             return status
@@ -254,8 +255,8 @@ def _line_derivative(c, t, state, target):
     if speed == 0.0:
         return 0
     for side in range(4):
-        move = (-2.0, -1.0, 1.0, 2.0)[side] / speed
-        weight = (1.0, -8.0, 8.0, -1.0)[side] / 12.0 * speed
+        move = PLACES[side] / speed
+        weight = WEIGHTS[side] / DIVISOR * speed
         for j in range(nx):
             shifted[j] = state[j] + move * state[nx + j]
         status = fetch(c.velocity_constraint, t if c.autonomous else t + move, shifted, 2 * nx, rows)

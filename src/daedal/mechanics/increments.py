@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.kernels.five_point import five_point
+
 _ROUNDOFF = float(np.finfo(float).eps)
 _OFFSETS = np.array([0.0, 0.37, -0.61])  # about a point of symmetry all quotients agree, so others are looked at too
 _SHARES = 10.0 ** -np.arange(1.0, 6.5, 0.5)
@@ -32,8 +34,7 @@ def best_increment(function, scale: float) -> float:
 
 def _quotient(function, h: float, s: float) -> np.ndarray:
     """The central difference quotient of fourth order at the displacement s."""
-    near, far = function(s + h) - function(s - h), function(s + 2.0 * h) - function(s - 2.0 * h)
-    return (8.0 * near - far) / (12.0 * h)
+    return five_point(lambda move: function(s + move), h)
 
 
 def typical_size(q: np.ndarray) -> np.ndarray:

@@ -1,0 +1,65 @@
+"""Methods: one file each, found by name.
+
+A class that derives from :class:`daedal.methods.base.Method` and has a `name` can be called by it, once its file has
+been loaded; files of this room are loaded when a name is not known. An instance of any such class can be given as it
+is, also a user's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+
+__all__ = ["method_class", "named_method"]
+
+
+def method_class(name: str) -> Any:
+    """The class of a method by its name or by that of the class, in any case; None if there is none."""
+    found = _known().get(name.lower())
+    if found is None:
+        for module in pkgutil.iter_modules(__path__):
+            import_module(f"{__name__}.{module.name}")
+        found = _known().get(name.lower())
+    return found
+
+
+def _known() -> dict[str, Any]:
+    from daedal.methods.base import registered
+
+    names = {name: kind for name, kind in registered().items() if kind.__module__.startswith(__name__)}
+    return {kind.__name__.lower(): kind for kind in names.values()} | registered()
+
+
+def named_method(method: Any, options: dict[str, Any]) -> Any:
+    """A method object from its name, its class, or from itself."""
+    from daedal.methods.base import Method
+
+    if isinstance(method, Method):
+        if options:
+            raise InvalidProblemError(
+                f"options {', '.join(options)} go with a method given by name; "
+                f"here they belong inside {type(method).__name__}(...)"
+            )
+        return method
+    kind = method if isinstance(method, type) and issubclass(method, Method) else None
+    if isinstance(method, str):
+        kind = method_class(method)
+        if kind is None:
+            known = _known()
+            close = difflib.get_close_matches(method.lower(), known, n=1, cutoff=0.6)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
+    if kind is None:
+        raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
+    fields = getattr(kind, "__dataclass_fields__", {})
+    unknown = [name for name in options if name not in fields]
+    if unknown:
+        raise InvalidProblemError(
+            f"unknown option {', '.join(unknown)}; options of solve and of {kind.__name__} "
+            f"({', '.join(fields)}) are accepted"
+        )
+    return kind(**options)

@@ -10,30 +10,24 @@ Ordinary Differential Equations II, IV.8 (Newton's method, error estimate).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method
 from daedal.methods.collocation_tableaux import KINDS, STAGES, error_weights, newton_data, polynomials, tableau
-from daedal.methods.runge_kutta import OneStepRun
-from daedal.methods.second_order import (
-    SecondOrderWorkspace,
-    assembly_of,
-    exclude_from_test,
-    past_points,
-    set_fixed_tolerances,
-    start_of,
-)
-from daedal.methods.task import Outcome, Task
-from daedal.problems.second_order_form import SecondOrderForm
+from daedal.methods.run import OneStepRun
+from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
+from daedal.methods.task import Equations, Outcome, Task
 
 _LARGEST = 300  # unknowns
+_KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
+_MOST_FAILURES = 15
 _PROJECTIONS = ("auto", "always", "never")
 
 
 @dataclass(frozen=True)
-class Collocation:
+class Collocation(Method):
     r"""Collocation with s stages for :math:`F(t, x, \dot x, \ddot x) = 0`.
 
     The second derivative of the solution on a step is a polynomial of degree s - 1; the equations hold at nodes:
@@ -72,9 +66,8 @@ class Collocation:
     controller: str = "default"
 
     name = "collocation"
-    error_test = "auto"
-    nonnegative = False
-    second_order = True
+    needs = ("second_order",)
+    stiff = True
 
     def __post_init__(self):
         if self.kind not in KINDS:
@@ -94,35 +87,16 @@ class Collocation:
         """The classical order."""
         return tableau(self.kind, self.stages).order
 
-    def workspace(self, form: SecondOrderForm) -> SecondOrderWorkspace:
-        """What a run needs of a problem."""
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """Room for the stages and their matrices."""
+        form = equations.second_order
         problem = form.problem
         if problem.sparsity is not None or problem.bandwidth is not None or problem.n > _LARGEST:
             raise InvalidProblemError(
                 f"collocation works with dense matrices, for up to {_LARGEST} unknowns; use method='modified_bdf', "
                 "which makes use of sparsity and bandwidth"
             )
-        return SecondOrderWorkspace(form)
-
-    def prepare_tests(self, task: Task, integrator) -> None:
-        """All components take part in the error test, apart from multipliers."""
-        exclude_from_test(task, integrator)
-
-    def integrate(self, task: Task) -> Outcome:
-        """Run with step size control."""
-        workspace: Any = task.workspace
-        problem = workspace.problem.problem
-        free = not np.any(problem.order == 0) and task.excluded is None
-        if self.kind != "radau" and self.controller == "default" and not (free or _projects(problem.residual)):
-            raise InvalidProblemError(
-                f"{self.kind} does not damp errors of multipliers: for equations with constraints use "
-                "Collocation('radau'), or state a mechanism as MechanicalSystem, which is projected after every step"
-            )
-        return _CollocationRun(self, task).to_the_end()
-
-    def integrate_fixed(self, task: Task, h: float) -> Outcome:
-        """Run with constant steps."""
-        return _CollocationRun(self, task, task.sign * h).to_the_end()
+        return _CollocationRun(self, equations, SecondOrderWorkspace(form, hook=equations.hook))
 
 
 def _projects(residual) -> bool:
@@ -133,44 +107,45 @@ def _projects(residual) -> bool:
 class _CollocationRun(OneStepRun):
     """A run of a collocation method."""
 
-    def __init__(self, method: Collocation, task: Task, fixed: float | None = None):
-        super().__init__(method, task)
-        self.constant_order = method.max_order
+    def __init__(self, method: Collocation, equations: Equations, workspace: SecondOrderWorkspace):
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Arena, Record
         from daedal.methods.collocation_newton import COLLOCATION
-        from daedal.methods.collocation_run import advance_collocation
+        from daedal.methods.collocation_step import collocation_accept, collocation_attempt
+        from daedal.methods.one_step import MEMORY, OWN
+        from daedal.methods.thesis_control import POINTS
 
-        self.kernel = advance_collocation
-        workspace: Any = task.workspace
-        form = workspace.problem
+        self._form = form = equations.second_order
         n, kind, s = form.problem.n, method.kind, method.stages
-        data, weights = newton_data(kind, s), error_weights(kind, s)
-        pairs = data.pairs.shape[0]
+        coefficients, data, weights = tableau(kind, s), newton_data(kind, s), error_weights(kind, s)
+        pairs, thesis = data.pairs.shape[0], method.controller == "thesis"
         mass = getattr(form.problem.residual, "mass", None)
         vectors = ("x", "xp", "xpp", "new_x", "new_xp", "new_xpp", "old_x", "old_xp", "weights", "others")
-        self.method = Record(
+        arena = Arena(
+            {
+                **dict.fromkeys(vectors, n),
+                **dict.fromkeys(("z", "k", "old_k", "r"), (s, n)),
+                "hat": s * n,
+                "stage": (3, n),
+                "theta": (3, s),
+                "past_t": POINTS,
+                "past_y": (POINTS, equations.n),
+            }
+        )
+        matrices = {name: np.zeros((n, n)) for name in ("j0", "j1", "j2")}
+        record = Record(
             COLLOCATION,
-            Arena(
-                {
-                    **dict.fromkeys(vectors, n),
-                    **dict.fromkeys(("z", "k", "old_k", "r"), (s, n)),
-                    **dict.fromkeys(("j0", "j1", "j2"), n * n),
-                    "hat": s * n,
-                    "stage": (3, n),
-                    "theta": (3, s),
-                }
-            ),
-            second_order=workspace.second_order.data.ctypes.data,
+            arena,
+            second_order=workspace.second_order.address,
             s=s,
-            known=tableau(kind, s).known,
-            stiffly_accurate=tableau(kind, s).stiffly_accurate,
+            known=coefficients.known,
+            stiffly_accurate=coefficients.stiffly_accurate,
             n_real=data.real.size,
             n_pairs=pairs,
             gamma=data.gamma,
             position_ratio=weights[1],
             filtered=_projects(form.problem.residual) or not np.any(form.problem.order == 0),
-            c=tableau(kind, s).c,
+            c=coefficients.c,
             w=np.ascontiguousarray(data.w),
             w2=np.ascontiguousarray(data.w2),
             known_column=np.ascontiguousarray(data.known_column),
@@ -179,20 +154,46 @@ class _CollocationRun(OneStepRun):
             pairs=np.ascontiguousarray(data.pairs) if pairs else np.zeros((1, 2)),
             polynomials=polynomials(kind, s),
             error_weights=np.ascontiguousarray(weights[0]),
-            order=s + 1 - tableau(kind, s).known,
-            error_before=1e-4,
-            thesis=method.controller == "thesis",
-            **past_points(task),
+            thesis=thesis,
             mass=0 if mass is None else mass[0].ctypes.data,
             n_mass=0 if mass is None else mass[1],
             real_lu=dense_lu(n),
             first_lu=dense_lu(2 * n if pairs > 0 else 1),
             second_lu=dense_lu(2 * n if pairs > 1 else 1),
+            **matrices,
         )
-        for name, values in zip(("x", "xp", "xpp"), start_of(task, form), strict=True):
-            self.method.array(name)[:] = values
-        self.choose_steps(fixed, s + 1, assembly_of(form))
-        if method.controller == "thesis" and fixed is None:
-            self.integrator["h"] = task.initial_step()
-        if fixed is not None:
-            set_fixed_tolerances(task, self.integrator)
+        super().__init__(
+            method,
+            equations,
+            attempt=collocation_attempt,
+            accept=collocation_accept,
+            order=method.max_order,
+            control_order=s + 1 - coefficients.known,
+            start_order=0 if thesis else s + 1,
+            controller=OWN if thesis else MEMORY,
+            kept_ratio=_KEPT_RATIO,
+            most_failures=_MOST_FAILURES,
+            record=record,
+            arena=arena,
+            workspace=workspace,
+        )
+
+    def integrate(self, task: Task) -> Outcome:
+        """Integrate, if the method suits the equations."""
+        method, problem = self.method, self._form.problem
+        free = not np.any(problem.order == 0) and task.excluded is None
+        damped = method.kind == "radau" or method.controller == "thesis" or task.fixed_step is not None
+        if not (damped or free or _projects(problem.residual)):
+            raise InvalidProblemError(
+                f"{method.kind} does not damp errors of multipliers: for equations with constraints use "
+                "Collocation('radau'), or state a mechanism as MechanicalSystem, which is projected after every step"
+            )
+        return super().integrate(task)
+
+    def load(self, task: Task) -> None:
+        """x, x' and x'' at the start."""
+        for name, values in zip(("x", "xp", "xpp"), start_of(task, self._form), strict=True):
+            self.own.array(name)[:] = values
+        self.own.array("past_t")[0], self.own.array("past_y")[0] = task.t_span[0], task.y0
+        if task.fixed_step is not None:
+            set_fixed_tolerances(task, self._rtol, self._atol)

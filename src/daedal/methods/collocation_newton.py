@@ -11,11 +11,11 @@ import numpy as np
 
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.second_order import evaluate_second_order
 
-CONVERGED, DIVERGED, SINGULAR = 0, 3, 4
 _MAX_ITERATIONS, _POLISHING = 10, 15
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
 _NOISE = 100.0 * np.finfo(np.float64).eps
@@ -42,13 +42,6 @@ COLLOCATION = np.dtype(
         ("pairs", ADDRESS),
         ("polynomials", ADDRESS),
         ("error_weights", ADDRESS),
-        # what all methods with their own loop have
-        ("order", INTEGER),
-        ("fixed", INTEGER),
-        ("t0", FLOAT),
-        ("last_step", INTEGER),
-        ("rejected", INTEGER),
-        ("error_before", FLOAT),
         ("thesis", INTEGER),  # the controller of the thesis
         ("successes", INTEGER),
         ("past_t", ADDRESS),
@@ -91,42 +84,42 @@ COLLOCATION = np.dtype(
 
 
 @inlined
-def vectors(m, n):
-    return floats(m.x, n), floats(m.xp, n), floats(m.xpp, n)
+def vectors(method, n):
+    return floats(method.x, n), floats(method.xp, n), floats(method.xpp, n)
 
 
 @part
-def _jacobians(system, m, s, w, h):
+def _jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' at the start of the step, by differences; the mass matrix is known for mechanisms."""
-    n = s.n
-    x, xp, xpp = vectors(m, n)
-    base, value, weights, order = floats(m.stage, n), floats(m.hat, n), floats(m.weights, n), integers(s.order, n)
-    others = floats(m.others, n)
-    j0, j1, j2 = floats(m.j0, n * n), floats(m.j1, n * n), floats(m.j2, n * n)
+    n = form.n
+    x, xp, xpp = vectors(method, n)
+    base, value, weights, order = floats(method.stage, n), floats(method.hat, n), floats(method.weights, n), integers(form.order, n)
+    others = floats(method.others, n)
+    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     system.jacobians += 1
     system.residuals += 1
-    status = evaluate_second_order(s, w.t, x, xp, xpp, base)
+    status = evaluate_second_order(form, run.t, x, xp, xpp, base)
     if status != 0:
         return status
-    if m.n_mass > 0:
-        mass = floats(m.mass, m.n_mass * m.n_mass)
+    if method.n_mass > 0:
+        mass = float_rows(method.mass, method.n_mass, method.n_mass)
         for j in range(n):
             for i in range(n):
-                inside = i < m.n_mass and j < m.n_mass
-                j2[j * n + i] = mass[i * m.n_mass + j] if inside else 0.0
+                inside = i < method.n_mass and j < method.n_mass
+                j2[j, i] = mass[i, j] if inside else 0.0
     largest = 0.0
     for j in range(n):
         if order[j] > 0:
             largest = max(largest, abs(x[j]))
     for level in range(3):
-        if level == 2 and m.n_mass > 0:
+        if level == 2 and method.n_mass > 0:
             break
         target = j0 if level == 0 else j1 if level == 1 else j2
         vector = x if level == 0 else xp if level == 1 else xpp
         for j in range(n):
             if order[j] < level:
                 for i in range(n):
-                    target[j * n + i] = 0.0
+                    target[j, i] = 0.0
                 continue
             kept, size = vector[j], abs(vector[j])
             if level == 0:
@@ -142,42 +135,42 @@ def _jacobians(system, m, s, w, h):
             delta = vector[j] - kept
             system.jacobian_residuals += 1
             system.residuals += 1
-            status = evaluate_second_order(s, w.t, x, xp, xpp, value)
+            status = evaluate_second_order(form, run.t, x, xp, xpp, value)
             vector[j] = kept
             if status != 0:
                 return status
             for i in range(n):
-                target[j * n + i] = (value[i] - base[i]) / delta
+                target[j, i] = (value[i] - base[i]) / delta
     return 0
 
 
 @part
-def _factor(system, m, s, h):
+def _factor(system, method, form, h):
     """E for the real eigenvalue (or the gamma of the error estimate) and for the pairs."""
-    n = s.n
-    j0, j1, j2 = floats(m.j0, n * n), floats(m.j1, n * n), floats(m.j2, n * n)
-    g = m.gamma / h
-    real = floats(m.real_lu.data, n * n)
-    for i in range(n * n):
-        real[i] = j0[i] + g * (j1[i] + g * j2[i])
+    n = form.n
+    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
+    g = method.gamma / h
+    real = float_rows(method.real_lu.data, n, n)
+    for j in range(n):
+        for i in range(n):
+            real[j, i] = j0[j, i] + g * (j1[j, i] + g * j2[j, i])
     system.factorisations += 1
-    if factor_lu(m.real_lu) != 0:
+    if factor_lu(method.real_lu) != 0:
         return SINGULAR
-    pairs = float_rows(m.pairs, max(m.n_pairs, 1), 2)
-    for p in range(m.n_pairs):
-        lu = m.first_lu if p == 0 else m.second_lu
-        data = floats(lu.data, 4 * n * n)
+    pairs = float_rows(method.pairs, max(method.n_pairs, 1), 2)
+    for p in range(method.n_pairs):
+        lu = method.first_lu if p == 0 else method.second_lu
+        columns = float_rows(lu.data, 2 * n, 2 * n)
         re, im = pairs[p, 0] / h, pairs[p, 1] / h
         re2, im2 = re * re - im * im, 2.0 * re * im
         for j in range(n):
             for i in range(n):
-                a = j * n + i
-                er = j0[a] + re * j1[a] + re2 * j2[a]
-                ei = im * j1[a] + im2 * j2[a]
-                data[j * 2 * n + i] = er
-                data[j * 2 * n + n + i] = ei
-                data[(n + j) * 2 * n + i] = -ei
-                data[(n + j) * 2 * n + n + i] = er
+                real_part = j0[j, i] + re * j1[j, i] + re2 * j2[j, i]
+                imaginary = im * j1[j, i] + im2 * j2[j, i]
+                columns[j, i] = real_part
+                columns[j, n + i] = imaginary
+                columns[n + j, i] = -imaginary
+                columns[n + j, n + i] = real_part
         system.factorisations += 1
         if factor_lu(lu) != 0:
             return SINGULAR
@@ -185,37 +178,36 @@ def _factor(system, m, s, h):
 
 
 @part
-def _predict(m, s, h):
+def _predict(method, form, h):
     """Z from the polynomial of the last step, or from the first two derivatives at the start."""
-    n, stages, known = s.n, m.s, m.known
-    x, xp, xpp = vectors(m, n)
-    z, c, order = float_rows(m.z, stages, n), floats(m.c, stages), integers(s.order, n)
-    old_x, old_xp, old_k = floats(m.old_x, n), floats(m.old_xp, n), float_rows(m.old_k, stages, n)
-    theta = float_rows(m.theta, 3, stages)
+    n, stages, known = form.n, method.s, method.known
+    x, xp, xpp = vectors(method, n)
+    z, c, order = float_rows(method.z, stages, n), floats(method.c, stages), integers(form.order, n)
+    old_x, old_xp, old_k = floats(method.old_x, n), floats(method.old_xp, n), float_rows(method.old_k, stages, n)
+    theta = float_rows(method.theta, 3, stages)
     for i in range(known, stages):
-        if m.old_h == 0.0:
+        if method.old_h == 0.0:
             d = c[i] * h
             for j in range(n):
                 z[i, j] = 0.5 * d * d * xpp[j] if order[j] == 2 else d * xp[j] if order[j] == 1 else 0.0
             continue
-        a = 1.0 + c[i] * h / m.old_h
-        weights_at(m, a, theta)
+        a = 1.0 + c[i] * h / method.old_h
+        weights_at(method, a, theta)
         for j in range(n):
-            value = inside(order[j], theta, old_k, j, stages, a, m.old_h, old_x[j], old_xp[j])
+            value = inside(order[j], theta, old_k, j, stages, a, method.old_h, old_x[j], old_xp[j])
             z[i, j] = value - x[j] - (c[i] * h * xp[j] if order[j] == 2 else 0.0)
 
 
 @part
-def weights_at(m, a, theta):
+def weights_at(method, a, theta):
     """L_j, its integral and its double integral at theta = a."""
-    stages = m.s
-    table = floats(m.polynomials, 3 * stages * (stages + 2))
+    stages = method.s
+    table = float_rows(method.polynomials, 3 * stages, stages + 2)
     for level in range(3):
         for j in range(stages):
-            at = (level * stages + j) * (stages + 2)
             value = 0.0
             for p in range(stages + 1, -1, -1):
-                value = value * a + table[at + p]
+                value = value * a + table[level * stages + j, p]
             theta[level, j] = value
 
 
@@ -231,32 +223,32 @@ def inside(order, theta, k, j, stages, a, h, x, xp):
 
 
 @part
-def _stage_weights(m, s, w, h):
+def _stage_weights(method, form, run, h):
     """Corrections are judged by what they mean for x and x'; those of multipliers when x has converged."""
-    n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
-    weights, order, included = floats(m.weights, n), integers(s.order, n), floats(w.included, w.n)
-    others, g = floats(m.others, n), abs(m.gamma / h)
-    for j in range(s.n_y):
+    n, source, inverse = form.n, integers(form.source, form.n_y), floats(run.inverse_weights, run.n)
+    weights, order, included = floats(method.weights, n), integers(form.order, n), floats(run.included, run.n)
+    others, g = floats(method.others, n), abs(method.gamma / h)
+    for j in range(form.n_y):
         i = source[j]
-        if i < s.n:
+        if i < form.n:
             others[i] = 0.0 if order[i] > 0 and included[j] != 0.0 else inverse[j]
             weights[i] = inverse[j] - others[i]
-    for j in range(s.n_y):
-        i = source[j] - s.n
+    for j in range(form.n_y):
+        i = source[j] - form.n
         if i >= 0 and included[j] != 0.0:
             weights[i] = max(weights[i], g * inverse[j])
 
 
 @part
-def _residuals(system, m, s, w, h):
+def _residuals(system, method, form, run, h):
     """R_i = F at the stages, from Z; the highest derivatives are left in k."""
-    n, stages, known = s.n, m.s, m.known
-    x, xp, xpp = vectors(m, n)
-    z, k, r = float_rows(m.z, stages, n), float_rows(m.k, stages, n), float_rows(m.r, stages, n)
+    n, stages, known = form.n, method.s, method.known
+    x, xp, xpp = vectors(method, n)
+    z, k, r = float_rows(method.z, stages, n), float_rows(method.k, stages, n), float_rows(method.r, stages, n)
     count = stages - known
-    w1, w2, first = float_rows(m.w, count, count), float_rows(m.w2, count, count), floats(m.known_column, count)
-    c, order = floats(m.c, stages), integers(s.order, n)
-    work = float_rows(m.stage, 3, n)
+    w1, w2, first = float_rows(method.w, count, count), float_rows(method.w2, count, count), floats(method.known_column, count)
+    c, order = floats(method.c, stages), integers(form.order, n)
+    work = float_rows(method.stage, 3, n)
     for i in range(known, stages):
         for j in range(n):
             single, double = 0.0, 0.0
@@ -277,7 +269,7 @@ def _residuals(system, m, s, w, h):
             else:
                 k[i, j] = work[0, j]
         system.residuals += 1
-        status = evaluate_second_order(s, w.t + c[i] * h, work[0], work[1], work[2], r[i])
+        status = evaluate_second_order(form, run.t + c[i] * h, work[0], work[1], work[2], r[i])
         if status != 0:
             return status
     if known:
@@ -287,74 +279,73 @@ def _residuals(system, m, s, w, h):
 
 
 @part
-def _correction(m, s):
+def _correction(method, form):
     """r := the correction of Z, by the decoupled systems."""
-    n, known = s.n, m.known
-    count = m.s - known
-    r, hat = float_rows(m.r, m.s, n), floats(m.hat, count * n)
-    transform, inverse = float_rows(m.transform, count, count), float_rows(m.inverse, count, count)
+    n, known = form.n, method.known
+    count = method.s - known
+    r, hat = float_rows(method.r, method.s, n), float_rows(method.hat, count, n)
+    transform, inverse = float_rows(method.transform, count, count), float_rows(method.inverse, count, count)
     for i in range(count):
         for j in range(n):
             value = 0.0
             for l in range(count):
                 value += inverse[i, l] * r[known + l, j]
-            hat[i * n + j] = value
-    if m.n_real > 0:
-        solve_lu(m.real_lu, hat[:n])
-    for p in range(m.n_pairs):
-        at = (m.n_real + 2 * p) * n
-        solve_lu(m.first_lu if p == 0 else m.second_lu, hat[at : at + 2 * n])
+            hat[i, j] = value
+    if method.n_real > 0:
+        solve_lu(method.real_lu, hat[0])
+    for p in range(method.n_pairs):
+        solve_lu(method.first_lu if p == 0 else method.second_lu, hat[method.n_real + 2 * p])  # and the next row
     for i in range(count):
         for j in range(n):
             value = 0.0
             for l in range(count):
-                value += transform[i, l] * hat[l * n + j]
+                value += transform[i, l] * hat[l, j]
             r[known + i, j] = value
 
 
 @part
-def solve_stages(system, m, s, w, h):
+def solve_stages(system, method, form, run, h):
     """The simplified Newton method for all stages; with old Jacobians a failure leads to a second try."""
-    n, known = s.n, m.known
-    _stage_weights(m, s, w, h)
+    n, known = form.n, method.known
+    _stage_weights(method, form, run, h)
     while True:
-        m.jacobian_new = 0
-        if not m.jacobian_known:
-            status = _jacobians(system, m, s, w, h)
+        method.jacobian_new = 0
+        if not method.jacobian_known:
+            status = _jacobians(system, method, form, run, h)
             if status != 0:
                 return status
-            m.jacobian_new = 1
-            m.h_matrix = 0.0
-        if m.h_matrix != h:
-            status = _factor(system, m, s, h)
+            method.jacobian_new = 1
+            method.h_matrix = 0.0
+        if method.h_matrix != h:
+            status = _factor(system, method, form, h)
             if status != 0:
-                m.h_matrix = 0.0
-                if m.jacobian_new:
+                method.h_matrix = 0.0
+                if method.jacobian_new:
                     return status
-                m.jacobian_known = 0
+                method.jacobian_known = 0
                 continue
-            m.h_matrix = h
-        _predict(m, s, h)
-        status = _iterate(system, m, s, w, h, n, known)
-        if status == DIVERGED and not m.jacobian_new:
-            m.jacobian_known = 0
+            method.h_matrix = h
+        _predict(method, form, h)
+        status = _iterate(system, method, form, run, h, n, known)
+        if status == DIVERGED and not method.jacobian_new:
+            method.jacobian_known = 0
             continue
         return status
 
 
 @part
-def _iterate(system, m, s, w, h, n, known):
-    stages, exact = m.s, m.fixed or m.thesis
-    z, r, weights = float_rows(m.z, stages, n), float_rows(m.r, stages, n), floats(m.weights, n)
-    others = floats(m.others, n)
+def _iterate(system, method, form, run, h, n, known):
+    stages, exact = method.s, run.fixed or method.thesis
+    z, r, weights = float_rows(method.z, stages, n), float_rows(method.r, stages, n), floats(method.weights, n)
+    others = floats(method.others, n)
     before, rate, rest = np.inf, 0.0, np.inf
-    m.rate = 0.0
-    noise = _NOISE * wrms(floats(m.x, n), weights)  # corrections that round-off explains
+    method.rate = 0.0
+    noise = _NOISE * wrms(floats(method.x, n), weights)  # corrections that round-off explains
     for iteration in range(_POLISHING if exact else _MAX_ITERATIONS):
-        status = _residuals(system, m, s, w, h)
+        status = _residuals(system, method, form, run, h)
         if status != 0:
             return status
-        _correction(m, s)
+        _correction(method, form)
         system.newton_iterations += 1
         total, rest_before, rest = 0.0, rest, 0.0
         for i in range(known, stages):
@@ -368,7 +359,7 @@ def _iterate(system, m, s, w, h, n, known):
             return CONVERGED  # round-off
         if iteration > 0:
             rate = size / before
-            m.rate = max(m.rate, rate) if iteration > 1 else rate
+            method.rate = max(method.rate, rate) if iteration > 1 else rate
             if rate >= 0.99 and size > max(noise, _TOLERANCE) and not (exact and iteration < 4):
                 return DIVERGED
         for i in range(known, stages):
@@ -378,6 +369,6 @@ def _iterate(system, m, s, w, h, n, known):
         followed = rest <= 1.0 or rest >= 0.5 * rest_before  # the latter is noise
         if not exact and followed and (size * factor <= _TOLERANCE or size <= noise):
             if iteration > 0 or size <= max(noise, 1e-3 * _TOLERANCE):
-                return _residuals(system, m, s, w, h)
+                return _residuals(system, method, form, run, h)
         before = size
     return CONVERGED if exact and before < 1.0 else DIVERGED

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daedal.kernels.compilation import kernel
 from daedal.kernels.linear import prepare_matrix, solve_linear
-from daedal.kernels.system import residual
+from daedal.kernels.records import record_at
+from daedal.kernels.system import SYSTEM, residual
 
 
 @kernel
@@ -23,3 +26,23 @@ def form_matrix(systems, linears, t, y, yp, r, cj, h, inverse_weights):
 def apply_inverse(systems, linears, t, y, yp, r, cj, inverse_weights, b):
     """b := G^{-1} b with a current matrix."""
     return solve_linear(systems[0], linears[0], t, y, yp, r, cj, cj, inverse_weights, b)
+
+@kernel
+def residual_is_roundoff(system, t, y, yp):
+    """Whether F(t, y, y') is no more than the rounding errors of its terms, whose size a small relative change shows."""
+    s = record_at(system, SYSTEM)
+    n, small = y.size, np.sqrt(np.finfo(np.float64).eps)
+    result, changed = np.empty(n), np.empty(n)
+    if residual(s, t, y, yp, result) != 0:
+        return False
+    vanishes = True
+    for i in range(n):
+        vanishes = vanishes and result[i] == 0.0
+    if vanishes:
+        return True
+    if residual(s, t, y * (1.0 + small), yp * (1.0 - 2.0 * small), changed) != 0:
+        return False
+    for i in range(n):
+        if not abs(result[i]) <= 100.0 * small * abs(changed[i] - result[i]):
+            return False
+    return True

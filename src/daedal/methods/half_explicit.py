@@ -12,20 +12,21 @@ M. Arnold, BIT 38 (1998) 415-438 (HEDOP5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method
 from daedal.methods.half_explicit_tableaux import HEDOP5 as HEDOP5_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM3 as HEM3_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_family
-from daedal.methods.runge_kutta import OneStepRun
-from daedal.methods.task import Outcome, Task
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import Equations, Task
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
@@ -33,7 +34,7 @@ _CONTROLLERS, _NORMS, _PROJECTIONS = ("pi", "classic"), ("rms", "max"), ("drift"
 
 
 @dataclass(frozen=True)
-class HalfExplicit:
+class HalfExplicit(Method):
     """A half-explicit Runge-Kutta method, given by its tableau.
 
     Parameters
@@ -60,8 +61,8 @@ class HalfExplicit:
     stop_when_stiff: bool | int = False
 
     name = "half_explicit"
-    error_test = "auto"
-    nonnegative = False
+    needs = ("mechanism", "semi_explicit")
+    explicit = True
 
     def __post_init__(self):
         if not isinstance(self.tableau, HalfExplicitTableau):
@@ -79,25 +80,21 @@ class HalfExplicit:
         """The order of the method."""
         return self.tableau.order
 
-    def workspace_options(self, problem) -> dict[str, Any]:
-        """What the workspace has to know."""
-        return {"linear_solver": "auto", "preconditioner": None, "norm": None, "row_power": None, "increment": "robust"}
-
-    def prepare_tests(self, task: Task, integrator) -> None:
-        """All components take part in the error test."""
-        integrator.array("included")[:] = 1.0
-
-    def integrate(self, task: Task) -> Outcome:
-        """Run with step size control."""
-        if self.tableau.embedded_order is None:
+    def require_error_estimate(self, fixed_step: float | None) -> None:
+        """A tableau may be without one."""
+        if fixed_step is None and self.tableau.embedded_order is None:
             raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
-        kind = _HalfExplicitRun if task.semi_explicit is None else _GeneralRun
-        return kind(self, task).to_the_end()
 
-    def integrate_fixed(self, task: Task, h: float) -> Outcome:
-        """Run with constant steps."""
-        kind = _HalfExplicitRun if task.semi_explicit is None else _GeneralRun
-        return kind(self, task, task.sign * h).to_the_end()
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """The tableau as a record, and room for the stages."""
+        if equations.semi_explicit is not None:
+            return _GeneralRun(self, equations)
+        if equations.mechanism.linear:
+            raise InvalidProblemError(
+                f"{type(self).__name__} is made for mechanical systems and SemiExplicitDAE; a HessenbergDAE is "
+                "solved by dassl, or by dopri5 in a form that is an ordinary differential equation"
+            )
+        return _MechanicalRun(self, equations)
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,8 @@ class HEM3(HalfExplicit):
     """The half-explicit method of order 3 with three stages, Brasey and Hairer, Table 2."""
 
     tableau: HalfExplicitTableau = HEM3_TABLEAU
+
+    name = "hem3"
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,8 @@ class HEM4(HalfExplicit):
     """
 
     tableau: HalfExplicitTableau = HEM4_TABLEAU
+
+    name = "hem4"
 
     @staticmethod
     def family(c2, c3, **options) -> HalfExplicit:
@@ -127,6 +128,8 @@ class HEM5(HalfExplicit):
     """Brasey's half-explicit method of order 5 with eight stages."""
 
     tableau: HalfExplicitTableau = HEM5_TABLEAU
+
+    name = "hem5"
 
 
 @dataclass(frozen=True)
@@ -142,12 +145,16 @@ class PHEM56(HalfExplicit):
     True
     """
 
+    name = "phem56"
+
 
 @dataclass(frozen=True)
 class HEDOP5(HalfExplicit):
     """Arnold's half-explicit method of order 5 on the stages of Dormand and Prince, the first of them explicit."""
 
     tableau: HalfExplicitTableau = HEDOP5_TABLEAU
+
+    name = "hedop5"
 
 
 @dataclass(frozen=True)
@@ -175,16 +182,15 @@ def _convert(tableau: HalfExplicitTableau) -> _Coefficients:
     floats, s = tableau.floats(), tableau.s
     a, ab, b = floats["a"], floats["ab"], floats["b"]
     first = 1 if tableau.partitioned else 0
-    e2 = np.zeros(s)
     error_kind, error_order = PLAIN_ERROR, tableau.embedded_order or tableau.order
     if tableau.partitioned:
         e = b - floats["bhat"]
         error_kind = PROJECTED_ERROR
     else:
         e = b - a[s - 1]
-    if tableau.name == "HEM5":  # the two estimates of Brasey's code: err1^2 / (err1 + 0.01 err2), exponent 1/5
-        error_kind, error_order, e2 = TWO_ESTIMATES, 4, b.copy()
-        e2[6:8] -= [2.5, -1.5]
+    e2 = np.zeros(s)
+    if "second_bhat" in floats:
+        error_kind, error_order, e2 = TWO_ESTIMATES, tableau.order - 1, b - floats["second_bhat"]
     chained = all(np.array_equal(ab[i], a[i + 1]) for i in range(first, s - 1))
     arrays = {"a": a, "ab": ab, "c": floats["c"], "cb": floats["cb"], "e": e, "e2": e2}
     arrays["inner"] = np.array([_inner(tableau, floats, 1.0 - (q + 1) / NODES) for q in range(NODES - 1)])
@@ -210,71 +216,80 @@ def _inner(tableau: HalfExplicitTableau, floats: dict[str, np.ndarray], theta: f
     return theta * b + theta * (theta - 1.0) * ((1.0 - 2.0 * theta) * b + (theta - 1.0) * first + theta * last)
 
 
-class _HalfExplicitRun(OneStepRun):
-    """A run of a half-explicit method."""
+def _options(method: HalfExplicit) -> dict[str, Any]:
+    """Fields of the RUN record."""
+    from daedal.methods.one_step import CLASSIC, MEMORY
 
-    def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
-        super().__init__(method, task)
-        self.constant_order = method.max_order
-        if task.rate.keep.linear:
-            raise InvalidProblemError(
-                f"{type(method).__name__} is made for mechanical systems and SemiExplicitDAE; a HessenbergDAE is "
-                "solved by dassl, or by dopri5 in a form that is an ordinary differential equation"
-            )
+    return {
+        "order": method.max_order,
+        "control_order": _coefficients(method.tableau).error_order + 1,
+        "controller": CLASSIC if method.controller == "classic" else MEMORY,
+        "stop_when_stiff": bool(method.stop_when_stiff),
+        "stiff_count": 1 - int(method.stop_when_stiff),
+    }
+
+
+class _MechanicalRun(OneStepRun):
+    """A run on a mechanism."""
+
+    def __init__(self, method: HalfExplicit, equations: Equations):
         from daedal.kernels.records import Arena, Record
-        from daedal.methods import half_explicit_run
+        from daedal.methods.half_explicit_step import HALF_EXPLICIT, half_explicit_accept, half_explicit_attempt
 
-        self.kernel = half_explicit_run.advance_half_explicit
-        coefficients, n = _coefficients(method.tableau), task.n
-        s, arrays = method.tableau.s, coefficients.arrays
-        self.method = Record(
-            half_explicit_run.HALF_EXPLICIT,
-            Arena({"k": (s + 2, n), "stage": n, "second": n}),
-            system=task.rate.keep.record.data.ctypes.data,
-            n=n,
+        coefficients, n, s = _coefficients(method.tableau), equations.n, method.tableau.s
+        self._known_first, mechanism = coefficients.known_first, equations.mechanism
+        record = Record(
+            HALF_EXPLICIT,
+            Arena({"k": (s + 2, n), "stage": n, "bar": n}),
+            mechanism=mechanism.record.address,
             stages=s,
-            order=coefficients.error_order + 1,
             chained=coefficients.chained,
             known_first=coefficients.known_first,
-            end_slope=not coefficients.known_first and _interpolates(task),
             error_kind=coefficients.error_kind,
-            classic=method.controller == "classic",
             maximum_norm=method.norm == "max",
-            a=arrays["a"],
-            ab=arrays["ab"],
-            c=arrays["c"],
-            cb=arrays["cb"],
-            e=arrays["e"],
-            e2=arrays["e2"],
-            inner=arrays["inner"],
-            error_before=1e-4,
-            stop_when_stiff=bool(method.stop_when_stiff),
-            stiff_count=1 - int(method.stop_when_stiff),
+            **coefficients.arrays,
         )
-        self.choose_steps(fixed, coefficients.error_order + 1)
+        super().__init__(
+            method,
+            equations,
+            attempt=half_explicit_attempt,
+            accept=half_explicit_accept,
+            record=record,
+            **_options(method),
+        )
+        first = mechanism.m * mechanism.nx + mechanism.n_r
+        self._guess = mechanism.record.array("state")[first:] if mechanism.n_w or self._coupled(mechanism) else None
+        self._rows = mechanism.rows
 
+    @staticmethod
+    def _coupled(mechanism) -> bool:
+        return bool(mechanism.record["uses_multipliers"])
 
-def _interpolates(task: Task) -> bool:
-    """Whether values inside of steps will be asked for."""
-    return task.dense or task.t_eval is not None or task.switching is not None
+    def load(self, task: Task) -> None:
+        """Whether values inside of steps will be asked for; the guess of w and of the multipliers."""
+        if not self._known_first and (task.dense or task.t_eval is not None or task.switching is not None):
+            self.own["end_slope"] = 1
+        if self._guess is not None:
+            n_w = self.equations.mechanism.n_w
+            self._guess[:] = 0.0
+            if task.guess is not None:
+                self._guess[:n_w] = task.guess[:n_w]
+                self._guess[n_w + self._rows] = task.guess[n_w:]
 
 
 class _GeneralRun(OneStepRun):
     """A run on a semi-explicit problem of index 2."""
 
-    def __init__(self, method: HalfExplicit, task: Task, fixed: float | None = None):
-        super().__init__(method, task)
-        self.constant_order = method.max_order
+    def __init__(self, method: HalfExplicit, equations: Equations):
+        from daedal.kernels.callbacks import Bridge
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.functions import store_vector
         from daedal.kernels.records import Arena, Record
-        from daedal.methods import half_explicit_general
+        from daedal.methods.half_explicit_general import GENERAL, general_accept, general_attempt, general_begin
 
-        self.kernel = half_explicit_general.advance_general
-        problem, bridge = task.semi_explicit, task.workspace.bridge
+        problem, bridge = equations.semi_explicit, equations.bridge or Bridge()
         n_y, n_z = problem.n_y, problem.n_z
         coefficients, s = _coefficients(method.tableau), method.tableau.s
-        arrays = coefficients.arrays
         arena = Arena(
             {
                 "k": (s + 2, n_y),
@@ -283,31 +298,34 @@ class _GeneralRun(OneStepRun):
             },
             integers=("contains_z",),
         )
-        arena.arrays["contains_z"][:] = _rows_with_z(problem, task.t_span[0], task.y0)
-        self.method = Record(
-            half_explicit_general.GENERAL,
+        record = Record(
+            GENERAL,
             arena,
             n_y=n_y,
             n_z=n_z,
             stages=s,
-            order=coefficients.error_order + 1,
             known_first=coefficients.known_first,
             error_kind=coefficients.error_kind,
             maximum_norm=method.norm == "max",
-            classic=method.controller == "classic",
-            error_before=1e-4,
-            a=arrays["a"],
-            ab=arrays["ab"],
-            c=arrays["c"],
-            cb=arrays["cb"],
-            e=arrays["e"],
-            e2=arrays["e2"],
-            inner=arrays["inner"],
             f=bridge.function(problem.f, (n_y, n_z), (n_y,), store_vector("f", n_y), problem.params),
             g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
             matrix=dense_lu(n_z),
+            **coefficients.arrays,
         )
-        self.choose_steps(fixed, coefficients.error_order + 1)
+        super().__init__(
+            method,
+            replace(equations, bridge=bridge, rate=None),
+            begin=general_begin,
+            attempt=general_attempt,
+            accept=general_accept,
+            record=record,
+            **_options(method),
+        )
+
+    def load(self, task: Task) -> None:
+        """Which rows of g depend on z."""
+        rows = _rows_with_z(self.equations.semi_explicit, task.t_span[0], task.y0)
+        self.own.array("contains_z")[:] = rows
 
 
 def _rows_with_z(problem, t0: float, x0: np.ndarray) -> np.ndarray:

@@ -192,6 +192,7 @@ HEM5 = HalfExplicitTableau(
         0.05919806516005373,
     ),
     c=(0.0, 0.1, 0.15, 0.3614787346573635, 0.08535584335486351, 0.5, 0.8, 1.0),
+    second_bhat=(0, 0, 0, 0, 0, 0, 2.5, -1.5),
     order=5,
     embedded_stage=8,
     embedded_order=3,

@@ -14,18 +14,11 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.dassl import Run
-from daedal.methods.second_order import (
-    SecondOrderWorkspace,
-    assembly_of,
-    exclude_from_test,
-    past_points,
-    set_fixed_tolerances,
-    start_of,
-)
-from daedal.methods.task import Outcome, Task
+from daedal.methods.base import Method
+from daedal.methods.run import Run, positions_of
+from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
+from daedal.methods.task import Equations, Outcome, Task
 from daedal.problems.checks import check_real, check_vector
-from daedal.problems.second_order_form import SecondOrderForm
 
 _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
 _CONTROLLERS = ("default", "thesis")
@@ -34,7 +27,7 @@ _GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest ratio of steps wi
 
 
 @dataclass(frozen=True, eq=False)
-class ModifiedBDF:
+class ModifiedBDF(Method):
     r"""Multistep method for :math:`F(t, x, \dot x, \ddot x) = 0`, among them mechanisms in index-3 form.
 
     :math:`\ddot x_n` is the second derivative of the polynomial of degree k + 1 through
@@ -86,8 +79,8 @@ class ModifiedBDF:
     starting_values: Any = None
 
     name = "modified_bdf"
-    nonnegative = False
-    second_order = True
+    needs = ("second_order",)
+    stiff = True
 
     def __post_init__(self):
         if self.controller not in _CONTROLLERS:
@@ -114,78 +107,15 @@ class ModifiedBDF:
                 f"starting_values must be 'accurate', an array or a function, got {self.starting_values!r}"
             )
 
-    def workspace(self, form: SecondOrderForm) -> SecondOrderWorkspace:
-        """What a run needs of a problem."""
-        return SecondOrderWorkspace(form, linear_solver=self.linear_solver, preconditioner=self.preconditioner)
-
-    def prepare_tests(self, task: Task, integrator) -> None:
-        """Multipliers are left out of the default error test."""
-        exclude_from_test(task, integrator)
-
-    def integrate(self, task: Task) -> Outcome:
-        """Run with control of order and step size, or on the given grid."""
-        if self.grid is not None:
-            return _ModifiedBDFRun(self, task, grid=self._checked_grid(task)).to_the_end()
-        if self.family == "ordinary":
-            raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
-        return _ModifiedBDFRun(self, task).to_the_end()
-
-    def integrate_fixed(self, task: Task, h: float) -> Outcome:
-        """Constant steps."""
-        if self.grid is not None:
-            raise InvalidProblemError("give either grid or fixed_step")
-        return _ModifiedBDFRun(self, task, fixed=task.sign * h).to_the_end()
-
-    def _checked_grid(self, task: Task) -> np.ndarray:
-        grid = check_real(self.grid, "grid", "hold increasing times").reshape(-1)
-        t0, t1 = task.t_span
-        if grid.size < 2 or grid[0] != t0 or grid[-1] != t1 or not np.all(task.sign * np.diff(grid) > 0.0):
-            raise InvalidProblemError(f"grid must lead from {t0:g} to {t1:g} without turning back")
-        return grid
-
-    def past(self, task: Task, times: np.ndarray) -> np.ndarray | None:
-        """The given or computed y at `times`, shape (m, n); None if the method is to start by itself."""
-        given, count = self.starting_values, min(int(self.max_order or 1) + 2, times.size - 1)
-        if given is None or count < 2:
-            return None
-        times = times[:count]
-        if callable(given):
-            return np.array([check_vector(given(t), task.n, f"starting_values({t:g})") for t in times])
-        if isinstance(given, str):
-            return self._accurate(task, times)
-        values = check_real(given, "starting_values", f"have the shape ({task.n}, m)")
-        if values.ndim != 2 or values.shape[0] != task.n or not 2 <= values.shape[1] <= times.size:
-            raise InvalidProblemError(
-                f"starting_values must have the shape ({task.n}, m), m = 2 to {times.size}; got {values.shape}"
-            )
-        return np.ascontiguousarray(values.T)
-
-    def _accurate(self, task: Task, times: np.ndarray) -> np.ndarray:
-        from daedal.methods.collocation import Collocation
-
-        method = Collocation("radau", stages=5)
-        workspace: Any = task.workspace
-        size = float(np.max(np.abs(task.y0))) or 1.0
-        outcome = method.integrate(
-            replace(
-                task,
-                workspace=method.workspace(workspace.problem),
-                rtol=np.full(task.n, 1e-12),
-                atol=np.full(task.n, 1e-13 * size),
-                t_eval=times,
-                t_span=(float(times[0]), float(times[-1])),
-                t_stop=float(times[-1]),
-                switching=None,
-                dense=False,
-                first_step=None,
-                max_step=abs(float(times[1] - times[0])),
-            )
+    def prepare(self, equations: Equations) -> Run:
+        """The equations of a step with their linear solver, and room for the past."""
+        workspace = SecondOrderWorkspace(
+            equations.second_order,
+            hook=equations.hook,
+            linear_solver=self.linear_solver,
+            preconditioner=self.preconditioner,
         )
-        if outcome.exception is not None:
-            raise outcome.exception
-        if outcome.y.shape[1] != times.size:
-            raise InvalidProblemError("accurate starting values could not be computed; pass starting_values")
-        return outcome.y.T.copy()
+        return _ModifiedBDFRun(self, equations, workspace)
 
     def grid_orders(self, steps: int) -> np.ndarray:
         """The order of every step of a grid."""
@@ -199,105 +129,176 @@ class ModifiedBDF:
 
 
 class _ModifiedBDFRun(Run):
-    """A run of modified BDF."""
+    """A run of modified BDF, with control of order and step size, with constant steps, or on a grid."""
 
-    def __init__(self, method: ModifiedBDF, task: Task, *, fixed: float | None = None, grid: np.ndarray | None = None):
-        super().__init__(method, task)
+    def __init__(self, method: ModifiedBDF, equations: Equations, workspace: SecondOrderWorkspace):
         from daedal.kernels.records import Arena, Record
         from daedal.methods.modified_bdf_formulas import PAST, ROWS
-        from daedal.methods.modified_bdf_run import MODIFIED_BDF, advance_modified_bdf
-        from daedal.methods.runge_kutta import first_step
+        from daedal.methods.modified_bdf_step import MODIFIED_BDF, modified_bdf_step
+        from daedal.methods.thesis_control import POINTS
 
-        self.kernel = advance_modified_bdf
-        workspace: Any = task.workspace
-        form, t0 = workspace.problem, task.t_span[0]
+        form = equations.second_order
         n = form.problem.n
         vectors = dict.fromkeys(
             ("x", "xp", "xpp", "last_xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n
         )
         rows = dict.fromkeys(("nodes", "basis", "basis1", "basis2"), ROWS)
-        self.method = Record(
+        past = {"velocities": (PAST, n), "velocity_order": PAST, "past_t": POINTS, "past_y": (POINTS, equations.n)}
+        arena = Arena({"dd": (ROWS, n), **past, **vectors, **rows}, integers=("velocity_order",))
+        arena.arrays["velocity_order"][:] = 3
+        thesis = method.controller == "thesis"
+        record = Record(
             MODIFIED_BDF,
-            Arena(
-                {"dd": (ROWS, n), "velocities": (PAST, n), "velocity_order": PAST, **vectors, **rows},
-                integers=("velocity_order",),
-            ),
-            second_order=workspace.second_order.data.ctypes.data,
+            arena,
+            linear=workspace.linear.address,
+            second_order=workspace.second_order.address,
             family=_FAMILIES[str(method.family)],
-            thesis=method.controller == "thesis",
+            thesis=thesis,
             max_order=method.max_order,
             growth=_GROWTH,
             start_order=form.start_order if method.family == "direct" else 1,
-            order=method.max_order,
             points=3,
-            k=method.max_order if fixed is not None or method.controller == "thesis" else 2,
-            t0=t0,
+            k=method.max_order if thesis else 2,
             matrix_needed=1,
             c2_matrix=1.0,
             initial_phase=1,
-            **past_points(task),
         )
-        x, xp, xpp = start_of(task, form)
-        self.method.array("dd")[:3] = x, xp, 0.5 * xpp
-        self.method.array("nodes")[:3] = t0
-        self.method.array("velocities")[0] = xp
-        self.method.array("last_xpp")[:] = xpp
-        self.method.array("velocity_order")[:] = 3
-        if grid is not None:
-            self.method["fixed"], self.method["last_step"], self.method["n_grid"] = 1, grid.size - 1, grid.size
-            self._grid, self._orders = grid.copy(), method.grid_orders(grid.size - 1)
-            self.method["grid"], self.method["grid_orders"] = self._grid.ctypes.data, self._orders.ctypes.data
-            self.integrator["h"] = grid[1] - grid[0]
-        elif fixed is not None:
-            last = round((task.t_span[1] - t0) / fixed)
-            self.method["fixed"], self.method["last_step"] = 1, last
-            self.integrator["h"] = fixed
-        elif method.controller == "thesis":
-            self.integrator["h"] = task.initial_step()
-        else:
-            self.integrator["h"] = first_step(task, 2, assembly_of(form))
-        if self.method["fixed"]:
-            times = t0 + (fixed or 0.0) * np.arange(int(self.method["last_step"]) + 1) if grid is None else grid
-            values = method.past(task, times)
-            if values is not None:
-                self._load_past(form, times[: len(values)], values)
-            set_fixed_tolerances(task, self.integrator)
+        self._thesis, self._form = thesis, form
+        self._past: tuple[np.ndarray, np.ndarray] | None = None
+        self._accurate: Run | None = None
+        super().__init__(
+            method,
+            equations,
+            step=modified_bdf_step,
+            record=record,
+            arena=arena,
+            workspace=workspace,
+            start_order=0 if thesis else 2,
+            positions=positions_of(equations.mechanism, equations.n),
+        )
 
-    def _load_past(self, form: SecondOrderForm, times: np.ndarray, values: np.ndarray) -> None:
+    def integrate(self, task: Task) -> Outcome:
+        """Integrate; steps may be prescribed, and then begin with values of the past."""
+        method, fixed = self.method, task.fixed_step
+        self._past, self._grid = None, None
+        if method.grid is not None:
+            if fixed is not None:
+                raise InvalidProblemError("give either grid or fixed_step")
+            self._grid = self._checked_grid(task)
+            self._orders = method.grid_orders(self._grid.size - 1)
+            task = replace(task, fixed_step=abs(self._grid[1] - self._grid[0]))
+            times = self._grid
+        elif fixed is not None:
+            count = round((task.t_span[1] - task.t_span[0]) / (task.sign * fixed))
+            times = task.t_span[0] + task.sign * fixed * np.arange(count + 1)
+        elif method.family == "ordinary":
+            raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
+        if task.fixed_step is not None:
+            values = self._given_past(task, times)
+            self._past = None if values is None else (times[: len(values)], values)
+        return super().integrate(task)
+
+    def load(self, task: Task) -> None:
+        """x, x' and x'' at the start, the grid, the past."""
+        own, t0 = self.own, task.t_span[0]
+        x, xp, xpp = start_of(task, self._form)
+        own.array("dd")[:3] = x, xp, 0.5 * xpp
+        own.array("nodes")[:3] = t0
+        own.array("velocities")[0] = xp
+        own.array("last_xpp")[:] = xpp
+        own.array("past_t")[0], own.array("past_y")[0] = t0, task.y0
+        if self._grid is not None:
+            own["n_grid"], own["grid"], own["grid_orders"] = (
+                self._grid.size,
+                self._grid.ctypes.data,
+                self._orders.ctypes.data,
+            )
+            self.record["h"], self.record["last_step"] = self._grid[1] - self._grid[0], self._grid.size - 1
+        elif task.fixed_step is not None:
+            own["k"] = self.method.max_order
+        if task.fixed_step is not None:
+            set_fixed_tolerances(task, self._rtol, self._atol)
+        if self._past is not None:
+            self._load_past(*self._past)
+
+    def _load_past(self, times: np.ndarray, values: np.ndarray) -> None:
         """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""
-        record, order = self.method, np.asarray(form.problem.order)
-        dd, nodes, velocities = record.array("dd"), record.array("nodes"), record.array("velocities")
+        own, order = self.own, np.asarray(self._form.problem.order)
+        dd, nodes, velocities = own.array("dd"), own.array("nodes"), own.array("velocities")
         rows = nodes.size
         for taken, (t, y) in enumerate(zip(times[1:], values[1:], strict=True)):
-            x, xp = form.split(y)
-            above, points = x, min(int(record["points"]) + 1, rows)
+            x, xp = self._form.split(y)
+            above, points = x, min(int(own["points"]) + 1, rows)
             for j in range(points):
                 old = dd[j].copy()
                 dd[j] = np.where(j <= taken + 1 + order, above, 0.0)
                 above = (dd[j] - old) / (t - nodes[j]) if j < points - 1 else above
             nodes[1:], nodes[0] = nodes[:-1].copy(), t
             velocities[1:], velocities[0] = velocities[:-1].copy(), xp
-            record["points"] = points
-        record["taken"] = self.integrator["steps"] = times.size - 1
-        self.integrator["t"] = times[-1]
-        self.integrator.array("y")[:] = values[-1]
-        if self._task.t_eval is None:
-            slopes = np.gradient(values, times, axis=0)
-            names = ("step_t", "step_h", "step_order", "psi", "coefficients")
-            none = {name: self.run.array(name)[:0] for name in names}
-            self._slices[0] = {"out_t": times[1:], "out_y": values[1:], "out_yp": slopes[1:], **none}
+            own["points"] = points
+        own["taken"] = self.record["steps"] = times.size - 1
+        self.record["t"] = times[-1]
+        self._y[:] = values[-1]
+        self._yp[:] = np.gradient(values, times, axis=0)[-1]
+
+    def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Given values are output like steps."""
+        if self._past is None:
+            return None
+        times, values = self._past
+        return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]
 
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
         """A polynomial of degree k + 1 belongs to a step of order k; of degree k + 3 with the thesis' controller."""
-        return np.where(degrees > 3, degrees - 3, degrees - 1) if self.method["thesis"] else degrees - 1
+        return np.where(degrees > 3, degrees - 3, degrees - 1) if self._thesis else degrees - 1
 
-    def _advance(self) -> int:
-        workspace = self._task.workspace
-        return self.kernel(
-            workspace.system.data,
-            workspace.linear.data,
-            self.method.data,
-            self.integrator.data,
-            self.run.data,
-            self.roots.data,
+    def _checked_grid(self, task: Task) -> np.ndarray:
+        grid = check_real(self.method.grid, "grid", "hold increasing times").reshape(-1).copy()
+        t0, t1 = task.t_span
+        if grid.size < 2 or grid[0] != t0 or grid[-1] != t1 or not np.all(task.sign * np.diff(grid) > 0.0):
+            raise InvalidProblemError(f"grid must lead from {t0:g} to {t1:g} without turning back")
+        return grid
+
+    def _given_past(self, task: Task, times: np.ndarray) -> np.ndarray | None:
+        """The given or computed y at `times`, shape (m, n); None if the method is to start by itself."""
+        given, count = self.method.starting_values, min(int(self.method.max_order or 1) + 2, times.size - 1)
+        if given is None or count < 2:
+            return None
+        times = times[:count]
+        if callable(given):
+            return np.array([check_vector(given(t), task.n, f"starting_values({t:g})") for t in times])
+        if isinstance(given, str):
+            return self._accurate_past(task, times)
+        values = check_real(given, "starting_values", f"have the shape ({task.n}, m)")
+        if values.ndim != 2 or values.shape[0] != task.n or not 2 <= values.shape[1] <= times.size:
+            raise InvalidProblemError(
+                f"starting_values must have the shape ({task.n}, m), m = 2 to {times.size}; got {values.shape}"
+            )
+        return np.ascontiguousarray(values.T)
+
+    def _accurate_past(self, task: Task, times: np.ndarray) -> np.ndarray:
+        from daedal.methods.collocation import Collocation
+
+        if self._accurate is None:
+            self._accurate = Collocation("radau", stages=5).prepare(self.equations)
+        size = float(np.max(np.abs(task.y0))) or 1.0
+        outcome = self._accurate.integrate(
+            replace(
+                task,
+                rtol=np.full(task.n, 1e-12),
+                atol=np.full(task.n, 1e-13 * size),
+                t_eval=times,
+                t_span=(float(times[0]), float(times[-1])),
+                t_stop=float(times[-1]),
+                switching=None,
+                dense=False,
+                first_step=None,
+                fixed_step=None,
+                max_step=abs(float(times[1] - times[0])),
+            )
         )
+        if outcome.exception is not None:
+            raise outcome.exception
+        if outcome.y.shape[1] != times.size:
+            raise InvalidProblemError("accurate starting values could not be computed; pass starting_values")
+        return outcome.y.T.copy()

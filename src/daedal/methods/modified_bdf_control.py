@@ -24,41 +24,41 @@ _SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fa
 
 
 @part
-def error_of_step(m, s, w, t, k):
+def error_of_step(method, form, run, t, k):
     """The error of this step, and the same estimate for the choice of the next one, in units of the tolerance."""
-    if m.thesis:
-        if m.taken < _THESIS_START:
+    if method.thesis:
+        if method.taken < _THESIS_START:
             return 0.0, NO_ESTIMATE
-        error = extrapolation_error(m, w, t)
+        error = extrapolation_error(method, run, t)
         return error, error
-    n, nodes = s.n, floats(m.nodes, ROWS)
-    if k == 2 and m.taken == 0:  # there are no data beyond those that the formula uses
+    n, nodes = form.n, floats(method.nodes, ROWS)
+    if k == 2 and method.taken == 0:  # there are no data beyond those that the formula uses
         k = 1
     # e is the divided difference of order k + 2 times prod (t_n - t_{n-i}), i = 1 .. k + 2
-    e, scale = floats(m.e, n), 1.0 / _product(t, nodes, k + 2)
-    estimate = _local_error(m, s, w, t, k, nodes, e, scale, 0.0)
+    e, scale = floats(method.e, n), 1.0 / _product(t, nodes, k + 2)
+    estimate = _local_error(method, form, run, t, k, nodes, e, scale, 0.0)
     if estimate <= _TARGET:
         return estimate, estimate
     # what round-off explains is no reason to repeat the step, nor to shorten the next one
-    error = _local_error(m, s, w, t, k, nodes, e, scale, _ULPS)
+    error = _local_error(method, form, run, t, k, nodes, e, scale, _ULPS)
     return error, max(error, _TARGET)
 
 
 @part
-def _local_error(m, s, w, t, k, nodes, difference, scale, ulps):
+def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
     """The norm of the local error of order k, from a multiple of the divided difference of order k + 2.
 
     Less the part that errors of x of so many ulps make.
     """
-    second, first, velocity = error_factors(m, t, k, nodes)
-    x = floats(m.x, s.n)
-    source, order = integers(s.source, s.n_y), integers(s.order, s.n)
-    vector, included = floats(w.scratch, w.n), floats(w.included, w.n)
+    second, first, velocity = error_factors(method, t, k, nodes)
+    x = floats(method.x, form.n)
+    source, order = integers(form.source, form.n_y), integers(form.order, form.n)
+    vector, included = floats(run.scratch, run.n), floats(run.included, run.n)
     noise = ulps * 2.0 ** (k + 2) * np.finfo(np.float64).eps / abs(_product(t, nodes, k + 2))
-    for j in range(s.n_y):
+    for j in range(form.n_y):
         i = source[j]
-        if i >= s.n:
-            vector[j] = abs(velocity) * max(abs(scale * difference[i - s.n]) - noise * abs(x[i - s.n]), 0.0)
+        if i >= form.n:
+            vector[j] = abs(velocity) * max(abs(scale * difference[i - form.n]) - noise * abs(x[i - form.n]), 0.0)
         elif order[i] == 2:
             vector[j] = abs(second) * max(abs(scale * difference[i]) - noise * abs(x[i]), 0.0)
         elif order[i] == 1:
@@ -66,7 +66,7 @@ def _local_error(m, s, w, t, k, nodes, difference, scale, ulps):
         else:
             vector[j] = 0.0
         vector[j] *= included[j]
-    return wrms(vector, floats(w.inverse_weights, w.n))
+    return wrms(vector, floats(run.inverse_weights, run.n))
 
 
 @part
@@ -78,95 +78,95 @@ def _product(t, nodes, count):
 
 
 @part
-def shorten_after_error(m, w, h, k, error, errors):
+def shorten_after_error(method, run, h, k, error, errors):
     """The step after a failed error test."""
-    w.h = step_after_failure(h, k, error, errors)
+    run.h = step_after_failure(h, k, error, errors)
     if errors >= 3:
-        m.k = 1
-    m.constant = 0
-    m.same_order = 0
-    m.last_ratio = 1.0
+        method.k = 1
+    method.constant = 0
+    method.same_order = 0
+    method.last_ratio = 1.0
 
 
 @part
-def next_order_and_step(m, s, w, t, h, k, estimate):
+def next_order_and_step(method, form, run, t, h, k, estimate):
     """Order and step size after an accepted step; the divided differences include it."""
-    m.successes += 1
-    if m.thesis:
-        _thesis_rules(m, w, h, k, estimate)
+    method.successes += 1
+    if method.thesis:
+        _thesis_rules(method, run, h, k, estimate)
         return
-    m.constant += 1
-    m.same_order += 1
-    m.blocked = max(m.blocked - 1, 0)
+    method.constant += 1
+    method.same_order += 1
+    method.blocked = max(method.blocked - 1, 0)
     here = _ratio(estimate, k)
-    best, ratio = _best_order(m, s, w, t, k, here)
-    if m.initial_phase:
-        if here >= 2.0 and m.taken < _LONGEST_START:
+    best, ratio = _best_order(method, form, run, t, k, here)
+    if method.initial_phase:
+        if here >= 2.0 and method.taken < _LONGEST_START:
             # the error is far below the tolerance: double the step, and raise the order with it if that does no harm
-            _change_order(m, k, best)
-            w.h = 2.0 * h
-            m.constant = 0
+            _change_order(method, k, best)
+            run.h = 2.0 * h
+            method.constant = 0
             return
-        m.initial_phase = 0
-    if m.same_order <= k:
+        method.initial_phase = 0
+    if method.same_order <= k:
         best, ratio = k, here
-    elif best > k and m.blocked > 0:
+    elif best > k and method.blocked > 0:
         best, ratio = k, here
-    if k >= 3 and not _differences_fall(m, s, w, t, k):
+    if k >= 3 and not _differences_fall(method, form, run, t, k):
         # growing differences are a sign of instability, which lower orders do not have
         best, ratio = k - 1, here
-        m.penalty = min(max(2 * m.penalty, 20), 400)
-        m.blocked = m.penalty
-    _change_order(m, k, best)
-    grow = min(ratio, m.last_ratio) if m.last_ratio > 0.0 else ratio
-    m.last_ratio = ratio
-    if grow >= 1.2 and (m.constant > k or k == 1):
-        w.h = h * min(grow, floats(m.growth, 6)[best])
-        m.constant = 0
+        method.penalty = min(max(2 * method.penalty, 20), 400)
+        method.blocked = method.penalty
+    _change_order(method, k, best)
+    grow = min(ratio, method.last_ratio) if method.last_ratio > 0.0 else ratio
+    method.last_ratio = ratio
+    if grow >= 1.2 and (method.constant > k or k == 1):
+        run.h = h * min(grow, floats(method.growth, 6)[best])
+        method.constant = 0
     elif ratio < 0.9:
-        w.h = h * max(0.5, ratio)
-        m.constant = 0
+        run.h = h * max(0.5, ratio)
+        method.constant = 0
 
 
 @part
-def _change_order(m, k, best):
+def _change_order(method, k, best):
     if best != k:
-        m.same_order = 0
-    m.k = best
+        method.same_order = 0
+    method.k = best
 
 
 @part
-def _best_order(m, s, w, t, k, here):
+def _best_order(method, form, run, t, k, here):
     """The order among k - 1, k, k + 1 that allows the longest step, with a bias for the present one, and the ratio."""
-    if m.family != DIRECT:
-        return min(k + 1, m.max_order), here
-    dd, before = float_rows(m.dd, ROWS, s.n), floats(m.nodes, ROWS)[1:]
+    if method.family != DIRECT:
+        return min(k + 1, method.max_order), here
+    dd, before = float_rows(method.dd, ROWS, form.n), floats(method.nodes, ROWS)[1:]
     best, ratio, lower = k, here, 0.0
     if k > 1:
-        lower = _ratio(_local_error(m, s, w, t, k - 1, before, dd[k + 1], 1.0, 0.0), k - 1)
-        if lower > 1.1 * here and not m.initial_phase:
+        lower = _ratio(_local_error(method, form, run, t, k - 1, before, dd[k + 1], 1.0, 0.0), k - 1)
+        if lower > 1.1 * here and not method.initial_phase:
             best, ratio = k - 1, lower
-    if k < m.max_order and m.points >= k + 4:
-        higher = _ratio(_local_error(m, s, w, t, k + 1, before, dd[k + 3], 1.0, 0.0), k + 1)
-        wanted = 0.9 * here if m.initial_phase else 1.05 * max(here, lower)
+    if k < method.max_order and method.points >= k + 4:
+        higher = _ratio(_local_error(method, form, run, t, k + 1, before, dd[k + 3], 1.0, 0.0), k + 1)
+        wanted = 0.9 * here if method.initial_phase else 1.05 * max(here, lower)
         if higher > wanted:
             best, ratio = k + 1, higher
     return best, ratio
 
 
 @part
-def _differences_fall(m, s, w, t, k):
+def _differences_fall(method, form, run, t, k):
     """Whether the scaled differences of order k + 2 are smaller than those of order k + 1, as for smooth solutions."""
-    nodes, dd = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, s.n)
-    weights, order, product = floats(m.scale_weights, s.n), integers(s.order, s.n), 1.0
+    nodes, dd = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, form.n)
+    weights, order, product = floats(method.scale_weights, form.n), integers(form.order, form.n), 1.0
     for i in range(1, k + 2):
         product *= t - nodes[i]
     low, high, further = 0.0, 0.0, t - nodes[k + 2]
-    for i in range(s.n):
+    for i in range(form.n):
         if order[i] == 2:
             low += (product * dd[k + 1, i] * weights[i]) ** 2
             high += (product * further * dd[k + 2, i] * weights[i]) ** 2
-    return high <= low or high < s.n * _SMALL_DIFFERENCE**2
+    return high <= low or high < form.n * _SMALL_DIFFERENCE**2
 
 
 @part
@@ -176,12 +176,12 @@ def _ratio(estimate, k):
 
 
 @part
-def _thesis_rules(m, w, h, k, estimate):
+def _thesis_rules(method, run, h, k, estimate):
     """Four steps to start with; after every second success the order is raised to 2."""
-    if m.taken < _THESIS_START:
-        m.k = 2
+    if method.taken < _THESIS_START:
+        method.k = 2
         return
-    first = m.taken == _THESIS_START
-    w.h = step_after_success(h, k, estimate, 2 if first else m.successes)
-    if m.successes > 1:
-        m.k = min(k + 1, 2)
+    first = method.taken == _THESIS_START
+    run.h = step_after_success(h, k, estimate, 2 if first else method.successes)
+    if method.successes > 1:
+        method.k = min(k + 1, 2)

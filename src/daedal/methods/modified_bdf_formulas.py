@@ -116,13 +116,13 @@ def acceleration_weights(family, t, nodes, k, orders):
 
 
 @part
-def formula(m, s, t, k):
+def formula(method, form, t, k):
     """Write x_0, x'_0, x''_0, c_1 and c_2 for a step to t with order k; False at a pole of the coefficients."""
-    n = s.n
-    nodes, dd, base = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, n), float_rows(s.base, 3, n)
-    values, first, second = floats(m.basis, ROWS), floats(m.basis1, ROWS), floats(m.basis2, ROWS)
+    n = form.n
+    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), float_rows(form.base, 3, n)
+    values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
     # the thesis predicts with degree k, through k + 1 points
-    degree = min(k if m.thesis else k + 1, m.points - 1)
+    degree = min(k if method.thesis else k + 1, method.points - 1)
     newton_basis(t, nodes, k + 2, values, first, second)
     for i in range(n):
         x, xp, xpp = dd[0, i], 0.0, 0.0
@@ -131,44 +131,44 @@ def formula(m, s, t, k):
             xp += dd[j, i] * first[j]
             xpp += dd[j, i] * second[j]
         base[0, i], base[1, i], base[2, i] = x, xp, xpp
-    if m.family == DIRECT:
-        s.c1, square = leading(t, nodes, k + 1)
-        s.c2 = s.c1 * s.c1 - square
+    if method.family == DIRECT:
+        form.c1, square = leading(t, nodes, k + 1)
+        form.c2 = form.c1 * form.c1 - square
         if k > HIGHEST_WITH_OWN_VELOCITY:
-            _ordinary_velocity(m, s, t, k)
+            _ordinary_velocity(method, form, t, k)
         return True
-    _ordinary_velocity(m, s, t, k)
-    orders, past = integers(m.velocity_order, PAST), float_rows(m.velocities, PAST, n)
-    found, b0, b1, b2 = acceleration_weights(m.family, t, nodes, k, orders)
-    s.c2 = b0 * s.c1
+    _ordinary_velocity(method, form, t, k)
+    orders, past = integers(method.velocity_order, PAST), float_rows(method.velocities, PAST, n)
+    found, b0, b1, b2 = acceleration_weights(method.family, t, nodes, k, orders)
+    form.c2 = b0 * form.c1
     for i in range(n):
         base[2, i] = b0 * base[1, i] + b1 * past[0, i] + b2 * past[1, i]
     return found
 
 
 @part
-def _ordinary_velocity(m, s, t, k):
+def _ordinary_velocity(method, form, t, k):
     """x' by BDF of order k: the derivative of the polynomial through the extrapolated value and the last k points."""
-    n = s.n
-    nodes, dd, base = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, n), float_rows(s.base, 3, n)
-    values, first = floats(m.basis, ROWS), floats(m.basis1, ROWS)
-    s.c1 = leading(t, nodes, k)[0]
+    n = form.n
+    nodes, dd, base = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), float_rows(form.base, 3, n)
+    values, first = floats(method.basis, ROWS), floats(method.basis1, ROWS)
+    form.c1 = leading(t, nodes, k)[0]
     for i in range(n):
         x, xp = dd[0, i], 0.0
         for j in range(1, k):
             x += dd[j, i] * values[j]
             xp += dd[j, i] * first[j]
-        base[1, i] = xp + s.c1 * (base[0, i] - x)
+        base[1, i] = xp + form.c1 * (base[0, i] - x)
 
 
 @part
-def update_differences(m, s, t, x, order):
+def update_differences(method, form, t, x, order):
     """Divided differences with the new point; variables of order 0 and 1 lack data at the start."""
-    n = s.n
-    nodes, dd, orders = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, n), integers(s.order, n)
-    rows = min(m.points + 1, ROWS)
+    n = form.n
+    nodes, dd, orders = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), integers(form.order, n)
+    rows = min(method.points + 1, ROWS)
     for i in range(n):
-        above, known = x[i], m.taken + 1 + orders[i]
+        above, known = x[i], method.taken + 1 + orders[i]
         for j in range(rows):
             old = dd[j, i]
             dd[j, i] = above if j <= known else 0.0
@@ -176,15 +176,15 @@ def update_differences(m, s, t, x, order):
     for j in range(ROWS - 1, 0, -1):
         nodes[j] = nodes[j - 1]
     nodes[0] = t
-    m.points = rows
-    velocity_order = integers(m.velocity_order, PAST)
+    method.points = rows
+    velocity_order = integers(method.velocity_order, PAST)
     for j in range(PAST - 1, 0, -1):
         velocity_order[j] = velocity_order[j - 1]
     velocity_order[0] = order
 
 
 @part
-def error_factors(m, t, k, nodes):
+def error_factors(method, t, k, nodes):
     r"""What multiplies the divided difference of order k + 2 in the local errors of x (order 2, order 1) and of x'.
 
     DIRECT differentiates a polynomial of degree k + 1, so x'' is off by D_{k+2} 2 s_1 w and x' by D_{k+2} w, with
@@ -198,12 +198,12 @@ def error_factors(m, t, k, nodes):
     product = 1.0
     for i in range(k + 1):
         product *= t - nodes[i]
-    if m.family == DIRECT:
+    if method.family == DIRECT:
         c2 = single * single - square
         defect = 2.0 * single * product
     else:
-        orders = integers(m.velocity_order, PAST)
-        _, b0, b1, b2 = acceleration_weights(m.family, t, nodes, k, orders)
+        orders = integers(method.velocity_order, PAST)
+        _, b0, b1, b2 = acceleration_weights(method.family, t, nodes, k, orders)
         defect = b0 * _bdf_of_power(t, nodes, k, k + 2, t)
         defect += b1 * _bdf_of_power(nodes[0], nodes[1:], orders[0], k + 2, t)
         if k == 2:

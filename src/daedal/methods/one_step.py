@@ -1,175 +1,196 @@
-"""What the runs of all one-step methods share: limits of a step, its polynomial, the way from step to step."""
+"""Steps of one-step methods in compiled code: attempts, their errors, the step size control, the polynomial of a step.
+
+A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t + h from phi_0, the
+values at t, into ``run.y`` and the slope there into ``run.slope``, and sets ``run.error_of_step``, the error in units of
+the tolerance (0 with constant steps). It returns 0 or the status of what went wrong.
+
+`accept(run, t, h)` may be given as well. It is called with a step whose error is small enough, lets the owner of the
+equations look at it (:func:`give_to_owner`), and leaves y' and the polynomial of the step. By default that is cubic
+Hermite interpolation.
+"""
 
 from __future__ import annotations
 
-from math import isfinite
-
 import numpy as np
+from numba import types
 
-from daedal.events.roots import begin
-from daedal.kernels.callbacks import RAISED
-from daedal.kernels.compilation import inlined, part
-from daedal.kernels.norms import set_weights
-from daedal.kernels.records import float_rows, floats
-from daedal.kernels.system import after_step
-from daedal.methods.dassl_run import (
-    BUFFER_FULL,
-    FINISHED,
-    HOOK_STOPPED,
-    MAX_STEPS,
-    ZERO_WEIGHT,
-    process_step,
-    step_end,
-    store_step,
-)
-from daedal.methods.dassl_step import CALLBACK_RAISED, ERROR_TEST_FAILED, RESIDUAL_UNEVALUABLE, differences
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.endings import Ending
+from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
+from daedal.kernels.norms import norm
+from daedal.kernels.records import floats, record_at
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
+from daedal.methods.advance import RUN, STEP, differences
+from daedal.methods.step_size import step_to_try
 
-STIFF = 8  # the reason to stop when the problem seems to have become stiff
+_STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
+_ERROR_TEST_FAILED, _NEWTON_FAILED = int(Ending.ERROR_TEST_FAILED), int(Ending.NEWTON_FAILED)
+_MATRIX_SINGULAR = int(Ending.MATRIX_SINGULAR)
 
-SAFETY, SMALLEST = 0.9, 0.2
+ATTEMPT = types.int64(types.int64, types.float64, types.float64)
+"""The C signature of `attempt` and `accept`: status = attempt(run, t, h), with t the end of the step."""
+
+HOPELESS = -4  # a status: a shorter step would not help, since there are no slopes at its start
+
+MEMORY, CLASSIC, OWN = 0, 1, 2  # controllers; with OWN the method chooses ``run.h`` itself
+_SAFETY, _SMALLEST = 0.9, 0.2
 _BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
 _LARGEST_CLASSIC = 5.0
+_STIFF_STEPS = 15  # suspicious ones, one after the other
+_HERMITE_NODES = 3
+
+_call_attempt = caller(ATTEMPT)
+
+
+@pointer(STEP)
+def one_step(run):
+    """One accepted step; 0 or the reason to stop."""
+    return _step(record_at(run, RUN), run)
 
 
 @part
-def open_run(system, w, r, roots):
-    """The first values, weights and switching functions; 0 or the reason to stop."""
-    phi, y = differences(w), floats(w.y, w.n)
-    for i in range(w.n):
-        phi[0, i] = y[i]
-    r.zero_weight = set_weights(y, floats(w.rtol, w.n), floats(w.atol, w.n), floats(w.inverse_weights, w.n))
-    if r.zero_weight >= 0:
-        return ZERO_WEIGHT
-    r.started = 1
-    w.c.psi[0] = w.h
-    if r.has_roots:
-        if begin(system, roots, w.t, w.t, w.c.psi, phi, 0, w.h) != 0:
-            return CALLBACK_RAISED
-        r.t_low = w.t
-    return 0
+def _step(run, address):
+    """Attempt steps, shorter and shorter, until one is accepted."""
+    if run.stop_when_stiff and run.stiff_count >= _STIFF_STEPS:
+        return _STIFF
+    failures, errors, singular, unevaluable, status = 0, 0, 0, False, 0
+    while True:
+        h, t = step_to_try(run)
+        if h == 0.0:
+            return ending_of(UNEVALUABLE if unevaluable else status, singular)
+        run.error_of_step = 0.0
+        status = _call_attempt(run.attempt, address, t, h)
+        if status == 0 and not run.error_of_step < np.inf:
+            status = UNEVALUABLE
+        if status == 0 and run.error_of_step <= 1.0:
+            status = _call_attempt(run.accept, address, t, h)
+            if status == 0:
+                _count(run, t, h)
+                _next_step_size(run, h)
+                return 0
+        if status == RAISED:
+            return _CALLBACK_RAISED
+        if status == HOPELESS:
+            return _UNEVALUABLE
+        _reject(run, h, status)
+        errors += 1 if status == 0 else 0
+        failures += 1 if status != 0 else 0
+        singular += 1 if status == SINGULAR else 0
+        unevaluable = unevaluable or status == UNEVALUABLE
+        most = run.most_failures
+        if run.fixed or (most > 0 and (failures >= most or errors >= 2 * most or singular >= 4)):
+            return ending_of(status, singular)
 
 
 @part
-def next_step(system, m, w, r, roots, taken, rows):
-    """Process the last step and prepare the next one, whose polynomial has `rows` rows; 0 or the reason to stop."""
-    if r.pending:
-        reason = process_step(system, w, r, roots)
-        if reason != 0:
-            return reason
-        if (m.fixed and w.steps >= m.last_step) or (not m.fixed and r.sign * (w.t - r.t_end) >= 0.0):
-            return FINISHED
-        if system.hook_signal != 0:
-            return HOOK_STOPPED
-    if w.steps >= r.max_steps and not m.fixed:
-        return MAX_STEPS
-    if taken >= r.slice or (r.dense and r.rows_stored + rows > r.rows):
-        return BUFFER_FULL
-    weights = floats(w.inverse_weights, w.n)
-    r.zero_weight = set_weights(differences(w)[0], floats(w.rtol, w.n), floats(w.atol, w.n), weights)
-    if r.zero_weight >= 0:
-        return ZERO_WEIGHT
-    w.h_min = max(4.0 * np.finfo(np.float64).eps * abs(w.t), 1e-30 * abs(r.t_end - w.t))
-    return 0
+def ending_of(status, singular):
+    """The reason to stop from the status of the last attempt, and how often the matrix was singular."""
+    if status == 0:
+        return _ERROR_TEST_FAILED
+    if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:
+        return _UNEVALUABLE
+    return _MATRIX_SINGULAR if singular > 0 else _NEWTON_FAILED
 
 
 @part
-def close_step(w, r):
-    """The step is taken: what lies inside of it will be looked at by the next call of `next_step`."""
-    r.pending = 1
-    r.searching = r.has_roots
-    r.found = 0
-    r.t_limit = step_end(w, r)
-    store_step(w, r)
+def _reject(run, h, status):
+    """Shorten a step whose error was too large, or which could not be computed."""
+    run.rejected = 1
+    if status != 0:
+        run.newton_failures += 1
+        run.attempt_newton_failures += 1
+        run.h = 0.25 * h
+        return
+    run.error_test_failures += 1
+    run.attempt_error_failures += 1
+    if run.controller != OWN:
+        run.h = h * max(_SMALLEST, _SAFETY * run.error_of_step ** (-1.0 / run.control_order))
 
 
 @part
-def step_to_try(m, w, r):
-    """The step size within its limits, or 0 if it has become too small."""
-    h = w.h
-    if m.fixed:
-        return h
-    if abs(h) > r.h_max:
-        h = r.sign * r.h_max
-    rest = r.t_stop - w.t
-    if isfinite(r.t_stop) and r.sign * (h - rest) > -1e-8 * abs(rest):
-        h = rest
-    return 0.0 if abs(h) < w.h_min else h
-
-
-@inlined
-def too_small(w):
-    """The failure code of a step that has become too small."""
-    return RESIDUAL_UNEVALUABLE if w.attempt_newton_failures > 0 else ERROR_TEST_FAILED
+def _count(run, t, h):
+    run.attempt_newton_failures = 0
+    run.attempt_error_failures = 0
+    run.t = t
+    run.h_last = h
+    run.steps += 1
 
 
 @part
-def end_of_step(m, w, r, h):
-    """t_0 + h, exactly on t_stop where that is meant."""
-    t = w.t + h
-    if m.fixed:
-        t = m.t0 + (w.steps + 1) * h
-    elif isfinite(r.t_stop) and abs(t - r.t_stop) <= 1e-14 * (abs(t) + abs(h)):
-        t = r.t_stop
-    return t
-
-
-@part
-def reject(m, w, h, size):
-    """Shorten a step whose error was too large, or (size < 0) which could not be evaluated."""
-    m.rejected = 1
-    if size < 0.0:
-        w.newton_failures += 1
-        w.attempt_newton_failures += 1
-        w.h = 0.25 * h
+def _next_step_size(run, h):
+    """The size of the step after an accepted one, by a PI controller or by the classical rule."""
+    if run.fixed or run.controller == OWN:
+        run.rejected = 0
+        return
+    size, order = max(run.error_of_step, run.least_error), run.control_order
+    if run.controller == CLASSIC:
+        grow = min(_LARGEST_CLASSIC, _SAFETY * max(size, 1e-12) ** (-1.0 / order))
     else:
-        w.error_test_failures += 1
-        w.attempt_error_failures += 1
-        w.h = h * max(SMALLEST, SAFETY * size ** (-1.0 / m.order))
-
-
-@part
-def accept(m, w, t, h, nodes):
-    """Count the step."""
-    w.attempt_newton_failures = 0
-    w.attempt_error_failures = 0
-    w.t = t
-    w.h_last = h
-    w.k_last = nodes
-    w.steps += 1
-
-
-@part
-def growth_by_memory(m, size):
-    """The ratio of the next step to this one by a PI controller."""
-    factor = max(size, 1e-12) ** (1.0 / m.order - 0.75 * _BETA) / max(m.error_before, 1e-4) ** _BETA / SAFETY
-    m.error_before = max(size, 1e-4)
-    return _bounded(m, 1.0 / max(factor, 1.0 / _LARGEST))
-
-
-@part
-def growth_classic(m, size):
-    """The ratio of the next step to this one by the classical rule, at most 5."""
-    return _bounded(m, min(_LARGEST_CLASSIC, SAFETY * max(size, 1e-12) ** (-1.0 / m.order)))
-
-
-@part
-def _bounded(m, grow):
-    if m.rejected:
+        factor = max(size, 1e-12) ** (1.0 / order - 0.75 * _BETA) / max(run.error_before, 1e-4) ** _BETA / _SAFETY
+        run.error_before = max(size, 1e-4)
+        grow = 1.0 / max(factor, 1.0 / _LARGEST)
+    if run.rejected:
         grow = min(grow, 1.0)
-    m.rejected = 0
-    return max(grow, SMALLEST)
+    run.rejected = 0
+    grow = max(grow, _SMALLEST)
+    run.h = h if 1.0 <= grow <= run.kept_ratio else h * grow
 
 
 @part
-def polynomial(w, h, y, k, inner, n, nodes):
-    """Backward differences of the values at t_1, t_1 - h/nodes, ..., t_0: the step's polynomial in Newton form.
+def size_of_error(system, run):
+    """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
+    n = run.n
+    start, y, error, scale = differences(run)[0], floats(run.y, n), floats(run.error, n), floats(run.scale, n)
+    rtol, atol, included = floats(run.rtol, n), floats(run.atol, n), floats(run.included, n)
+    for i in range(n):
+        scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
+    return norm(system, run.t, error, scale)
 
-    The values inside are y_0 + h sum_i inner_qi k_i for the first n components.
-    """
-    phi = differences(w)
-    for i in range(nodes):
-        w.c.psi[i] = h * (i + 1) / nodes
-    w.c.psi[nodes] = 2.0 * h
+
+@part
+def give_to_owner(system, run, t, h):
+    """Let the hook look at the step; the change that it made to y is left in ``run.scratch``."""
+    n = run.n
+    y, change = floats(run.y, n), floats(run.scratch, n)
+    for i in range(n):
+        change[i] = y[i]
+    signal = after_step(system, t, h, y)
+    for i in range(n):
+        change[i] -= y[i]
+    return signal
+
+
+@pointer(ATTEMPT)
+def accept_with_hermite(address, t, h):
+    """The polynomial through the values and slopes at both ends of the step."""
+    return _accept_with_hermite(record_at(address, RUN), t, h)
+
+
+@part
+def _accept_with_hermite(run, t, h):
+    system, n = record_at(run.system, SYSTEM), run.n
+    y, yp, slope, phi = floats(run.y, n), floats(run.yp, n), floats(run.slope, n), differences(run)
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status != 0 and status != HOOK_CHANGED:
+            return status
+    for i in range(n):
+        start, change = phi[0, i], y[i] - phi[0, i]
+        for q in range(1, _HERMITE_NODES):
+            a = 1.0 - q / _HERMITE_NODES
+            bulge = (1.0 - 2.0 * a) * change + h * ((a - 1.0) * yp[i] + a * slope[i])
+            phi[q, i] = start + a * change + a * (a - 1.0) * bulge
+        phi[0, i], phi[_HERMITE_NODES, i] = y[i], start
+        yp[i] = slope[i]
+    close_polynomial(run, h, _HERMITE_NODES)
+    return 0
+
+
+@part
+def polynomial(run, h, y, k, inner, n, nodes):
+    """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
+    phi = differences(run)
     for j in range(n):
         start = phi[0, j]
         phi[nodes, j] = start
@@ -180,41 +201,27 @@ def polynomial(w, h, y, k, inner, n, nodes):
                 if inner[q, i] != 0.0:
                     value += inner[q, i] * k[i, j]
             phi[q + 1, j] = start + h * value
-        backward_differences(phi, j, nodes)
 
 
 @part
-def backward_differences(phi, j, nodes):
-    """Turn the values in column j into their backward differences."""
+def close_polynomial(run, h, nodes):
+    """From the values at t_1, t_1 - h/nodes, ..., t_0 in phi to their backward differences: the Newton form."""
+    phi = differences(run)
+    for i in range(nodes):
+        run.psi[i] = h * (i + 1) / nodes
+    run.psi[nodes] = 2.0 * h
+    run.degree = nodes
     for order in range(1, nodes + 1):
         for q in range(nodes, order - 1, -1):
-            phi[q, j] = phi[q - 1, j] - phi[q, j]
-
-
-@inlined
-def reason_of(status):
-    """The failure code for the status of a callback."""
-    return CALLBACK_RAISED if status == RAISED else RESIDUAL_UNEVALUABLE
+            for j in range(run.n):
+                phi[q, j] = phi[q - 1, j] - phi[q, j]
 
 
 @part
-def give_to_owner(system, w, t, h):
-    """Let the hook look at the step; the change that it made to y is left in ``w.scratch``."""
-    n = w.n
-    y, change = floats(w.y, n), floats(w.scratch, n)
-    for i in range(n):
-        change[i] = y[i]
-    signal = after_step(system, t, h, y)
-    for i in range(n):
-        change[i] -= y[i]
-    return signal
-
-
-@part
-def watch_stiffness(m, w, h, k, stage, limit):
+def watch_stiffness(run, h, k, a, stage, limit):
     """|h lambda| from the last two stages, both at t_1, by DOPRI5's recipe; counts steps beyond the limit."""
-    n, s = w.n, m.stages
-    y, start, a = floats(w.y, n), differences(w)[0], float_rows(m.a, s, s)
+    n, s = run.n, a.shape[0]
+    y, start = floats(run.y, n), differences(run)[0]
     top, bottom = 0.0, 0.0
     for j in range(n):
         value = 0.0
@@ -226,9 +233,12 @@ def watch_stiffness(m, w, h, k, stage, limit):
     if bottom <= 0.0:
         return
     if abs(h) * np.sqrt(top / bottom) > limit:
-        m.nonstiff_count = 0
-        m.stiff_count += 1
+        run.nonstiff_count = 0
+        run.stiff_count += 1
     else:
-        m.nonstiff_count += 1
-        if m.nonstiff_count >= 6 and m.stiff_count > 0:
-            m.stiff_count = 0
+        run.nonstiff_count += 1
+        if run.nonstiff_count >= 6 and run.stiff_count > 0:
+            run.stiff_count = 0
+
+
+announce(_step, "the one-step methods")

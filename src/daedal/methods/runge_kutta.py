@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from daedal.methods.dassl import Run
-from daedal.methods.task import Outcome, Task
+from daedal.errors import InvalidProblemError
+from daedal.methods.base import Method
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import Equations
 
 
 @dataclass(frozen=True)
@@ -99,134 +101,60 @@ _RK4 = Tableau(
 )
 
 
+class _Explicit(Method):
+    """An explicit Runge-Kutta method, given by its tableau."""
+
+    needs = ("rate",)
+    explicit = True
+    tableau: ClassVar[Tableau]
+    stop_when_stiff: bool | int = False
+
+    @property
+    def max_order(self) -> int:
+        """The order of the method."""
+        return self.tableau.order
+
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """The tableau as a record, and room for the stages."""
+        from daedal.kernels.records import Arena, Record
+        from daedal.methods.runge_kutta_step import TABLEAU, runge_kutta_accept, runge_kutta_attempt
+
+        arrays = self.tableau.arrays
+        s = arrays["b"].size
+        return OneStepRun(
+            self,
+            equations,
+            attempt=runge_kutta_attempt,
+            accept=runge_kutta_accept,
+            order=self.max_order,
+            record=Record(TABLEAU, Arena({"k": (s, equations.n)}), stages=s, **arrays),
+            stop_when_stiff=bool(self.stop_when_stiff),
+            stiff_count=1 - int(self.stop_when_stiff),
+        )
+
+
 @dataclass(frozen=True)
-class DOPRI5:
+class DOPRI5(_Explicit):
     """The method of Dormand and Prince: order 5, error estimate of order 4, dense output of order 4.
 
     For formulations that are ordinary differential equations: index 1, Baumgarte, coordinate projection, state space.
     """
 
     stop_when_stiff: bool | int = False
+
     name = "dopri5"
     tableau = _DOPRI5
-    max_order = 5
-    error_test = "auto"
-    nonnegative = False
-
-    def workspace_options(self, problem) -> dict[str, Any]:
-        """What the workspace has to know."""
-        return {"linear_solver": "auto", "preconditioner": None, "norm": None, "row_power": None, "increment": "robust"}
-
-    def prepare_tests(self, task: Task, integrator) -> None:
-        """All components take part in the error test."""
-        integrator.array("included")[:] = 1.0
-
-    def integrate(self, task: Task) -> Outcome:
-        """Run with step size control."""
-        return _RungeKuttaRun(self, task).to_the_end()
-
-    def integrate_fixed(self, task: Task, h: float) -> Outcome:
-        """Run with constant steps."""
-        return _RungeKuttaRun(self, task, task.sign * h).to_the_end()
 
 
 @dataclass(frozen=True)
-class RK4(DOPRI5):
+class RK4(_Explicit):
     """The classical method of order 4, for constant steps."""
 
     name = "rk4"
     tableau = _RK4
-    max_order = 4
+    controlled = False
 
-    def integrate(self, task: Task) -> Outcome:
-        """Refused: there is no error estimate."""
-        from daedal.errors import InvalidProblemError
-
-        raise InvalidProblemError("RK4 has no error estimate: give fixed_step, or use DOPRI5")
-
-
-def first_step(task: Task, order: int, assembly=None) -> float:
-    """A first step for an explicit method of some order, signed.
-
-    For a mechanism a part of the shortest of the times |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; otherwise
-    0.01 |y|/|y'| in the norm of the tolerances (HNW II.4).
-    """
-    given = task.initial_step()
-    assembly = getattr(task.rate, "keep", None) if assembly is None else assembly
-    longest = min(0.1 * abs(task.t_span[1] - task.t_span[0]), task.max_step)
-    if task.first_step is not None or task.n == 0:
-        return given
-    if assembly is not None and assembly.m == 2 and task.n >= assembly.n_state:
-        nx = assembly.nx
-        q, v = np.max(np.abs(task.y0[:nx])), np.max(np.abs(task.y0[nx : 2 * nx]))
-        a = np.max(np.abs(task.yp0[nx : 2 * nx]))
-        if 0.0 < q <= np.max(task.atol[:nx]):  # as good as zero
-            q = float(np.max(task.atol[:nx] / np.maximum(task.rtol[:nx], 1e-14)))
-        rates = np.array([v / q, np.sqrt(a / q)]) if q > 0.0 else np.zeros(2)
-        if np.isfinite(rates).all() and rates.max() > 0.0:
-            tolerance = float(np.max(task.rtol[:nx] + task.atol[:nx] / q))
-            return task.sign * min(0.1 * min(tolerance, 1.0) ** (1.0 / (order + 1)) / rates.max(), longest)
-    weights = task.rtol * np.abs(task.y0) + task.atol
-    if not np.all(weights > 0.0):
-        return given
-    d0, d1 = float(np.linalg.norm(task.y0 / weights)), float(np.linalg.norm(task.yp0 / weights))
-    if not (d0 > 0.0 and d1 > 0.0 and np.isfinite(d0 / d1)):
-        return given
-    return task.sign * min(max(0.01 * d0 / d1, abs(given)), longest)
-
-
-class OneStepRun(Run):
-    """A run of a one-step method: `kernel` advances, `method` is the record of the method."""
-
-    kernel: Any
-    method: Any
-
-    def choose_steps(self, fixed: float | None, order: int, assembly=None) -> None:
-        """The first step of a controlled run, or constant steps."""
-        task = self._task
-        if fixed is None:
-            self.integrator["h"] = first_step(task, order, assembly)
-            return
-        last = round((task.t_span[1] - task.t_span[0]) / fixed)
-        for name, value in {"fixed": 1, "t0": task.t_span[0], "last_step": last}.items():
-            self.method[name] = value
-        self.integrator["h"] = fixed
-
-    def _advance(self) -> int:
-        workspace = self._task.workspace
-        return self.kernel(
-            workspace.system.data, self.method.data, self.integrator.data, self.run.data, self.roots.data
-        )
-
-
-class _RungeKuttaRun(OneStepRun):
-    """A run of an explicit method."""
-
-    def __init__(self, method: DOPRI5, task: Task, fixed: float | None = None):
-        super().__init__(method, task)
-        self.constant_order = method.max_order
-        from daedal.kernels.records import Record
-        from daedal.methods import runge_kutta_run
-
-        self.kernel = runge_kutta_run.advance_runge_kutta
-        rate = task.rate
-        arrays = method.tableau.arrays
-        s = arrays["b"].size
-        self.method = Record(
-            runge_kutta_run.TABLEAU,
-            n=task.n,
-            stages=s,
-            order=method.tableau.order,
-            rate=task.workspace.bridge.native(rate.kernel, rate.record, 2 * task.n),
-            k=np.zeros((s, task.n)),
-            stage=np.zeros(task.n),
-            error_before=1e-4,
-            stop_when_stiff=bool(method.stop_when_stiff),
-            stiff_count=1 - int(method.stop_when_stiff),
-            a=arrays["a"],
-            b=arrays["b"],
-            c=arrays["c"],
-            e=arrays["e"],
-            inner=arrays["inner"],
-        )
-        self.choose_steps(fixed, method.tableau.order)
+    def require_error_estimate(self, fixed_step: float | None) -> None:
+        """There is none."""
+        if fixed_step is None:
+            raise InvalidProblemError("RK4 has no error estimate: give fixed_step, or use DOPRI5")

@@ -55,6 +55,9 @@ class HalfExplicitTableau:
         whose constraint determines :math:`Z_i`. The first row is empty, because :math:`Z_1 = z_0` is known.
     bhat : tuple, or None
         Weights of an embedded solution that does not satisfy the constraint and has to be projected.
+    second_bhat : tuple, or None
+        Weights of a second, coarse embedded solution; the error is then err1^2 / (err1 + 0.01 err2), with the exponent
+        of a method of order p - 1, as in Brasey's code.
     dense : tuple of tuples, or None
         :math:`y(t_0 + \theta h) \approx y_0 + h \sum_i b_i(\theta) f(Y_i, Z_i)`, where row i holds the coefficients of
         :math:`\theta, \theta^2, \dots` in :math:`b_i`. A row s + 1, if there is one, belongs to :math:`f(y_1, z_1)`.
@@ -80,6 +83,7 @@ class HalfExplicitTableau:
     c: tuple[Number, ...] = ()
     ab: tuple[tuple[Number, ...], ...] | None = None
     bhat: tuple[Number, ...] | None = None
+    second_bhat: tuple[Number, ...] | None = None
     dense: tuple[tuple[Number, ...], ...] | None = None
     order: int = 0
     embedded_stage: int | None = None
@@ -96,6 +100,8 @@ class HalfExplicitTableau:
                 raise InvalidProblemError(f"{self.name}: b must be one of the rows of ab, so that g(y_1) = 0")
         if self.bhat is not None:
             self._keep("bhat", self._of_length("bhat", self.bhat, s))
+        if self.second_bhat is not None:
+            self._keep("second_bhat", self._of_length("second_bhat", self.second_bhat, s))
         if self.dense is not None:
             if len(self.dense) not in (s, s + 1):
                 raise InvalidProblemError(f"{self.name}: dense has {len(self.dense)} rows for {s} stages")
@@ -163,7 +169,7 @@ class HalfExplicitTableau:
         return tuple(sum((x * theta ** (k + 1) for k, x in enumerate(row)), Fraction(0)) for row in self.dense)
 
     def floats(self) -> dict[str, np.ndarray]:
-        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb, and bhat, dense where they exist."""
+        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb, and bhat, second_bhat, dense where they exist."""
         arrays = {
             "a": _square(self.a, self.s),
             "ab": _square(self.constraint_rows, self.s),
@@ -173,6 +179,8 @@ class HalfExplicitTableau:
         }
         if self.bhat is not None:
             arrays["bhat"] = np.array(self.bhat, dtype=float)
+        if self.second_bhat is not None:
+            arrays["second_bhat"] = np.array(self.second_bhat, dtype=float)
         if self.dense is not None:
             arrays["dense"] = np.array(self.dense, dtype=float)
         return arrays

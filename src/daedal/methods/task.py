@@ -1,39 +1,72 @@
-"""What the driver hands to a method."""
+"""What the driver hands to a method, and what it gets back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from daedal.events.event import SwitchingFunctions
-from daedal.methods.workspace import Workspace
+from daedal.events.event import EventRecord, SwitchingFunctions
+from daedal.kernels.endings import Ending
+from daedal.solution import DenseOutput, Statistics
 
-_SPACINGS = 100.0
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """What is to be integrated, in every form that is at hand; a method takes the one it works on.
+
+    Attributes
+    ----------
+    n : int
+        Length of y.
+    problem : ImplicitDAE, optional
+        F(t, y, y') = 0: residual, jacobian, sparsity, names.
+    rate : NativeFunction or callable, optional
+        y' = f(t, y).
+    mechanism : Assembly, optional
+        The constrained system whose (q, v, r) is y.
+    semi_explicit : SemiExplicitDAE, optional
+        y' = f(t, y, z), 0 = g(t, y, z).
+    second_order : SecondOrderForm, optional
+        F(t, x, x', x'') = 0, and how y is made of x and x'.
+    hook : (Pointer, Record), optional
+        Called after every accepted step with the record; it may change y, and stop the run.
+    bridge : Bridge, optional
+        Keeps the user's functions and their exceptions; a new one by default.
+    """
+
+    n: int
+    problem: Any = None
+    rate: Any = None
+    mechanism: Any = None
+    semi_explicit: Any = None
+    second_order: Any = None
+    hook: tuple[Any, Any] | None = None
+    bridge: Any = None
 
 
 @dataclass
 class Task:
-    """An initial value problem with consistent values, checked tolerances and options."""
+    """What changes from run to run: an interval, consistent values, checked tolerances and limits."""
 
-    workspace: Workspace
     t_span: tuple[float, float]
     y0: np.ndarray
     yp0: np.ndarray
     rtol: np.ndarray
     atol: np.ndarray
-    t_eval: np.ndarray | None
-    switching: SwitchingFunctions | None
-    max_steps: int
-    first_step: float | None
-    max_step: float
-    t_stop: float
-    dense: bool
-    progress: Any
+    t_eval: np.ndarray | None = None
+    switching: SwitchingFunctions | None = None
+    max_steps: int = 100_000
+    first_step: float | None = None
+    max_step: float = np.inf
+    t_stop: float | None = None  # the end of t_span if it is None
+    dense: bool = True
+    progress: Any = None
     excluded: np.ndarray | None = None  # components that the error test leaves out
-    rate: Any = None  # y' as a function of (t, y), for explicit methods
-    semi_explicit: Any = None  # the problem, if it is semi-explicit
+    fixed_step: float | None = None  # a constant step size, without error control
+    guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 
     @property
     def n(self) -> int:
@@ -43,44 +76,53 @@ class Task:
     def sign(self) -> int:
         return 1 if self.t_span[1] > self.t_span[0] else -1
 
-    def initial_step(self) -> float:
-        """The first step size, signed."""
-        weights = self.rtol * np.abs(self.y0) + self.atol
-        return first_step_size(self.t_span, self.y0, self.yp0, weights, self.first_step, self.max_step)
-
 
 @dataclass
 class Outcome:
-    """What a method hands back: the stored values and why it stopped."""
+    """What a method hands back: the stored values and why it stopped. Nothing of it is used by later runs."""
 
-    reason: int
+    reason: Ending
     t: np.ndarray
     y: np.ndarray
     yp: np.ndarray
     history: tuple[np.ndarray, np.ndarray, np.ndarray] | None
-    dense: Any
-    events: list
+    dense: DenseOutput | None
+    events: list[EventRecord]
     interrupted: bool
     failure: Any
     t_reached: float
-    integrator: Any = None
+    y_reached: np.ndarray  # at the end of the last step, which may lie beyond the last output
+    h_last: float
+    steps: int
+    error_test_failures: int
+    newton_failures: int
+    signal: int  # with which the hook has stopped the run
+    counts: np.ndarray  # the counters of the SYSTEM record
     exception: BaseException | None = None
 
+    @cached_property
+    def stats(self) -> Statistics:
+        """The counters of the run."""
+        return statistics(self.counts, self.steps, self.error_test_failures, self.newton_failures)
 
-def first_step_size(t_span, y0, yp0, weights, first_step, max_step) -> float:
-    """h_0 = min(1e-3 |t_1 - t_0|, 1/2 ||y'_0||^{-1}), signed, or the user's (BCP section 5.2.4).
 
-    It is not shorter than a hundred spacings of floats at t_0 and t_1.
-    """
-    length = t_span[1] - t_span[0]
-    sign = 1.0 if length > 0.0 else -1.0
-    if first_step is not None:
-        return sign * first_step
-    h = 1e-3 * abs(length)
-    if yp0 is not None:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = np.linalg.norm(yp0 / weights) / np.sqrt(y0.size)
-        if np.isfinite(slope) and slope > 0.5 / h:
-            h = 0.5 / slope
-    shortest = min(_SPACINGS * float(np.spacing(max(abs(t_span[0]), abs(t_span[1])))), abs(length))
-    return sign * min(max(h, shortest), max_step)
+def statistics(counts: np.ndarray, steps: int = 0, error_failures: int = 0, newton_failures: int = 0) -> Statistics:
+    """Counters of a run, as users see them; `counts` are the last fields of the SYSTEM record."""
+    from daedal.kernels.system import CHANGING
+
+    count = dict(zip(CHANGING, counts.tolist(), strict=True))
+    return Statistics(
+        steps=steps,
+        rejected=error_failures + newton_failures,
+        residual_evaluations=count["residuals"],
+        jacobian_residual_evaluations=count["jacobian_residuals"],
+        jacobian_evaluations=count["jacobians"],
+        factorisations=count["factorisations"],
+        newton_iterations=count["newton_iterations"],
+        newton_failures=newton_failures,
+        error_test_failures=error_failures,
+        linear_iterations=count["linear_iterations"],
+        linear_failures=count["linear_failures"],
+        preconditioner_solves=count["preconditioner_solves"],
+        event_evaluations=count["event_evaluations"],
+    )

@@ -14,33 +14,33 @@ POINTS = 4
 
 
 @part
-def remember(m, w, t, y):
+def remember(method, run, t, y):
     """Make y at t the latest of the last four points."""
-    times, values = floats(m.past_t, POINTS), float_rows(m.past_y, POINTS, w.n)
+    times, values = floats(method.past_t, POINTS), float_rows(method.past_y, POINTS, run.n)
     for q in range(POINTS - 1, 0, -1):
         times[q] = times[q - 1]
-        for j in range(w.n):
+        for j in range(run.n):
             values[q, j] = values[q - 1, j]
     times[0] = t
-    for j in range(w.n):
+    for j in range(run.n):
         values[0, j] = y[j]
 
 
 @part
-def extrapolation_error(m, w, t):
+def extrapolation_error(method, run, t):
     """Wunderlich (4.22) to (4.24), in units of the tolerance."""
-    times, values = floats(m.past_t, POINTS), float_rows(m.past_y, POINTS, w.n)
-    y, vector = floats(w.y, w.n), floats(w.scratch, w.n)
-    for j in range(w.n):
+    times, values = floats(method.past_t, POINTS), float_rows(method.past_y, POINTS, run.n)
+    y, vector = floats(run.y, run.n), floats(run.scratch, run.n)
+    for j in range(run.n):
         vector[j] = y[j]
     for q in range(POINTS):
         weight = 1.0
         for l in range(POINTS):
             if l != q:
                 weight *= (t - times[l]) / (times[q] - times[l])
-        for j in range(w.n):
+        for j in range(run.n):
             vector[j] -= weight * values[q, j]
-    return wrms(vector, floats(w.inverse_weights, w.n))
+    return wrms(vector, floats(run.inverse_weights, run.n))
 
 
 @part

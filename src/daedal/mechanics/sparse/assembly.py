@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.kernels.five_point import five_point
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.mechanics.increments import best_increment, typical_size
 from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
@@ -101,7 +102,7 @@ class SparseAssembly:
     """
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
-    is_sparse, is_autonomous = True, False
+    is_sparse, is_autonomous, is_coupled = True, False, False
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
         check_supported(system)
@@ -214,7 +215,7 @@ class SparseAssembly:
             return np.zeros(self.n_c)
         if self.system.constraint_t is not None:
             return self._vector("constraint_t", t, q)
-        return _derivative(lambda s: self.position(t + s, q), self._time_increment)
+        return five_point(lambda s: self.position(t + s, q), self._time_increment)
 
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0.
@@ -232,7 +233,7 @@ class SparseAssembly:
         if speed == 0.0:
             return np.zeros(self.n_c)
         if self.autonomous or self.system.constraint_t is not None:
-            return _derivative(lambda s: self.velocity(t + s, q + s * v, v), 1.0 / speed)
+            return five_point(lambda s: self.velocity(t + s, q + s * v, v), 1.0 / speed)
         return _second_derivative(lambda s: self.position(t + s, q + s * v), 4.0 / speed)
 
     def velocity(self, t: float, q: np.ndarray, v: np.ndarray, jacobian=None) -> np.ndarray:
@@ -375,11 +376,6 @@ def _points_near(q: np.ndarray) -> list[np.ndarray]:
         q,
         *[q + share * size * np.cos(phase + 1.9 * np.arange(q.size)) for share, phase in ((1e-3, 0.4), (1e-2, 1.1))],
     ]
-
-
-def _derivative(function, h: float) -> np.ndarray:
-    """The central difference quotient of fourth order at 0."""
-    return (8.0 * (function(h) - function(-h)) - (function(2.0 * h) - function(-2.0 * h))) / (12.0 * h)
 
 
 def _second_derivative(function, h: float) -> np.ndarray:

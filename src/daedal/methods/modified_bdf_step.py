@@ -8,44 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED, UNEVALUABLE
-from daedal.kernels.compilation import announce, kernel, part
-from daedal.kernels.linear import prepare_matrix, solve_linear
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.endings import Ending
+from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, UNKNOWN_RATE, newton
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
-from daedal.kernels.system import HOOK_CHANGED, residual
-from daedal.methods.dassl_run import empty_buffers
-from daedal.methods.dassl_step import (
-    CALLBACK_RAISED,
-    ERROR_TEST_FAILED,
-    MATRIX_SINGULAR,
-    NEWTON_FAILED,
-    RESIDUAL_UNEVALUABLE,
-    differences,
-)
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
+from daedal.methods.advance import RUN, STEP, differences
 from daedal.methods.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
-from daedal.methods.modified_bdf_formulas import (
-    PAST,
-    ROWS,
-    formula,
-    newton_basis,
-    update_differences,
-)
-from daedal.methods.one_step import (
-    backward_differences,
-    close_step,
-    end_of_step,
-    give_to_owner,
-    next_step,
-    open_run,
-    step_to_try,
-)
+from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
+from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
+from daedal.methods.step_size import step_to_try
 from daedal.methods.thesis_control import remember
 
-_DEGREES = 7  # rows of the polynomial of a step, at most
+_CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
 _PATIENCE = 3  # failures of a step before the past is given up
@@ -57,16 +37,11 @@ _SHARPER = 30.0  # than the error test must Newton's method be: high differences
 
 MODIFIED_BDF = np.dtype(
     [
+        ("linear", ADDRESS),
         ("second_order", ADDRESS),
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
-        # what all methods with their own loop have
-        ("order", INTEGER),
-        ("fixed", INTEGER),
-        ("t0", FLOAT),
-        ("last_step", INTEGER),
-        ("rejected", INTEGER),
         ("past_t", ADDRESS),
         ("past_y", ADDRESS),
         ("grid", ADDRESS),
@@ -111,175 +86,145 @@ MODIFIED_BDF = np.dtype(
 )
 
 
-@kernel
-def advance_modified_bdf(systems, linears, methods, integrators, runs, root_functions):
-    """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
-    system, linear, m, w, r, roots = (
-        systems[0],
-        linears[0],
-        methods[0],
-        integrators[0],
-        runs[0],
-        root_functions[0],
-    )
-    s = record_at(m.second_order, SECOND_ORDER)
-    empty_buffers(r)
-    if not r.started:
-        reason = open_run(system, w, r, roots)
-        if reason != 0:
-            return reason
-    taken = 0
-    while True:
-        reason = next_step(system, m, w, r, roots, taken, _DEGREES)
-        if reason != 0:
-            return reason
-        reason = _step(system, linear, m, s, w, r)
-        if reason != 0:
-            return reason
-        taken += 1
-        close_step(w, r)
-
-
-@part
-def _aim(m, w, r):
-    """Step size and end of the next step; zero if it has become too small."""
-    if m.n_grid > 0:
-        grid = floats(m.grid, m.n_grid)
-        return grid[w.steps + 1] - grid[w.steps], grid[w.steps + 1]
-    h = step_to_try(m, w, r)
-    return h, end_of_step(m, w, r, h)
-
-
-@part
-def _order_of_step(m, w):
-    """The order of the next step, for which there must be data."""
-    k = m.k
-    if m.n_grid > 0:
-        k = integers(m.grid_orders, m.n_grid)[w.steps]
-    return max(1, min(k, min(m.max_order, m.taken + m.start_order)))
-
-
-@part
-def _step(system, linear, m, s, w, r):
+@pointer(STEP)
+def modified_bdf_step(address):
     """One accepted step; 0 or the reason to stop."""
-    n = s.n
-    x, xp, xpp, e = floats(m.x, n), floats(m.xp, n), floats(m.xpp, n), floats(m.e, n)
+    run = record_at(address, RUN)
+    method = record_at(run.method, MODIFIED_BDF)
+    form = record_at(method.second_order, SECOND_ORDER)
+    return _step(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), method, form, run)
+
+
+@part
+def _aim(method, run):
+    """Step size and end of the next step; the size is zero if it has become too small."""
+    if method.n_grid > 0:
+        grid = floats(method.grid, method.n_grid)
+        return grid[run.steps + 1] - grid[run.steps], grid[run.steps + 1]
+    return step_to_try(run)
+
+
+@part
+def _order_of_step(method, run):
+    """The order of the next step, for which there must be data."""
+    k = method.k
+    if method.n_grid > 0:
+        k = integers(method.grid_orders, method.n_grid)[run.steps]
+    return max(1, min(k, min(method.max_order, method.taken + method.start_order)))
+
+
+@part
+def _step(system, linear, method, form, run):
+    """One accepted step; 0 or the reason to stop."""
+    n = form.n
+    x, xp, xpp, e = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), floats(method.e, n)
     errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
     while True:
-        h, t = _aim(m, w, r)
+        h, t = _aim(method, run)
         if h == 0.0:
-            return _reason(status, singular)
+            return ending_of(status, singular)
         if errors + newtons == 0:
             longest = h
-        k = _order_of_step(m, w)
-        if not formula(m, s, t, k):
+        k = _order_of_step(method, run)
+        if not formula(method, form, t, k):
             k = 1
-            formula(m, s, t, k)
-        status = _correct(system, linear, m, s, w, t, h)
+            formula(method, form, t, k)
+        status = _correct(system, linear, method, form, run, t, h)
         error, estimate = 0.0, NO_ESTIMATE
         if status == CONVERGED:
-            derivatives(s, e, xp, xpp)
-            gather(s, x, xp, floats(w.y, w.n))
-            if not m.fixed:
-                error, estimate = error_of_step(m, s, w, t, k)
+            derivatives(form, e, xp, xpp)
+            gather(form, x, xp, floats(run.y, run.n))
+            if not run.fixed:
+                error, estimate = error_of_step(method, form, run, t, k)
                 if not error < np.inf:
                     status = DIVERGED
         if status == CONVERGED and error <= 1.0:
-            status = _accept(system, m, s, w, t, h, k)
+            status = _accept(system, method, form, run, t, h, k)
             if status == CONVERGED:
-                if not m.fixed:
-                    next_order_and_step(m, s, w, t, h, k, estimate)
+                if not run.fixed:
+                    next_order_and_step(method, form, run, t, h, k, estimate)
                 return 0
         if status == RAISED:
-            return CALLBACK_RAISED
+            return _CALLBACK_RAISED
         if status == CONVERGED:
             errors += 1
-            w.error_test_failures += 1
-            shorten_after_error(m, w, h, k, error, errors)
+            run.error_test_failures += 1
+            shorten_after_error(method, run, h, k, error, errors)
         else:
             newtons += 1
-            w.newton_failures += 1
+            run.newton_failures += 1
             singular += 1 if status == SINGULAR else 0
-            w.h = 0.25 * h
-            m.constant = 0
-        if errors + newtons == _PATIENCE and m.taken > 0 and not m.thesis and not m.fixed:
+            run.h = 0.25 * h
+            method.constant = 0
+        if errors + newtons == _PATIENCE and method.taken > 0 and not method.thesis and not run.fixed:
             # the past may be to blame, a jump in it, or noise: go on without it
-            _forget_the_past(m, s, w)
-            w.h = 0.1 * longest
-        m.matrix_needed = 1
-        m.successes = 0
-        m.initial_phase = 0
-        w.attempt_error_failures = errors
-        w.attempt_newton_failures = newtons
-        w.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
-        if m.fixed or newtons >= _MAX_FAILURES or errors >= 2 * _MAX_FAILURES or singular >= 4:
-            return _reason(status, singular)
+            _forget_the_past(method, form, run)
+            run.h = 0.1 * longest
+        method.matrix_needed = 1
+        method.successes = 0
+        method.initial_phase = 0
+        run.attempt_error_failures = errors
+        run.attempt_newton_failures = newtons
+        run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
+        if run.fixed or newtons >= _MAX_FAILURES or errors >= 2 * _MAX_FAILURES or singular >= 4:
+            return ending_of(status, singular)
 
 
 @part
-def _forget_the_past(m, s, w):
+def _forget_the_past(method, form, run):
     """Begin anew at the last point, with x, x' and x'' there."""
-    n = s.n
-    dd, nodes, past = float_rows(m.dd, ROWS, n), floats(m.nodes, ROWS), float_rows(m.velocities, PAST, n)
-    orders, last = integers(m.velocity_order, PAST), floats(m.last_xpp, n)
+    n = form.n
+    dd, nodes, past = float_rows(method.dd, ROWS, n), floats(method.nodes, ROWS), float_rows(method.velocities, PAST, n)
+    orders, last = integers(method.velocity_order, PAST), floats(method.last_xpp, n)
     for i in range(n):
         dd[1, i] = past[0, i]
         dd[2, i] = 0.5 * last[i]
         for j in range(3, ROWS):
             dd[j, i] = 0.0
     for j in range(ROWS):
-        nodes[j] = w.t
+        nodes[j] = run.t
     for j in range(PAST):
         orders[j] = 3
-    m.points = 3
-    m.taken = 0
-    m.k = m.start_order
+    method.points = 3
+    method.taken = 0
+    method.k = method.start_order
 
 
 @part
-def _reason(status, singular):
-    if status == CONVERGED:
-        return ERROR_TEST_FAILED
-    if status == UNEVALUABLE or status == JACOBIAN_UNEVALUABLE:
-        return RESIDUAL_UNEVALUABLE
-    return MATRIX_SINGULAR if singular > 0 else NEWTON_FAILED
-
-
-@part
-def _newton_weights(m, s, w):
+def _newton_weights(method, form, run):
     """Corrections of x are judged by what they mean for x and for x', which changes c_1 times as much.
 
     Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
     """
-    n, source, inverse = s.n, integers(s.source, s.n_y), floats(w.inverse_weights, w.n)
-    weights, matrix_weights, order = floats(m.weights, n), floats(m.matrix_weights, n), integers(s.order, n)
-    scale_weights, included = floats(m.scale_weights, n), floats(w.included, w.n)
-    for j in range(s.n_y):
+    n, source, inverse = form.n, integers(form.source, form.n_y), floats(run.inverse_weights, run.n)
+    weights, matrix_weights, order = floats(method.weights, n), floats(method.matrix_weights, n), integers(form.order, n)
+    scale_weights, included = floats(method.scale_weights, n), floats(run.included, run.n)
+    for j in range(form.n_y):
         i = source[j]
-        if i < s.n:
+        if i < form.n:
             scale_weights[i] = min(scale_weights[i], inverse[j]) if scale_weights[i] > 0.0 else inverse[j]
             weights[i] = inverse[j] if order[i] > 0 and included[j] != 0.0 else 0.0
             matrix_weights[i] = inverse[j]
-    for j in range(s.n_y):
-        i = source[j] - s.n
+    for j in range(form.n_y):
+        i = source[j] - form.n
         if i >= 0 and included[j] != 0.0:
-            weights[i] = max(weights[i], abs(s.c1) * inverse[j])
+            weights[i] = max(weights[i], abs(form.c1) * inverse[j])
     for i in range(n):
         weights[i] *= _SHARPER
 
 
 @part
-def _correct(system, linear, m, s, w, t, h):
+def _correct(system, linear, method, form, run, t, h):
     """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
-    n = s.n
-    x, e, delta, base = floats(m.x, n), floats(m.e, n), floats(m.delta, n), float_rows(s.base, 3, n)
-    correction = floats(m.xp, n)
-    _newton_weights(m, s, w)
-    if m.fixed:
-        return _iterate_to_roundoff(system, linear, m, s, t, h)
-    ratio = s.c2 / m.c2_matrix
-    if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or m.thesis:
-        m.matrix_needed = 1
+    n = form.n
+    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), float_rows(form.base, 3, n)
+    correction = floats(method.xp, n)
+    _newton_weights(method, form, run)
+    if run.fixed:
+        return _iterate_to_roundoff(system, linear, method, form, t, h)
+    ratio = form.c2 / method.c2_matrix
+    if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE or method.thesis:
+        method.matrix_needed = 1
     while True:
         for i in range(n):
             x[i] = base[0, i]
@@ -287,77 +232,77 @@ def _correct(system, linear, m, s, w, t, h):
         status = residual(system, t, x, e, delta)
         if status != 0:
             return status
-        if m.matrix_needed:
-            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(m.matrix_weights, n))
+        if method.matrix_needed:
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(method.matrix_weights, n))
             if status != 0:
                 return status
-            m.c2_matrix = s.c2
-            m.matrix_needed = 0
-            m.matrix_new = 1
+            method.c2_matrix = form.c2
+            method.matrix_needed = 0
+            method.matrix_new = 1
         status, _ = newton(
-            system, linear, t, x, e, delta, correction, 1.0, m.c2_matrix / s.c2, UNKNOWN_RATE, floats(m.weights, n)
+            system, linear, t, x, e, delta, correction, 1.0, method.c2_matrix / form.c2, UNKNOWN_RATE, floats(method.weights, n)
         )
         if status == CONVERGED:
-            status = _follow(system, linear, m, s, t)
-        if (status == DIVERGED or status == KRYLOV_FAILED) and not m.matrix_new:
-            m.matrix_needed = 1
+            status = _follow(system, linear, method, form, t)
+        if (status == DIVERGED or status == KRYLOV_FAILED) and not method.matrix_new:
+            method.matrix_needed = 1
             continue
-        m.matrix_new = 0
+        method.matrix_new = 0
         return status
 
 
 @part
-def _size_of_others(m, s, correction):
+def _size_of_others(method, form, correction):
     """The size of corrections of variables that Newton's test leaves out, in units of their tolerances."""
-    weights, inverse, total = floats(m.weights, s.n), floats(m.matrix_weights, s.n), 0.0
-    for i in range(s.n):
+    weights, inverse, total = floats(method.weights, form.n), floats(method.matrix_weights, form.n), 0.0
+    for i in range(form.n):
         if weights[i] == 0.0:
             total += (correction[i] * inverse[i]) ** 2
-    return np.sqrt(total / s.n)
+    return np.sqrt(total / form.n)
 
 
 @part
-def _follow(system, linear, m, s, t):
+def _follow(system, linear, method, form, t):
     """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x."""
-    n = s.n
-    x, e, delta = floats(m.x, n), floats(m.e, n), floats(m.delta, n)
-    size = _size_of_others(m, s, delta)
+    n = form.n
+    x, e, delta = floats(method.x, n), floats(method.e, n), floats(method.delta, n)
+    size = _size_of_others(method, form, delta)
     for _ in range(_MOST_FOLLOWING):
         if size <= 1.0:
             return CONVERGED
         status = residual(system, t, x, e, delta)
         if status == 0:
             status = solve_linear(
-                system, linear, t, x, e, delta, 1.0, m.c2_matrix / s.c2, floats(m.matrix_weights, n), delta
+                system, linear, t, x, e, delta, 1.0, method.c2_matrix / form.c2, floats(method.matrix_weights, n), delta
             )
         if status != 0:
             return status
         for i in range(n):
             x[i] -= delta[i]
             e[i] -= delta[i]
-        before, size = size, _size_of_others(m, s, delta)
-        weights = floats(m.weights, n)
+        before, size = size, _size_of_others(method, form, delta)
+        weights = floats(method.weights, n)
         if size >= 0.5 * before and wrms(delta, weights) <= max(1.0, _ROUNDOFF_LEVEL * wrms(x, weights)):
             return CONVERGED
     return CONVERGED if size <= 1.0 else DIVERGED
 
 
 @part
-def _iterate_to_roundoff(system, linear, m, s, t, h):
+def _iterate_to_roundoff(system, linear, method, form, t, h):
     """Newton's method with a new matrix in every iteration: with prescribed steps no tolerance says when to stop."""
-    n = s.n
-    x, e, delta, base = floats(m.x, n), floats(m.e, n), floats(m.delta, n), float_rows(s.base, 3, n)
-    weights = floats(m.weights, n)
+    n = form.n
+    x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), float_rows(form.base, 3, n)
+    weights = floats(method.weights, n)
     for i in range(n):
         x[i] = base[0, i]
         e[i] = 0.0
     for i in range(n):
-        weights[i] = max(weights[i], _TRACE * floats(m.matrix_weights, n)[i])
+        weights[i] = max(weights[i], _TRACE * floats(method.matrix_weights, n)[i])
     before, scale = np.inf, wrms(x, weights)
     for _ in range(_MOST_ITERATIONS):
         status = residual(system, t, x, e, delta)
         if status == 0:
-            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(m.matrix_weights, n))
+            status = prepare_matrix(system, linear, t, x, e, delta, 1.0, h, floats(method.matrix_weights, n))
         if status == 0:
             system.newton_iterations += 1
             status = solve_linear(system, linear, t, x, e, delta, 1.0, 1.0, weights, delta)
@@ -379,55 +324,52 @@ def _iterate_to_roundoff(system, linear, m, s, t, h):
 
 
 @part
-def _accept(system, m, s, w, t, h, k):
+def _accept(system, method, form, run, t, h, k):
     """Let the owner look at the step, then make it part of the past and keep its polynomial."""
-    n = s.n
-    x, xp, xpp, y = floats(m.x, n), floats(m.xp, n), floats(m.xpp, n), floats(w.y, w.n)
+    n = form.n
+    x, xp, xpp, y = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), floats(run.y, run.n)
     if system.hook != 0:
-        status = give_to_owner(system, w, t, h)
+        status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            scatter(s, y, x, xp)
+            scatter(form, y, x, xp)
         elif status != 0:
             return status
-    past = float_rows(m.velocities, PAST, n)
+    past = float_rows(method.velocities, PAST, n)
     for i in range(n):
         for j in range(PAST - 1, 0, -1):
             past[j, i] = past[j - 1, i]
         past[0, i] = xp[i]
-    update_differences(m, s, t, x, k)
-    m.taken += 1
-    if m.thesis:
-        remember(m, w, t, y)
-    _keep_polynomial(m, s, w, t, h, k)
-    gather(s, xp, xpp, floats(w.yp, w.n))
-    last = floats(m.last_xpp, n)
+    update_differences(method, form, t, x, k)
+    method.taken += 1
+    if method.thesis:
+        remember(method, run, t, y)
+    _keep_polynomial(method, form, run, t, h, k)
+    gather(form, xp, xpp, floats(run.yp, run.n))
+    last = floats(method.last_xpp, n)
     for i in range(n):
         last[i] = xpp[i]
-    w.attempt_newton_failures = 0
-    w.attempt_error_failures = 0
-    w.t = t
-    w.h_last = h
-    w.k = k
-    w.steps += 1
+    run.attempt_newton_failures = 0
+    run.attempt_error_failures = 0
+    run.t = t
+    run.h_last = h
+    run.order = k
+    run.steps += 1
     return CONVERGED
 
 
 @part
-def _keep_polynomial(m, s, w, t, h, k):
+def _keep_polynomial(method, form, run, t, h, k):
     """The interpolant of the step and its derivative, as values at equidistant points of the step."""
-    n = s.n
+    n = form.n
     degree = k + 1
-    if m.thesis and m.taken > 5:
+    if method.thesis and method.taken > 5:
         degree = k + 3  # 5 at order 2, Wunderlich (4.31)
-    nodes, dd, phi = floats(m.nodes, ROWS), float_rows(m.dd, ROWS, n), differences(w)
-    values, first, second = floats(m.basis, ROWS), floats(m.basis1, ROWS), floats(m.basis2, ROWS)
-    source, y = integers(s.source, s.n_y), floats(w.y, w.n)
-    for q in range(degree):
-        w.c.psi[q] = h * (q + 1) / degree
-    w.c.psi[degree] = 2.0 * h
+    nodes, dd, phi = floats(method.nodes, ROWS), float_rows(method.dd, ROWS, n), differences(run)
+    values, first, second = floats(method.basis, ROWS), floats(method.basis1, ROWS), floats(method.basis2, ROWS)
+    source, y = integers(form.source, form.n_y), floats(run.y, run.n)
     for q in range(1, degree + 1):
         newton_basis(t - h * q / degree, nodes, degree + 1, values, first, second)
-        for j in range(s.n_y):
+        for j in range(form.n_y):
             i, total = source[j], 0.0
             if i < n:
                 for l in range(degree + 1):
@@ -436,10 +378,9 @@ def _keep_polynomial(m, s, w, t, h, k):
                 for l in range(1, degree + 1):
                     total += dd[l, i - n] * first[l]
             phi[q, j] = total
-    for j in range(s.n_y):
+    for j in range(form.n_y):
         phi[0, j] = y[j]
-        backward_differences(phi, j, degree)
-    w.k_last = degree
+    close_polynomial(run, h, degree)
 
 
-announce(advance_modified_bdf, "the modified BDF integrator")
+announce(_step, "the modified BDF integrator")

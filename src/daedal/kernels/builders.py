@@ -19,8 +19,10 @@ from daedal.kernels.system import SYSTEM
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
-def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, row_power=None) -> Record:
-    """A SYSTEM record for the user's residual and, if given, norm ``norm(v, w) -> float``."""
+def build_system(
+    bridge: Bridge, n: int, *, residual=None, rate=None, params=None, hook=None, norm=None, row_power=None
+) -> Record:
+    """A SYSTEM record for the user's residual or rate and, if given, hook and norm ``norm(v, w) -> float``."""
     norm_callback = bridge.absent()
     if norm is not None:
         block = np.zeros(2 * n + 1)
@@ -33,17 +35,13 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
             block[2 * n] = norm_value(value)
 
         norm_callback = bridge.python(norm_body, block)
-    if isinstance(residual, NativeFunction):
-        callback = bridge.native(residual.kernel, residual.record, 3 * n)
-    else:
-        callback = bridge.function(residual, (n, n), (n,), store_vector("residual", n), params)
-    hook = getattr(residual, "hook", None)
     return _addressed(
         SYSTEM,
         hook=0 if hook is None else hook[0].address,
-        hook_record=0 if hook is None else hook[1].data.ctypes.data,
+        hook_record=0 if hook is None else hook[1].address,
         n=n,
-        residual=callback,
+        residual=_vector_function(bridge, "residual", residual, (n, n), n, params),
+        rate=_vector_function(bridge, "rate", rate, (n,), n, params),
         norm=norm_callback,
         scaled_rows=row_power is not None,
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
@@ -51,14 +49,23 @@ def build_system(bridge: Bridge, residual, n: int, params=None, *, norm=None, ro
     )
 
 
+def _vector_function(bridge: Bridge, name: str, function, arguments: tuple[int, ...], n: int, params) -> Record:
+    """A callback for a function of vectors, the user's or one of Daedal's own."""
+    if function is None:
+        return bridge.absent()
+    if isinstance(function, NativeFunction):
+        return bridge.native(function.kernel, function.record, sum(arguments) + n)
+    return bridge.function(function, arguments, (n,), store_vector(name, n), params)
+
+
 def _addressed(dtype, **values) -> Record:
     """A record that knows its own address, by which kernels pass it on through pointers."""
     record = Record(dtype, **values)
-    record["own_address"] = record.data.ctypes.data
+    record["own_address"] = record.address
     return record
 
 
-def dense_matrix(bridge: Bridge, system: Record, n: int, jacobian=None, params=None) -> Record:
+def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None) -> Record:
     """Dense storage and LAPACK."""
     callback = None
     if jacobian is not None:
@@ -67,7 +74,7 @@ def dense_matrix(bridge: Bridge, system: Record, n: int, jacobian=None, params=N
 
 
 def banded_matrix(
-    bridge: Bridge, system: Record, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None
+    bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None
 ) -> Record:
     """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
     column_start, rows = band_pattern(n, ml, mu)
@@ -91,7 +98,7 @@ def banded_matrix(
     )
 
 
-def block_diagonal_matrix(bridge: Bridge, system: Record, n: int, size: int, own_system=None) -> Record:
+def block_diagonal_matrix(n: int, size: int, own_system=None) -> Record:
     """The diagonal blocks only, as a band with the pattern of the blocks; `size` residuals make it."""
     column_start, rows = block_pattern(n, size)
     bandwidth = min(size, n) - 1
@@ -107,9 +114,7 @@ def block_diagonal_matrix(bridge: Bridge, system: Record, n: int, size: int, own
     )
 
 
-def sparse_matrix(
-    bridge: Bridge, system: Record, n: int, pattern, factorise, jacobian=None, params=None, own_system=None
-) -> Record:
+def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None) -> Record:
     """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
     callback = None
     if jacobian is not None:
@@ -128,7 +133,6 @@ def sparse_matrix(
         jacobian=callback,
         factor=factor,
         solve=solve,
-        own_system=own_system,
     )
 
 
@@ -200,9 +204,7 @@ def native_linear(prepare, solve) -> Record:
 
 
 def krylov(
-    bridge: Bridge,
     matrix: Record | None,
-    system: Record,
     n: int,
     *,
     basis_size: int,

@@ -1,0 +1,362 @@
+"""The compiled loop of all methods: weights, steps, switching functions and output.
+
+A method is reached through pointers: `begin(run)`, once, and `step(run)` for every accepted step, both with the address
+of the RUN record and 0 or the reason to stop (:class:`daedal.kernels.endings.Ending`) as their result. A step moves
+``run.t``, leaves y and y' at its end and the polynomial of the step in Newton form (`phi`, `psi`, `degree`); all else is
+done here, and compiled once.
+
+The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done,
+and goes on where it stopped at the next call.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from daedal.events.roots import begin, begin_layers, locate
+from daedal.events.switching import ROOTS, STOPPING
+from daedal.kernels.compilation import announce, caller, inlined, kernel, part
+from daedal.kernels.differences import LENGTH, ROWS
+from daedal.kernels.endings import Ending
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.norms import set_weights
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.system import SYSTEM
+from daedal.methods.step_size import choose_first_step, shortest_step
+
+_FINISHED, _EVENT_STOP, _HOOK_STOPPED = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.HOOK_STOPPED)
+_BUFFER_FULL, _MAX_STEPS = int(Ending.BUFFER_FULL), int(Ending.MAX_STEPS)
+_ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RAISED)
+
+STEP = types.int64(types.int64)
+"""The C signature of `begin` and `step`: reason = step(run)."""
+
+_call_step = caller(STEP)
+
+TASK = (
+    ("t", FLOAT),
+    ("h", FLOAT),  # 0 if it is to be chosen
+    ("t0", FLOAT),
+    ("t_end", FLOAT),
+    ("t_stop", FLOAT),
+    ("h_max", FLOAT),
+    ("sign", INTEGER),
+    ("max_steps", INTEGER),
+    ("fixed", INTEGER),  # whether steps are constant, without error control
+    ("last_step", INTEGER),  # then
+    ("each_step", INTEGER),  # whether every step is output
+    ("n_times", INTEGER),  # else so many times
+    ("next_time", INTEGER),
+    ("times", ADDRESS),
+    ("roots", ADDRESS),
+    ("has_roots", INTEGER),
+)
+"""What changes from run to run: the first fields of RUN."""
+
+RESULT = (
+    ("number", INTEGER),  # of the slice
+    ("stored", INTEGER),
+    ("steps_stored", INTEGER),
+    ("rows_stored", INTEGER),
+    ("events_stored", INTEGER),
+    ("steps", INTEGER),
+    ("error_test_failures", INTEGER),
+    ("newton_failures", INTEGER),
+    ("h_last", FLOAT),
+)
+"""What Python wants to know after every slice: the next fields of RUN."""
+
+VECTORS = (
+    "y",
+    "yp",
+    "rtol",
+    "atol",
+    "inverse_weights",
+    "included",  # 1 for components that take part in the error test, else 0
+    "error",
+    "scale",
+    "scratch",
+    "slope",  # y' at the end of a step that is tried
+    "correction",  # of the last attempt, for messages
+)
+
+RUN = np.dtype(
+    [
+        *TASK,
+        *RESULT,
+        ("n", INTEGER),
+        ("system", ADDRESS),
+        ("method", ADDRESS),  # the record of the method
+        ("begin", ADDRESS),
+        ("step", ADDRESS),
+        ("attempt", ADDRESS),  # of one-step methods
+        ("accept", ADDRESS),
+        # the step just taken: phi has a row for each coefficient of its polynomial, of which `degree` + 1 are in use
+        ("phi", ADDRESS),
+        ("psi", FLOAT, (LENGTH,)),
+        ("degree", INTEGER),
+        ("order", INTEGER),  # of the step, for messages
+        ("h_min", FLOAT),
+        *[(name, ADDRESS) for name in VECTORS],
+        # how the first step is chosen
+        ("start_order", INTEGER),  # of an explicit method, or 0
+        ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
+        # the step size control of one-step methods
+        ("control_order", INTEGER),  # of the error estimate, plus one
+        ("controller", INTEGER),
+        ("kept_ratio", FLOAT),  # up to which the step stays as it is rather than grow
+        ("error_of_step", FLOAT),  # in units of the tolerance
+        ("least_error", FLOAT),  # for which the next step is chosen
+        ("error_before", FLOAT),
+        ("rejected", INTEGER),
+        ("most_failures", INTEGER),  # of a step, or 0
+        ("slope_known", INTEGER),
+        ("stop_when_stiff", INTEGER),
+        ("stiff_count", INTEGER),
+        ("nonstiff_count", INTEGER),
+        # what failed
+        ("zero_weight", INTEGER),
+        ("cj", FLOAT),
+        ("attempt_newton_failures", INTEGER),
+        ("attempt_error_failures", INTEGER),
+        ("first_step_failures", INTEGER),
+        ("jacobian_unevaluable", INTEGER),
+        # where the loop stands
+        ("started", INTEGER),
+        ("pending", INTEGER),
+        ("searching", INTEGER),
+        ("found", INTEGER),
+        ("t_low", FLOAT),
+        ("t_limit", FLOAT),
+        # buffers for one slice of the run
+        ("dense", INTEGER),
+        ("slots", INTEGER),
+        ("slice", INTEGER),  # steps before the next return to Python
+        ("out_t", ADDRESS),
+        ("out_y", ADDRESS),
+        ("out_yp", ADDRESS),
+        ("step_t", ADDRESS),
+        ("step_h", ADDRESS),
+        ("step_order", ADDRESS),
+        ("step_start", ADDRESS),  # the first row of a step among those of all slices
+        ("step_psi", ADDRESS),
+        ("rows", INTEGER),
+        ("rows_before", INTEGER),  # in earlier slices
+        ("coefficients", ADDRESS),
+        ("event_slots", INTEGER),
+        ("event_t", ADDRESS),
+        ("event_fired", ADDRESS),
+        ("event_y", ADDRESS),
+        ("event_yp", ADDRESS),
+    ]
+)
+
+
+@inlined
+def differences(run):
+    """The coefficients phi of the polynomial of the last step, one row each."""
+    return float_rows(run.phi, ROWS, run.n)
+
+
+@kernel
+def advance(address):
+    """Integrate until the end, a failure, a terminal event, or a full buffer; returns the reason."""
+    run = record_at(address, RUN)
+    system, roots = record_at(run.system, SYSTEM), record_at(run.roots, ROOTS)
+    _empty_buffers(run)
+    if not run.started:
+        reason = _open(system, run, roots, address)
+        if reason != 0:
+            return reason
+    taken = 0
+    while True:
+        if run.pending:
+            reason = _process_step(system, run, roots)
+            if reason != 0:
+                return reason
+            if run.steps >= run.last_step if run.fixed else run.sign * (run.t - run.t_end) >= 0.0:
+                return _FINISHED
+            if system.hook_signal != 0:
+                return _HOOK_STOPPED
+        if run.steps >= run.max_steps and not run.fixed:
+            return _MAX_STEPS
+        if taken >= run.slice or (run.dense and run.rows_stored + ROWS > run.rows):
+            return _BUFFER_FULL  # also lets Python look for an interrupt now and then
+        if not _set_weights(run, differences(run)[0]):
+            return _ZERO_WEIGHT
+        run.h_min = shortest_step(run)
+        reason = _call_step(run.step, address)
+        if reason != 0:
+            return reason
+        taken += 1
+        run.pending = 1
+        run.searching = run.has_roots
+        run.found = 0
+        run.t_limit = step_end(run)
+        _store_step(run)
+
+
+@part
+def _open(system, run, roots, address):
+    """The first values, weights, step size and switching functions; 0 or the reason to stop."""
+    n = run.n
+    y, yp, phi = floats(run.y, n), floats(run.yp, n), differences(run)
+    if not _set_weights(run, y):
+        return _ZERO_WEIGHT
+    if run.h == 0.0:
+        run.h = choose_first_step(run)
+    if run.degree == 0:  # as if a step h had come before, along the tangent
+        for i in range(n):
+            phi[0, i] = y[i]
+            phi[1, i] = run.h * yp[i]
+        run.psi[0] = run.h
+        run.psi[1] = 2.0 * run.h
+        run.degree = 1
+    run.t_low = run.t
+    run.started = 1
+    if run.has_roots:
+        if begin(system, roots, run.t, run.t, run.psi, phi, run.degree) != 0:
+            return _CALLBACK_RAISED
+        begin_layers(roots, run.t)
+    return _call_step(run.begin, address) if run.begin != 0 else 0
+
+
+@inlined
+def _set_weights(run, y):
+    """1 / (rtol |y| + atol); False where that is infinite."""
+    n = run.n
+    run.zero_weight = set_weights(y, floats(run.rtol, n), floats(run.atol, n), floats(run.inverse_weights, n))
+    return run.zero_weight < 0
+
+
+@inlined
+def step_end(run):
+    """The end of the step, or of the interval if the step went past it."""
+    return run.t_end if run.sign * (run.t - run.t_end) > 0.0 else run.t
+
+
+@inlined
+def _empty_buffers(run):
+    """Begin a new slice: what the last one stored has been collected."""
+    run.number += 1
+    run.rows_before += run.rows_stored
+    run.stored = 0
+    run.steps_stored = 0
+    run.rows_stored = 0
+    run.events_stored = 0
+
+
+@part
+def _store_step(run):
+    """Keep the polynomial of this step for dense output, and its place in the history."""
+    if not (run.each_step or run.dense):
+        return
+    m, degree = run.steps_stored, run.degree
+    floats(run.step_t, run.slots)[m] = run.t
+    floats(run.step_h, run.slots)[m] = run.h_last
+    integers(run.step_order, run.slots)[m] = degree
+    integers(run.step_start, run.slots)[m] = run.rows_before + run.rows_stored
+    run.steps_stored = m + 1
+    if run.dense:
+        psi, phi = float_rows(run.step_psi, run.slots, ROWS), differences(run)
+        rows = float_rows(run.coefficients, run.rows, run.n)
+        for j in range(degree + 1):
+            psi[m, j] = run.psi[j]
+            for i in range(run.n):
+                rows[run.rows_stored + j, i] = phi[j, i]
+        run.rows_stored += degree + 1
+
+
+@part
+def _process_step(system, run, roots):
+    """Events and output inside the step just taken; returns 0 when all is done."""
+    degree, phi, psi = run.degree, differences(run), run.psi
+    while True:
+        if run.searching:
+            if run.events_stored >= run.event_slots:
+                return _BUFFER_FULL
+            found, limit, status = locate(system, roots, run.t_low, step_end(run), run.t, psi, phi, degree)
+            if status != 0:
+                return _CALLBACK_RAISED
+            run.found = found
+            run.t_limit = limit
+            run.t_low = limit
+            run.searching = 0
+        terminal = run.found != 0 and _stops(roots)
+        if not _store_output(run, terminal):
+            return _BUFFER_FULL
+        if not run.found:
+            run.pending = 0
+            return 0
+        _store_event(run, roots)
+        if terminal:
+            return _EVENT_STOP
+        if begin(system, roots, run.t_limit, run.t, psi, phi, degree) != 0:
+            return _CALLBACK_RAISED
+        if run.t_limit == step_end(run):  # an event at the very end of the step: nothing is left to search
+            run.pending = 0
+            return 0
+        run.searching = 1
+
+
+@part
+def _stops(roots):
+    fired = integers(roots.fired, roots.n)
+    for i in range(roots.n):
+        if abs(fired[i]) == STOPPING:
+            return True
+    return False
+
+
+@part
+def _store_event(run, roots):
+    m, n = run.events_stored, run.n
+    fired, all_fired = integers(roots.fired, roots.n), integer_rows(run.event_fired, run.event_slots, roots.n)
+    floats(run.event_t, run.event_slots)[m] = run.t_limit
+    for i in range(roots.n):
+        all_fired[m, i] = fired[i]
+    y, yp = float_rows(run.event_y, run.event_slots, n), float_rows(run.event_yp, run.event_slots, n)
+    newton_polynomial(run.t_limit, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
+    run.events_stored = m + 1
+
+
+@part
+def _store_output(run, terminal):
+    """Output up to t_limit: at the requested times, or at the end of the step. False when the buffer is full."""
+    if run.each_step:
+        if run.t_limit != step_end(run) and not terminal:
+            return True
+        if run.stored >= run.slots:
+            return False
+        _store_point(run, run.t_limit)
+        return True
+    times = floats(run.times, run.n_times)
+    while run.next_time < run.n_times:
+        t = times[run.next_time]
+        if run.sign * (t - run.t_limit) > 0.0:
+            break
+        if run.stored >= run.slots:
+            return False
+        _store_point(run, t)
+        run.next_time += 1
+    return True
+
+
+@part
+def _store_point(run, t):
+    """Store the solution at t: the computed values at the end of the step, the interpolant inside it."""
+    m, n = run.stored, run.n
+    y, yp = float_rows(run.out_y, run.slots, n), float_rows(run.out_yp, run.slots, n)
+    floats(run.out_t, run.slots)[m] = t
+    if t == run.t:
+        phi, slope = differences(run), floats(run.yp, n)
+        for i in range(n):
+            y[m, i] = phi[0, i]
+            yp[m, i] = slope[i]
+    else:
+        newton_polynomial(t, run.t, run.psi, differences(run), run.degree, y[m], yp[m])
+    run.stored = m + 1
+
+
+announce(advance, "the loop of the integrators")

@@ -1,0 +1,103 @@
+"""What all methods have in common: the class that a new one derives from.
+
+A method is a frozen dataclass: its fields are its options, checked in ``__post_init__``. Class attributes say what it
+works on and what it can. ``prepare`` makes it ready for a set of equations, once; the :class:`Run` that it returns
+integrates any number of tasks.
+
+A one-step method needs no more than this class and one compiled function; see :mod:`daedal.methods.one_step`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.task import Equations
+
+if TYPE_CHECKING:
+    from daedal.methods.run import Run
+
+FORMS = ("residual", "rate", "mechanism", "semi_explicit", "second_order")
+
+_registered: dict[str, type[Method]] = {}
+
+
+class Method(ABC):
+    """A discretisation of time.
+
+    Attributes
+    ----------
+    name : str
+        How users call it.
+    needs : tuple of str
+        The forms of :class:`Equations` that it works on; one of them is enough: "residual", "rate", "mechanism",
+        "semi_explicit", "second_order".
+    max_order : int
+        The highest order.
+    stiff : bool
+        Whether steps are not limited by stability.
+    explicit : bool
+        Whether no nonlinear equations are solved.
+    events, dense_output, fixed_steps, controlled : bool
+        Whether it locates events, leaves polynomials, takes constant steps, and controls its error.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+    stiff: ClassVar[bool] = False
+    explicit: ClassVar[bool] = False
+    events: ClassVar[bool] = True
+    dense_output: ClassVar[bool] = True
+    fixed_steps: ClassVar[bool] = True
+    controlled: ClassVar[bool] = True
+
+    # Options that every method has, for the driver; those that have no use for them leave them as they are.
+    max_order: Any
+    error_test: Any = "auto"
+    nonnegative: Any = False
+    projection: Any = "never"
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            _registered[cls.name] = cls
+
+    @abstractmethod
+    def prepare(self, equations: Equations) -> Run:
+        """Everything that can be done once for these equations; the result runs one task at a time."""
+
+    def works_on(self, form: str) -> bool:
+        """Whether the method can take equations in this form."""
+        return form in self.needs
+
+    @property
+    def title(self) -> str:
+        """What a solution says of the method."""
+        return f"{type(self).__name__}, order up to {self.max_order}"
+
+    @property
+    def needs_starting_values(self) -> bool:
+        """Whether constant steps of it begin with more values than the initial ones, and these are not given."""
+        return self.works_on("residual") and self.max_order > 1 and getattr(self, "starting_values", ()) is None
+
+    def with_wishes(self, wishes: dict[str, Any]) -> Any:
+        """The method with these options, as far as it has them and its user has left them open."""
+        fields = getattr(self, "__dataclass_fields__", {})
+        kept = {name: value for name, value in wishes.items() if name in fields and _is_open(getattr(self, name))}
+        return replace(self, **kept) if kept else self  # type: ignore[type-var]
+
+    def require_error_estimate(self, fixed_step: float | None) -> None:
+        """Refuse a run with error control if the method has none."""
+        if fixed_step is None and not self.controlled:
+            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step")
+
+
+def _is_open(option) -> bool:
+    return option is None or (isinstance(option, str) and option == "auto")
+
+
+def registered() -> dict[str, type[Method]]:
+    """The classes that have a name, by it."""
+    return _registered

@@ -1,0 +1,316 @@
+r"""Half-explicit Runge-Kutta steps for mechanical systems, in compiled code.
+
+Brasey and Hairer (2.1), (5.5), and the partitioned methods of Murua and Arnold, in one form: stage i has
+
+    Q_i = q0 + h sum_{j<i} a_ij V_j,      V_i = v0 + h sum_{j<i} a_ij V'_j
+
+and its multiplier makes the velocity constraint hold at a point of its own,
+
+    Qb_i = q0 + h sum_{j<=i} ab_ij V_j,   G(Qb_i) (v0 + h sum_{j<=i} ab_ij V'_j) + g_t = 0,
+
+so that one linear system gives V'_i and Lambda_i:
+
+    [ M_i       G_i^T ] [ V'_i     ]   [ f_i ]
+    [ G(Qb_i)   0     ] [ Lambda_i ] = [ r_i ],    r_i = -(G(Qb_i) (v0 + h sum_{j<i} ab_ij V'_j) + g_t) / (h ab_ii).
+
+For the methods of Brasey and Hairer ab_i = a_{i+1}: the constraint of the next stage. A tableau is data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.dense import factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
+from daedal.mechanics.constrained import (
+    CONSTRAINED,
+    FORCE,
+    JACOBIAN,
+    MASS,
+    RATE,
+    VELOCITY,
+    accelerate,
+    evaluate,
+    load_state,
+)
+from daedal.methods.advance import RUN, differences
+from daedal.methods.half_explicit import NODES, PROJECTED_ERROR, TWO_ESTIMATES
+from daedal.methods.one_step import ATTEMPT, HOPELESS, close_polynomial, give_to_owner, polynomial, watch_stiffness
+from daedal.methods.runge_kutta_step import HARMLESS, combine
+
+_STIFF_LIMIT = 1.5  # a low one: suspicions are looked into
+
+HALF_EXPLICIT = np.dtype(
+    [
+        ("mechanism", ADDRESS),
+        ("stages", INTEGER),
+        ("chained", INTEGER),  # ab_i = a_{i+1}
+        ("known_first", INTEGER),  # the first stage is the last one of the step before
+        ("end_slope", INTEGER),  # the accelerations at the end of the step are wanted for the polynomial
+        ("error_kind", INTEGER),
+        ("maximum_norm", INTEGER),
+        ("a", ADDRESS),
+        ("ab", ADDRESS),
+        ("c", ADDRESS),
+        ("cb", ADDRESS),
+        ("e", ADDRESS),
+        ("e2", ADDRESS),
+        ("inner", ADDRESS),
+        ("k", ADDRESS),  # slopes of (q, v, r), one row for each stage, then at the start and at the end
+        ("stage", ADDRESS),
+        ("bar", ADDRESS),
+    ]
+)
+
+
+@pointer(ATTEMPT)
+def half_explicit_attempt(address, t, h):
+    """The stages from phi_0, y_1 and its error."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, HALF_EXPLICIT)
+    return _attempt(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, h)
+
+
+@pointer(ATTEMPT)
+def half_explicit_accept(address, t, h):
+    """The polynomial of the step, and the slope that the next one begins with."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, HALF_EXPLICIT)
+    return _accept(record_at(run.system, SYSTEM), method, record_at(method.mechanism, CONSTRAINED), run, t, h)
+
+
+@part
+def _slope_at(system, c, t, y, target):
+    """(v, a, r') of the augmented system at a consistent point, Brasey and Hairer (3.6)."""
+    nx, n_r = c.nx, c.n_r
+    load_state(c, y, y[2 * nx :])
+    system.residuals += 1
+    system.factorisations += 1
+    status = accelerate(c, t)
+    if status == 0 and n_r > 0:
+        status = evaluate(c, t, RATE)
+    if status != 0:
+        return UNEVALUABLE if status > 0 else status
+    acceleration, rate = floats(c.acceleration, nx), floats(c.rate, n_r)
+    for i in range(nx):
+        target[i] = y[nx + i]
+        target[nx + i] = acceleration[i]
+    for i in range(n_r):
+        target[2 * nx + i] = rate[i]
+    return 0
+
+
+@part
+def _attempt(system, method, c, run, h):
+    n, s = run.n, method.stages
+    start, y, k = differences(run)[0], floats(run.y, n), float_rows(method.k, s + 2, n)
+    if not run.slope_known and (method.known_first or method.end_slope):
+        status = _slope_at(system, c, run.t, start, k[0] if method.known_first else k[s + 1])
+        if status != 0:
+            return status if status == RAISED else HOPELESS
+        run.slope_known = 1
+    for i in range(method.known_first, s):
+        status = _stage(system, method, c, run, i, h)
+        if status != 0:
+            return status
+    if method.known_first:
+        stage = floats(method.stage, n)
+        for i in range(n):
+            y[i] = stage[i]
+    else:
+        combine(float_rows(method.ab, s, s)[s - 1], s, k, start, h, 0, n, y)
+    if not run.fixed:
+        run.error_of_step = _error(method, c, run, h)
+    return 0
+
+
+@part
+def _stage(system, method, c, run, i, h):
+    """Stage i: its slope in row i of k."""
+    n, s, nx, n_c = run.n, method.stages, c.nx, c.n_c
+    start, k, stage = differences(run)[0], float_rows(method.k, s + 2, n), floats(method.stage, n)
+    t = run.t + floats(method.c, s)[i] * h
+    combine(float_rows(method.a, s, s)[i], i, k, start, h, 0, n, stage)
+    load_state(c, stage, stage[2 * nx :])
+    system.residuals += 1
+    # the constraint gradients of a chained stage are those of the last one's own point
+    status = evaluate(c, t, MASS | FORCE | (0 if method.chained and i > method.known_first else JACOBIAN))
+    if status != 0:
+        return status
+    _write_dynamics(c)
+    for j in range(nx):
+        k[i, j] = stage[nx + j]
+    if n_c > 0:
+        status = _impose_constraint(method, c, run, i, h)
+        if status != 0:
+            return status
+    system.factorisations += 1
+    if factor_lu(c.kkt) != 0:
+        return UNEVALUABLE
+    load_state(c, stage, stage[2 * nx :])
+    if c.uses_multipliers or c.n_w > 0:
+        status = accelerate_coupled(c, t)
+        if status != 0:
+            return UNEVALUABLE if status > 0 else status
+    else:
+        solve_augmented(c)
+    return _keep_slope(c, t, k[i])
+
+
+@part
+def _write_dynamics(c):
+    """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
+    nx, n_c = c.nx, c.n_c
+    matrix, mass = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.mass, nx, nx)
+    forces = float_rows(c.columns, nx, n_c)
+    for j in range(nx):
+        for l in range(nx):
+            matrix[j, l] = mass[l, j]
+    for j in range(n_c):
+        for l in range(nx):
+            matrix[nx + j, l] = forces[l, j]
+        for l in range(n_c):
+            matrix[nx + j, nx + l] = 0.0
+
+
+@part
+def _impose_constraint(method, c, run, i, h):
+    """G at the point of the constraint in the lower rows of the matrix, and -r_i in the bias."""
+    n, s, nx, n_c = run.n, method.stages, c.nx, c.n_c
+    start, k, ab = differences(run)[0], float_rows(method.k, s + 2, n), float_rows(method.ab, s, s)
+    stage, bar = floats(method.stage, n), floats(method.bar, n)
+    combine(ab[i], i + 1, k, start, h, 0, nx, bar)
+    combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
+    load_state(c, bar, stage[2 * nx :])
+    status = evaluate(c, run.t + floats(method.cb, s)[i] * h, JACOBIAN | VELOCITY)
+    if status != 0:
+        return status
+    matrix, jacobian = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.jacobian, n_c, nx)
+    for j in range(nx):
+        for l in range(n_c):
+            matrix[j, nx + l] = jacobian[l, j]
+    velocity_level, bias = float_rows(c.level, c.m, n_c)[1], floats(c.bias, n_c)
+    for l in range(n_c):
+        bias[l] = velocity_level[l] / (h * ab[i, i])
+    return 0
+
+
+@part
+def _keep_slope(c, t, slope):
+    """V'_i, and the rate of the first-order states, which may depend on the multipliers."""
+    nx, n_c, n_r = c.nx, c.n_c, c.n_r
+    acceleration, check = floats(c.acceleration, nx), 0.0
+    for j in range(nx):
+        slope[nx + j] = acceleration[j]
+        check += acceleration[j] * 0.0
+    if check != 0.0:
+        return UNEVALUABLE
+    if n_r == 0:
+        return 0
+    if c.uses_multipliers:
+        first = 2 * nx + n_r + c.n_w
+        state, multipliers = floats(c.state, first + c.all_g + c.all_v), floats(c.multipliers, n_c)
+        rows = integers(c.rows, n_c)
+        for l in range(n_c):
+            state[first + rows[l]] = multipliers[l]
+    status = evaluate(c, t, RATE)
+    rate = floats(c.rate, n_r)
+    for j in range(n_r):
+        slope[2 * nx + j] = rate[j]
+    return status
+
+
+@part
+def _size(method, vector, scale):
+    """The weighted norm of an error."""
+    total, n = 0.0, vector.size
+    for i in range(n):
+        value = abs(vector[i] * scale[i])
+        total = max(total, value) if method.maximum_norm else total + value * value
+    return total if method.maximum_norm else np.sqrt(total / n)
+
+
+@part
+def _estimate(weights, k, h, error):
+    """error = h sum_j weights_j k_j."""
+    for i in range(error.size):
+        value = 0.0
+        for j in range(weights.size):
+            value += weights[j] * k[j, i]
+        error[i] = h * value
+
+
+@part
+def _error(method, c, run, h):
+    """The error of the step in units of the tolerance."""
+    n, s = run.n, method.stages
+    start, y, error, k = differences(run)[0], floats(run.y, n), floats(run.error, n), float_rows(method.k, s + 2, n)
+    rtol, atol, scale = floats(run.rtol, n), floats(run.atol, n), floats(run.scale, n)
+    _estimate(floats(method.e, s), k, h, error)
+    for i in range(n):
+        scale[i] = 1.0 / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
+    if method.error_kind == PROJECTED_ERROR and c.n_c > 0:
+        _project_error(c, error)
+    size = _size(method, error, scale)
+    if method.error_kind != TWO_ESTIMATES or size == 0.0:
+        return size
+    _estimate(floats(method.e2, s), k, h, error)
+    return size * size / (size + 0.01 * _size(method, error, scale))
+
+
+@part
+def _project_error(c, error):
+    """Take the part of the error in the velocities away that violates their constraints."""
+    nx, n_c = c.nx, c.n_c
+    solution, jacobian = floats(c.solution, nx + n_c), float_rows(c.jacobian, n_c, nx)
+    for i in range(nx):
+        solution[i] = 0.0
+    for l in range(n_c):
+        solution[nx + l] = 0.0
+        for i in range(nx):
+            solution[nx + l] -= jacobian[l, i] * error[nx + i]
+    solve_lu(c.kkt, solution)
+    for i in range(nx):
+        error[nx + i] += solution[i]
+
+
+@part
+def _accept(system, method, c, run, t, h):
+    n, s = run.n, method.stages
+    k, y, yp = float_rows(method.k, s + 2, n), floats(run.y, n), floats(run.yp, n)
+    changed = False
+    if run.stop_when_stiff and method.known_first:
+        watch_stiffness(run, h, k, float_rows(method.a, s, s), floats(method.bar, n), _STIFF_LIMIT)
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status == HOOK_CHANGED:
+            change = _size(method, floats(run.scratch, n), floats(run.inverse_weights, n))
+            changed = run.fixed != 0 or change > HARMLESS
+        elif status != 0:
+            return status
+    if method.end_slope:
+        status = _slope_at(system, c, t, y, floats(run.slope, n))
+        if status != 0:
+            return status
+    slope = floats(run.slope, n)
+    for i in range(n):
+        if method.end_slope:
+            yp[i] = slope[i]
+            k[s, i] = k[s + 1, i]
+            k[s + 1, i] = yp[i]
+        else:
+            yp[i] = k[s - 1, i]
+    polynomial(run, h, y, k, float_rows(method.inner, NODES - 1, s + 2), n, NODES)
+    close_polynomial(run, h, NODES)
+    if method.known_first:
+        for i in range(n):
+            k[0, i] = k[s - 1, i]
+    run.slope_known = 0 if changed and method.known_first else 1
+    return 0
+
+
+announce(_attempt, "the half-explicit Runge-Kutta methods")

@@ -1,0 +1,420 @@
+"""The Python side of a run: a method made ready for its equations, the buffers, slices, progress, what was stored.
+
+A :class:`Run` is expensive to make and cheap to use. Every call of ``integrate`` begins with all memory as it was when
+the run was made, so that its result does not depend on what ran before. It works for one thread at a time.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.failure import Failure
+from daedal.events.event import EventRecord
+from daedal.events.record import Switching, no_functions
+from daedal.kernels.endings import Ending
+from daedal.methods.task import Equations, Outcome, Task
+from daedal.methods.workspace import Workspace
+from daedal.solution import DenseOutput
+
+_FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
+_SLOTS = 1000
+_LARGE = 100  # unknowns from which slices begin short
+_BUFFER_FULL, _ZERO_WEIGHT = int(Ending.BUFFER_FULL), int(Ending.ZERO_WEIGHT)
+_PER_POINT = ("out_t", "out_y", "out_yp")
+_PER_STEP = ("step_t", "step_h", "step_order", "step_start", "step_psi")
+
+
+class Run:
+    """A method with its equations, ready to integrate.
+
+    Parameters
+    ----------
+    method : Method
+    equations : Equations
+    step : Pointer
+        ``reason = step(run)``, one accepted step; see :mod:`daedal.methods.advance`.
+    begin : Pointer, optional
+        Called once at the start of every run, when weights and first step are known.
+    record : Record, optional
+        What the method works on, besides the RUN record.
+    arena : Arena, optional
+        Its arrays that have to be as they are now at the start of every run; others are written before they are read.
+    workspace : Workspace, optional
+        For implicit methods. Without one, a record for the rate or for nothing but hook and counters is made.
+    **fields
+        Further fields of the RUN record: orders, controllers, limits.
+    """
+
+    constant_order: int | None = None  # of methods whose polynomials have another degree
+    reusable = True  # whether it may integrate again: nothing of an earlier run is left
+
+    def __init__(
+        self,
+        method: Any,
+        equations: Equations,
+        *,
+        step,
+        begin=None,
+        record=None,
+        arena=None,
+        workspace: Workspace | None = None,
+        **fields,
+    ):
+        from daedal.kernels.builders import build_system
+        from daedal.kernels.callbacks import Bridge
+        from daedal.kernels.differences import ROWS
+        from daedal.kernels.records import Arena, Record
+        from daedal.kernels.system import CHANGING
+        from daedal.methods.advance import RESULT, RUN, TASK, VECTORS, advance
+
+        n = equations.n
+        self.method, self.equations, self.workspace, self.own = method, equations, workspace, record
+        if workspace is None:
+            self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
+            self.system = build_system(self.bridge, n, rate=equations.rate, hook=equations.hook)
+        else:
+            self.bridge, self.system = workspace.bridge, workspace.system
+        vectors = Arena({"phi": (ROWS, n), **dict.fromkeys(VECTORS, n)})
+        vectors.arrays["included"][:] = 1.0
+        self.record = Record(
+            RUN,
+            vectors,
+            n=n,
+            system=self.system.address,
+            method=0 if record is None else record.address,
+            begin=0 if begin is None else begin.address,
+            step=step.address,
+            **fields,
+        )
+        self._advance, self._address = advance, self.record.address
+        self._bytes = memoryview(self.record.data.view(np.uint8))
+        self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
+        self._memory = [(vectors.block, vectors.block.copy())]
+        for memory in (None if arena is None else arena.block, None if record is None else record.data.view(np.int64)):
+            if memory is not None:
+                self._memory.append((memory, memory.copy()))
+        self._pack, self._unpack = _layout(TASK), _layout(RESULT)
+        self._y, self._yp, self._rtol, self._atol = (self.record.array(name) for name in ("y", "yp", "rtol", "atol"))
+        self._phi = self.record.array("phi")
+        self._first = self.record.data.copy()
+        self._buffers: dict[tuple[bool, int], tuple[Any, bytes]] = {}
+        self._switching: Switching | None = None
+
+    # --- one run ------------------------------------------------------------------------------------------------------
+
+    def integrate(self, task: Task) -> Outcome:
+        """Integrate from the given values; the result depends on the task alone."""
+        switching = self._begin(task)
+        if switching is not None:
+            switching.watch_layers(self.system, self._yp)
+        reason, interrupted = 0, False
+        try:
+            while True:
+                began = time.perf_counter()
+                reason = self._advance(self._address)
+                if reason != _BUFFER_FULL:
+                    break
+                self._keep_slice(task)
+                self._adapt_slice(time.perf_counter() - began)
+                if task.progress is not None:
+                    task.progress.update(float(self.record["t"]))
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if switching is not None:
+                switching.leave_layers(self.system)
+        exception = None
+        for bridge in (self.bridge,) if switching is None else (self.bridge, switching.bridge):
+            if bridge.exception is not None:
+                exception, bridge.exception = bridge.exception, None
+        if isinstance(exception, KeyboardInterrupt):
+            exception, interrupted = None, True
+        if task.progress is not None:
+            task.progress.update(float(self.record["t"]))
+        return self._outcome(task, Ending(reason) if reason else Ending.BUFFER_FULL, interrupted, exception)
+
+    def load(self, task: Task) -> None:
+        """Write what a method needs of the start, besides y and y'. By default nothing."""
+
+    def _begin(self, task: Task) -> Switching | None:
+        """All memory as it was when the run was made, and the numbers of the task."""
+        switching = self._switching_of(task)
+        self._collected: dict[int, tuple[np.ndarray, ...]] = {}
+        self._events: dict[int, list[EventRecord]] = {}
+        self._dense, times = task.dense, task.t_eval
+        self._arrays, template = self._buffers_for(task.dense, 0 if switching is None else switching.count)
+        for memory, at_first in self._memory:
+            memory[:] = at_first
+        (t0, t1), sign, fixed = task.t_span, 1 if task.t_span[1] > task.t_span[0] else -1, task.fixed_step
+        h = task.first_step or 0.0 if fixed is None else fixed
+        self._bytes[:] = template
+        self._pack.pack_into(
+            self._bytes,
+            0,
+            t0,
+            sign * h,
+            t0,
+            t1,
+            t1 if task.t_stop is None else task.t_stop,
+            task.max_step,
+            sign,
+            task.max_steps,
+            fixed is not None,
+            0 if fixed is None else round((t1 - t0) / (sign * fixed)),
+            times is None,
+            0 if times is None else times.size,
+            1 if times is not None and times.size and times[0] == t0 else 0,
+            0 if times is None else times.ctypes.data,
+            no_functions().address if switching is None else switching.address,
+            switching is not None,
+        )
+        self._y[:], self._yp[:], self._rtol[:], self._atol[:] = task.y0, task.yp0, task.rtol, task.atol
+        if task.excluded is not None:
+            self.record.array("included")[task.excluded] = 0.0
+        if self.workspace is not None:
+            self.workspace.begin()
+        else:
+            self.bridge.refresh()
+            self._counters[:] = 0
+        if switching is not None:
+            switching.begin(t1, float(task.rtol.max()))
+        self.load(task)
+        return switching
+
+    def _switching_of(self, task: Task) -> Switching | None:
+        """The record of the switching functions, made once for as long as they are the same."""
+        if task.switching is None:
+            return None
+        if self._switching is None or self._switching.functions is not task.switching:
+            self._switching = Switching(task.switching, self.equations.n)
+        return self._switching
+
+    def _buffers_for(self, dense: bool, m: int) -> tuple[Any, bytes]:
+        """Buffers of one slice, and the RUN record as it is at the start of a run with them."""
+        if (dense, m) not in self._buffers:
+            arena, counts = _buffers(self.equations.n, dense, m)
+            fields = self._first.copy()
+            for name, value in (arena.addresses | counts).items():
+                fields[0][name] = value
+            self._buffers[dense, m] = arena.arrays, fields.tobytes()
+        return self._buffers[dense, m]
+
+    def _adapt_slice(self, seconds: float):
+        """Return to Python often enough for an interrupt to be noticed."""
+        steps = int(self.record["slice"])
+        if seconds > 0.2:
+            self.record["slice"] = max(1, steps // 2)
+        elif seconds < 0.05:
+            self.record["slice"] = min(2 * steps, int(self.record["slots"]))
+
+    # --- what was stored ----------------------------------------------------------------------------------------------
+
+    def _stored(self) -> tuple[int, int, int, int, int]:
+        number, points, steps, rows, events, *_ = self._unpack.unpack_from(self._bytes, self._pack.size)
+        return number, points, steps, rows, events
+
+    def _views(self) -> tuple[int, tuple[np.ndarray, ...]]:
+        """What the kernel has stored in this slice, by its number: collecting it twice does no harm."""
+        number, points, steps, rows, _ = self._stored()
+        arrays, psi = self._arrays, steps if self._dense else 0
+        return number, (
+            arrays["out_t"][:points],
+            arrays["out_y"][:points],
+            arrays["out_yp"][:points],
+            arrays["step_t"][:steps],
+            arrays["step_h"][:steps],
+            arrays["step_order"][:steps],
+            arrays["step_start"][:steps],
+            arrays["step_psi"][:psi],
+            arrays["coefficients"][:rows],
+        )
+
+    def _keep_slice(self, task: Task):
+        """Copy a slice, before the kernel goes on."""
+        number, views = self._views()
+        self._collected[number] = tuple(view.copy() for view in views)
+        self._keep_events(task)
+
+    def _keep_events(self, task: Task):
+        number, _, _, _, events = self._stored()
+        if events:
+            self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
+
+    def _event_records(self, task: Task, m: int) -> list[EventRecord]:
+        """The functions that fired at the m-th event of this slice."""
+        arrays, switching = self._arrays, task.switching
+        assert switching is not None
+        fired = arrays["event_fired"][m]
+        return [
+            EventRecord(
+                t=float(arrays["event_t"][m]),
+                y=arrays["event_y"][m].copy(),
+                yp=arrays["event_yp"][m].copy(),
+                index=int(i),
+                name=switching.names[i],
+                direction=int(np.sign(fired[i])),
+                terminal=abs(int(fired[i])) > 1,
+            )
+            for i in np.flatnonzero(fired)
+        ]
+
+    def orders_of(self, degrees: np.ndarray) -> np.ndarray:
+        """The order of every step from the degree of its polynomial."""
+        return degrees if self.constant_order is None else np.full(degrees.size, self.constant_order)
+
+    def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """t, y and y' at starting values behind the first one, which are output like steps; none by default."""
+        return None
+
+    def _outcome(self, task: Task, reason: Ending, interrupted: bool, exception) -> Outcome:
+        number, views = self._views()
+        self._collected[number] = views
+        self._keep_events(task)
+        parts = list(zip(*[self._collected[i] for i in sorted(self._collected)], strict=True))
+        points: list[Any] = [list(part) for part in parts[:3]]
+        times, start = task.t_eval, self.start_points(task) if task.t_eval is None else None
+        if start is not None:
+            points = [[given, *part] for given, part in zip(start, points, strict=True)]
+        if times is None or (times.size and times[0] == task.t_span[0]):
+            points = [
+                [first, *part] for first, part in zip(([task.t_span[0]], task.y0[None], task.yp0[None]), points, strict=True)
+            ]
+        ends, sizes, degrees, starts, psi, coefficients = (_joined(part) for part in parts[3:])
+        *_, steps, error_failures, newton_failures, h_last = self._unpack.unpack_from(self._bytes, self._pack.size)
+        return Outcome(
+            reason=reason,
+            t=np.concatenate(points[0]),
+            y=_columns(points[1]),
+            yp=_columns(points[2]),
+            history=(ends, sizes, self.orders_of(degrees)) if ends.size else None,
+            dense=DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
+            if task.dense and ends.size
+            else None,
+            events=[event for i in sorted(self._events) for event in self._events[i]],
+            interrupted=interrupted,
+            failure=self._failure(task, reason) if reason < 0 and not interrupted and exception is None else None,
+            t_reached=float(self.record["t"]),
+            y_reached=self._phi[0].copy(),
+            h_last=h_last,
+            steps=steps,
+            error_test_failures=error_failures,
+            newton_failures=newton_failures,
+            signal=int(self.system["hook_signal"]),
+            counts=self._counters.copy() if self.workspace is None else self.workspace.counts(),
+            exception=exception,
+        )
+
+    def _failure(self, task: Task, code: Ending) -> Failure:
+        record = self.record
+        steps = int(record["steps"])
+        with np.errstate(divide="ignore"):
+            weights = 1.0 / record.array("inverse_weights")
+        return Failure(
+            code=code,
+            t=float(record["t"]),
+            h=float(record["h"]),
+            order=int(record["order"]),
+            y=task.y0.copy() if code == Ending.ZERO_WEIGHT and steps == 0 else self._phi[0].copy(),
+            yp=task.yp0.copy() if steps == 0 else self._phi[1] / record["psi"][0],
+            tried_y=record.array("y").copy(),
+            correction=record.array("correction").copy(),
+            weights=weights,
+            cj=float(record["cj"]),
+            steps=steps,
+            error_test_failures=int(record["error_test_failures"]),
+            newton_failures=int(record["newton_failures"]),
+            attempt_error_failures=int(record["attempt_error_failures"]),
+            attempt_newton_failures=int(record["attempt_newton_failures"]),
+            first_step_failures=int(record["first_step_failures"]),
+            t_span=task.t_span,
+            component=int(record["zero_weight"]) if code == Ending.ZERO_WEIGHT else -1,
+            included=record.array("included").copy(),
+            jacobian_unevaluable=bool(record["jacobian_unevaluable"]),
+        )
+
+
+class OneStepRun(Run):
+    """A run of a one-step method.
+
+    Parameters
+    ----------
+    attempt : Pointer
+        ``status = attempt(run, t, h)``; see :mod:`daedal.methods.one_step`.
+    accept : Pointer, optional
+        What becomes of a step that is accurate enough; cubic Hermite interpolation by default.
+    order : int
+        Of the method; that of the error estimate, plus one, is `control_order`, the same by default.
+    """
+
+    def __init__(self, method, equations: Equations, *, attempt, accept=None, order: int, control_order=None, **options):
+        from daedal.methods.one_step import accept_with_hermite, one_step
+
+        mechanism = equations.mechanism
+        fields = {
+            "attempt": attempt.address,
+            "accept": (accept_with_hermite if accept is None else accept).address,
+            "control_order": control_order or order,
+            "start_order": control_order or order,
+            "positions": positions_of(mechanism, equations.n),
+            "kept_ratio": 1.0,
+            "error_before": 1e-4,
+        }
+        self.constant_order = order
+        super().__init__(method, equations, step=one_step, **(fields | options))
+
+    def integrate(self, task: Task) -> Outcome:
+        """Integrate; a method without error estimate needs a fixed step."""
+        self.method.require_error_estimate(task.fixed_step)
+        return super().integrate(task)
+
+
+def positions_of(mechanism, n: int) -> int:
+    """How many coordinates a mechanism has, if y begins with (q, v); else 0."""
+    if mechanism is None or mechanism.m != 2 or n < mechanism.n_state:
+        return 0
+    return mechanism.nx
+
+
+def _layout(fields) -> struct.Struct:
+    """The layout of neighbouring fields of a record."""
+    return struct.Struct("=" + "".join("d" if np.dtype(kind).kind == "f" else "q" for _, kind in fields))
+
+
+def _buffers(n: int, dense: bool, m: int):
+    from daedal.kernels.differences import ROWS
+    from daedal.kernels.records import Arena
+
+    slots = min(max(_FLOATS_PER_SLICE // max(n, 1), 8), _SLOTS)
+    events, rows = slots if m else 1, slots * ROWS if dense else 1
+    arena = Arena(
+        {
+            **dict.fromkeys(("out_t", "step_t", "step_h", "step_order", "step_start"), slots),
+            **dict.fromkeys(("out_y", "out_yp"), (slots, n)),
+            "step_psi": (slots if dense else 1, ROWS),
+            "coefficients": (rows, n),
+            "event_t": events,
+            "event_fired": (events, m),
+            **dict.fromkeys(("event_y", "event_yp"), (events, n)),
+        },
+        integers=("step_order", "step_start", "event_fired"),
+    )
+    first = min(slots, 16) if n > _LARGE else slots
+    return arena, {"slots": slots, "slice": first, "rows": rows, "event_slots": events, "dense": dense}
+
+
+def _joined(parts) -> np.ndarray:
+    return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)
+
+
+def _columns(parts) -> np.ndarray:
+    """Points, one row each in several arrays, as columns of a new array."""
+    result = np.empty((parts[0].shape[1], sum(len(part) for part in parts)))
+    begin = 0
+    for part in parts:
+        result[:, begin : begin + len(part)] = part.T
+        begin += len(part)
+    return result
