@@ -14,7 +14,6 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 
-
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     """Why a run failed: dependent constraints where it stopped, or what the method says."""
     t, nx = float(failure.t), assembly.nx

@@ -55,8 +55,8 @@ class Choice:
     def goes_on(self, segment) -> bool:
         """Whether the run has to go on in another segment; prepares it."""
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
-        from daedal.kernels.system import HOOK_STOP
         from daedal.kernels.endings import Ending
+        from daedal.kernels.system import HOOK_STOP
 
         self._steps_left -= segment.stats.steps
         reason = segment.outcome.reason

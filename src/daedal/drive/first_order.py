@@ -31,7 +31,9 @@ _MOST_RUNS = 4  # kept for their next use
 class FirstOrderPlan:
     """What does not depend on the start: method, tolerances, and runs that are made ready once and used again."""
 
-    def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None):
+    def __init__(
+        self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, wishes: dict[str, Any] | None = None
+    ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
                 f"unknown formulation {settings.formulation!r}; first-order problems take 'auto' or 'none'"

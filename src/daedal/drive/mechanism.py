@@ -218,9 +218,7 @@ class MechanismCourse(Course):
 
         view = EventView(self.plan.problem.params, split or None)
         leading = reduction.recover is None
-        return switching_functions(
-            self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading
-        )
+        return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 
     def _starting_values(self, reduction: Reduction, method):
         """The unknowns at t0, t0 + h, ... for a multistep method, from an accurate run of the underlying ODE."""

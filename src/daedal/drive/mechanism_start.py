@@ -131,5 +131,3 @@ def stayed_autonomous(assembly: Assembly, t0: float, times: np.ndarray, states: 
         chosen = np.linspace(0, times.size - 1, _CHECKED_POINTS).astype(int)
         times, states = times[chosen], states[chosen]
     return stays_the_same(assembly, t0, times, states)
-
-

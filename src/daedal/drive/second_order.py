@@ -21,8 +21,8 @@ from daedal.initial.second_order_start import (
     split_second_order,
     tolerance_of_y,
 )
-from daedal.methods import named_method
 from daedal.kernels.endings import Ending
+from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems import SecondOrderDAE
 from daedal.problems.checks import check_tolerances
@@ -279,7 +279,10 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
         case = Case(companion, failure)
         with np.errstate(all="ignore"):
             ahead = flow(*case.point, case.h, failure.t_span)
-            if failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_TEST_FAILED) and find_edge(case.probe, ahead) is not None:
+            if (
+                failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_TEST_FAILED)
+                and find_edge(case.probe, ahead) is not None
+            ):
                 failure = replace(failure, code=Ending.UNEVALUABLE)
             if failure.code == Ending.UNEVALUABLE:
                 return diagnose(companion, failure).split("\n")[-2:], failure

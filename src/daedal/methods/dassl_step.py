@@ -260,7 +260,17 @@ def _correct(system, linear, run, method, t):
         elif not method.remember_rate:
             method.rate_factor = UNKNOWN_RATE
         status, rate_factor = newton(
-            system, linear, t, y, yp, delta, floats(run.correction, n), run.cj, method.cj_matrix, method.rate_factor, weights
+            system,
+            linear,
+            t,
+            y,
+            yp,
+            delta,
+            floats(run.correction, n),
+            run.cj,
+            method.cj_matrix,
+            method.rate_factor,
+            weights,
         )
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:

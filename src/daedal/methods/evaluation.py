@@ -27,6 +27,7 @@ def apply_inverse(systems, linears, t, y, yp, r, cj, inverse_weights, b):
     """b := G^{-1} b with a current matrix."""
     return solve_linear(systems[0], linears[0], t, y, yp, r, cj, cj, inverse_weights, b)
 
+
 @kernel
 def residual_is_roundoff(system, t, y, yp):
     """Whether F(t, y, y') is no more than the rounding errors of its terms, whose size a small relative change shows."""

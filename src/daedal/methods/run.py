@@ -281,7 +281,8 @@ class Run:
             points = [[given, *part] for given, part in zip(start, points, strict=True)]
         if times is None or (times.size and times[0] == task.t_span[0]):
             points = [
-                [first, *part] for first, part in zip(([task.t_span[0]], task.y0[None], task.yp0[None]), points, strict=True)
+                [first, *part]
+                for first, part in zip(([task.t_span[0]], task.y0[None], task.yp0[None]), points, strict=True)
             ]
         ends, sizes, degrees, starts, psi, coefficients = (_joined(part) for part in parts[3:])
         *_, steps, error_failures, newton_failures, h_last = self._unpack.unpack_from(self._bytes, self._pack.size)
@@ -350,7 +351,9 @@ class OneStepRun(Run):
         Of the method; that of the error estimate, plus one, is `control_order`, the same by default.
     """
 
-    def __init__(self, method, equations: Equations, *, attempt, accept=None, order: int, control_order=None, **options):
+    def __init__(
+        self, method, equations: Equations, *, attempt, accept=None, order: int, control_order=None, **options
+    ):
         from daedal.methods.one_step import accept_with_hermite, one_step
 
         mechanism = equations.mechanism
