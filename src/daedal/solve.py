@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.drive.request import checked_request, checked_settings
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
-from daedal.hybrid.driver import solve_hybrid
 from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.tables import solve_between
+from daedal.hybrid.run import solve_between, solve_hybrid
 from daedal.problems import (
     HessenbergDAE,
     ImplicitDAE,
@@ -128,7 +128,24 @@ def solve(
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
     if breakpoints is not None or isinstance(problem, HybridProblem):
-        hybrid: Any = (solve_hybrid if breakpoints is None else solve_between)(**locals())
+        settings = checked_settings(
+            method=method,
+            formulation=formulation,
+            rtol=rtol,
+            atol=atol,
+            events=events,
+            max_steps=max_steps,
+            first_step=first_step,
+            max_step=max_step,
+            fixed_step=fixed_step,
+            dense_output=dense_output,
+            correct_initial=correct_initial,
+            **method_options,
+        )
+        asked = checked_request(
+            problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
+        )
+        hybrid: Any = solve_hybrid(asked) if breakpoints is None else solve_between(asked, breakpoints)
         return hybrid
     began = time.perf_counter()
     wishes: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed, located, typical_point
+from daedal.hybrid.models.impact import Contact, Impact, Terms, checked_contacts, closed, located, typical_point
 from daedal.hybrid.problem import ZENO, HybridProblem, Transition
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem
@@ -139,7 +139,7 @@ class _Rules:
         return found
 
     def _gap(self, contact: Contact) -> Callable:
-        from daedal.hybrid.arguments import positional_names
+        from daedal.hybrid.state_form import positional_names
 
         if self.params is not None and len(positional_names(contact.gap) or ()) > 2:
             return lambda t, q, v, p: contact.gap(t, q, p)
