@@ -142,9 +142,7 @@ def solve(
             correct_initial=correct_initial,
             **method_options,
         )
-        asked = checked_request(
-            problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
-        )
+        asked = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
         hybrid: Any = solve_hybrid(asked) if breakpoints is None else solve_between(asked, breakpoints)
         return hybrid
     began = time.perf_counter()

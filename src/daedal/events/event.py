@@ -199,7 +199,7 @@ def named_events(events) -> list[Event]:
 
 
 def functions_of(event: Event, position: int, size: int) -> list[tuple[str, int, int]]:
-    """Name, direction, and the occurrence that ends the run (0 for none), of each of the `size` functions of an event."""
+    """Name, direction, and the occurrence that ends the run (0 for none), of each of an event's `size` functions."""
     directions = _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
     terminal = _occurrences(event.terminal, size, f"events[{position}].terminal")
     return list(zip(_names(event, position, size), directions, terminal, strict=True))

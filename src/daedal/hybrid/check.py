@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.guards import Guards
 from daedal.hybrid.problem import HybridProblem
+from daedal.hybrid.state_form import StateForm
 
 _SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is looked at once more
 

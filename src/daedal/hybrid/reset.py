@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.problem import ZENO, Transition
+from daedal.hybrid.state_form import StateForm
 from daedal.initial.consistent import consistent_initial
 from daedal.problems import HessenbergDAE, LinearDAE, SecondOrderDAE
 

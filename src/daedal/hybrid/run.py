@@ -255,6 +255,9 @@ class HybridRun:
         point = self.watch.add(transition.name, self.t)
         if point is not None:
             leaving = self.problem.accumulation_from(self.mode)
+            if leaving is None and self.problem.accumulation_from(transition.source) is not None:
+                self.watch.forget()  # the last transition has led out of the modes in which they accumulate
+                return
             if leaving is None:
                 message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
                 raise _Stop(False, "zeno", message)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.event_table import EventTable, HybridEvent
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.hybrid.state_form import StateForm
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.mechanics.assembly import Assembly
 from daedal.solution import Solution, Statistics

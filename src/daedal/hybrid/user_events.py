@@ -85,7 +85,9 @@ class UserEvents:
 
     def _values(self, i: int, at: Instant) -> np.ndarray:
         if self._calls is None:
-            self._calls = [self._form.bind(e.function, f"events[{k}]", sees_all=False) for k, e in enumerate(self.events)]
+            self._calls = [
+                self._form.bind(e.function, f"events[{k}]", sees_all=False) for k, e in enumerate(self.events)
+            ]
         return np.atleast_1d(np.asarray(self._calls[i](at.t, self._form.seen(at.y), at.yp), dtype=float))
 
 

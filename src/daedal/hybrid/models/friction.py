@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.models.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
 from daedal.hybrid.problem import GuardOfRun, HybridProblem, Mode, Transition
+from daedal.hybrid.state_form import StateForm
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function
 
