@@ -377,3 +377,28 @@ def test_unique_motions_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", daedal.NonUniqueWarning)
         run(floor(0.4), 1.0, ([0.0, 0.0], [3.0, 0.0]))
+
+
+# --- tolerances, and runs before --------------------------------------------------------------------------------------
+
+
+def pulled_block():
+    block = daedal.MechanicalSystem(1.0, lambda t, q, v: [20.0 * (0.5 * t - q[0])], n_q=1, names=["x"])
+    return daedal.Friction(block, [1.0], mu=0.2, mu_static=0.3, normal=9.81)
+
+
+def test_tolerances_may_be_vectors():
+    """The mode "stick" has one variable more than those of slip."""
+    problem = pulled_block()
+    plain = daedal.solve(problem, (0.0, 6.0), ([0.0], [0.0]), rtol=1e-8, atol=1e-9)
+    vector = daedal.solve(problem, (0.0, 6.0), ([0.0], [0.0]), rtol=[1e-8, 1e-8], atol=[1e-9, 1e-9])
+    assert [event.name for event in vector.events] == [event.name for event in plain.events]
+    np.testing.assert_allclose(vector.events.t, plain.events.t, atol=1e-7)
+
+
+def test_a_run_does_not_depend_on_what_ran_before():
+    fresh, used = pulled_block(), pulled_block()
+    daedal.solve(used, (0.0, 2.0), ([3.0], [-1.0]))
+    runs = [daedal.solve(problem, (0.0, 3.0), ([0.0], [0.0])) for problem in (fresh, used)]
+    np.testing.assert_array_equal(runs[0].t, runs[1].t)
+    np.testing.assert_array_equal(runs[0].y, runs[1].y)

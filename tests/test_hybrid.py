@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
+from daedal.hybrid.accumulation import AccumulationWatch
 
 G = 9.81
 
@@ -680,3 +681,30 @@ def test_many_transitions_cost_no_more_than_few_steps_each():
     assert sol.n_events == 400
     assert sol.stats.steps < 3 * sol.n_events + 20
     np.testing.assert_allclose(sol.events.t, 1.0 + 2.0 * np.arange(400), atol=1e-7)
+
+
+@pytest.mark.parametrize("y0", [17.0, 18.0, 18.5, 20.0])
+def test_a_period_is_no_accumulation(y0):
+    """Intervals that are equal up to round-off shrink by a factor of exactly 1, or nearly."""
+    heating = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - 30.0], 1, names=["temperature"])
+    cooling = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - 10.0], 1, names=["temperature"])
+    thermostat = daedal.HybridProblem(
+        {"on": heating, "off": cooling},
+        [
+            daedal.Transition("on", "off", guard=lambda t, y: y[0] - 21.0, direction=1, name="warm"),
+            daedal.Transition("off", "on", guard=lambda t, y: y[0] - 19.0, direction=-1, name="cold"),
+        ],
+    )
+    sol = daedal.solve(thermostat, (0.0, 20.0), ("on", ([y0], None)), rtol=1e-4)
+    assert sol.status == "finished" and sol.n_events > 90
+
+
+def test_the_watch_takes_equal_and_vanishing_intervals():
+    for times in (
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+        np.cumsum([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0 - 1e-16]),
+        np.cumsum([0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.5]),
+        np.cumsum([0.0, 1.0 + 2e-16, 1.0, 1.0, 1.0, 1.0, 1.0]),
+    ):
+        watch = AccumulationWatch((0.0, 20.0), 1e-4, 100)
+        assert [watch.add("tick", float(t)) for t in times] == [None] * 7

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.hybrid.impact import complementary
+from daedal.hybrid.models.impact import complementary
 
 G = 9.81
 

@@ -248,3 +248,19 @@ def test_scaling_the_surface_and_reflection_change_nothing(a, b, factor):
     np.testing.assert_allclose(mirror.events.t, plain.events.t, atol=1e-9)
     np.testing.assert_allclose(mirror.y[:2, -1], -plain.y[:2, -1], atol=1e-7)
     np.testing.assert_allclose(mirror["nu"][-1], 1.0 - plain["nu"][-1], atol=1e-6)
+
+
+def test_rates_do_not_depend_on_what_was_asked_before():
+    """A function that takes complex numbers in one branch only: each point has its own derivative."""
+
+    def surface(t, x):
+        return x[0] ** 3 if x[0].real > 0.0 else float(abs(x[0])) - 2.0 * x[1]
+
+    def relay():
+        return daedal.Filippov(lambda t, x: [1.0, 1.0], lambda t, x: [1.0, -1.0], surface, 2)
+
+    points = [np.array(x) for x in ([0.5, 0.2], [-0.5, 0.1], [0.0, 1.0], [2.0, -1.0])]
+    alone = [relay().rates(0.0, x) for x in points]
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]):
+        used = relay()
+        assert {i: used.rates(0.0, points[i]) for i in order} == dict(enumerate(alone))

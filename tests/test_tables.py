@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daedal
-from daedal.hybrid.tables import _pieces
+from daedal.hybrid.breakpoints import pieces_between
 
 TIMES, VALUES = [0.0, 1.0, 2.0, 2.5, 4.0], [0.0, 1.0, -2.0, 3.0, 0.0]
 INTEGRAL = 2.5  # of the piecewise linear function
@@ -203,7 +203,7 @@ points = st.lists(st.floats(-2.0, 12.0), max_size=10)
 def test_pieces_cover_the_interval(found, backwards):
     inside = sorted({p for p in found if 0.0 < p < 10.0})
     span = (10.0, 0.0) if backwards else (0.0, 10.0)
-    pieces = _pieces(span, inside)
+    pieces = pieces_between(span, inside)
     assert pieces[0][0] == span[0] and pieces[-1][1] == span[1]
     for (_, end), (begin, _) in itertools.pairwise(pieces):
         assert abs(begin - end) == pytest.approx(0.0, abs=1e-14) and begin != end

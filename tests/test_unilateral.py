@@ -87,6 +87,16 @@ def test_a_ball_whose_coordinate_vanishes_with_the_gap(e):
     assert sol.mode[-1] == "floor" and sol.q[0, -1] == 0.0
 
 
+@pytest.mark.parametrize("e", [0.1, 0.4, 0.6, 0.7])
+def test_a_last_bounce_that_closes_the_contact_ends_the_accumulation(e):
+    """A ball that moves sideways too: whether a bounce or the limit of them closes the contact, the run goes on."""
+    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -9.81], n_q=2, names=["x", "y"])
+    problem = daedal.unilateral(ball, daedal.Contact(lambda t, q: q[1], restitution=e, name="floor"))
+    sol = daedal.solve(problem, (0.0, 4.0), ("free", ([0.0, 1.0], [1.0, 0.0])))
+    assert sol.status == "finished" and sol.mode[-1] == "floor"
+    assert sol["x"][-1] == pytest.approx(4.0, abs=1e-5) and abs(sol["y"][-1]) < 1e-8
+
+
 def test_slow_impacts_are_plastic():
     def count(speed):
         problem = daedal.unilateral(point(1), daedal.Contact(lambda t, q: q[0], 0.9, name="floor"), rest_speed=speed)

@@ -35,17 +35,17 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
-from daedal.hybrid.breaking import breaking
-from daedal.hybrid.contact import unilateral
-from daedal.hybrid.filippov import Filippov
-from daedal.hybrid.friction import Friction, NonUniqueWarning
-from daedal.hybrid.friction_state import ContactState
-from daedal.hybrid.hysteresis import ElastoPlastic, elastoplastic
-from daedal.hybrid.impact import Contact, Impact, impact
+from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.hybrid.models.breaking import breaking
+from daedal.hybrid.models.elastoplastic import ElastoPlastic, elastoplastic
+from daedal.hybrid.models.filippov import Filippov
+from daedal.hybrid.models.friction import Friction, NonUniqueWarning
+from daedal.hybrid.models.friction_state import ContactState
+from daedal.hybrid.models.impact import Contact, Impact, impact
+from daedal.hybrid.models.tabulated import Table
+from daedal.hybrid.models.unilateral import unilateral
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
-from daedal.hybrid.table import EventTable, HybridEvent
-from daedal.hybrid.tables import Table
 from daedal.initial.consistent import consistent_initial
 from daedal.linear_solvers import (
     GMRES,

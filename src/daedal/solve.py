@@ -125,7 +125,7 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    return solve_between(request, breakpoints, t_stop is not None)
+    return solve_between(request, breakpoints)
 
 
 def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, algebraic=None, **options) -> Solution:

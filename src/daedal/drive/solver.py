@@ -124,9 +124,7 @@ class Solver:
 def make_plan(problem, settings: Settings):
     """What the run of a problem of this class needs and does not depend on the start."""
     if isinstance(problem, HybridProblem):
-        from daedal.hybrid.run import HybridPlan
-
-        return HybridPlan(problem, settings)
+        return _HybridPlan()
     if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
         from daedal.drive.mechanism import MechanismPlan
 
@@ -145,6 +143,16 @@ def make_plan(problem, settings: Settings):
         return FirstOrderPlan(problem, settings)
     names = ", ".join(kind.__name__ for kind in _CLASSES)
     raise InvalidProblemError(f"problem must be one of {names} or HybridProblem, got {type(problem).__name__}")
+
+
+class _HybridPlan:
+    """Hybrid problems go through the driver once for every stretch; what is prepared is prepared for their modes."""
+
+    def solve(self, request: Request):
+        """Run through the modes."""
+        from daedal.hybrid.run import solve_hybrid
+
+        return solve_hybrid(request)
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

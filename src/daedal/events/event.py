@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -190,6 +190,19 @@ def gather_events(events, problem, t0: float, y0: np.ndarray, yp0: np.ndarray) -
         params=problem.params,
         **{name: np.array(values) for name, values in vars(stack).items()},
     )
+
+
+def named_events(events) -> list[Event]:
+    """The user's events as a list, each with the name that it would have alone."""
+    checked = [_as_event(event, i) for i, event in enumerate(_as_list(events))]
+    return [event if event.name else replace(event, name=_title(event, i)) for i, event in enumerate(checked)]
+
+
+def functions_of(event: Event, position: int, size: int) -> list[tuple[str, int, int]]:
+    """Name, direction, and the occurrence that ends the run (0 for none), of each of an event's `size` functions."""
+    directions = _spread(event.direction, size, (-1, 0, 1), f"events[{position}].direction")
+    terminal = _occurrences(event.terminal, size, f"events[{position}].terminal")
+    return list(zip(_names(event, position, size), directions, terminal, strict=True))
 
 
 def _as_list(events) -> list:

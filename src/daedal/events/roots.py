@@ -226,8 +226,8 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
 def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     """Mark what fires in the bracket, and what does so less than a resolution later; returns (time, status).
 
-    A function that is exactly zero at the end of the bracket and has its old sign again behind it, or is zero until it
-    has its old sign at the end of the step, only touches zero.
+    A function that is exactly zero at the end of the bracket and has its old sign again behind it, at two places, or is
+    zero until it has its old sign at the end of the step, only touches zero.
     """
     n = roots.n
     low, high, ahead, last = floats(roots.low, n), floats(roots.high, n), floats(roots.trial, n), floats(roots.last, n)
@@ -254,14 +254,16 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
     late = False
     for i in range(n):
         if _arrives(low[i], high[i], aim[i]):
-            behind = ahead[i]
-            while behind == 0.0 and 2.0 * beyond < abs(t_high - right):  # zero for a while: what comes then?
+            behind, seen = ahead[i], 0.0  # zero for a while, or the old sign by round-off: what comes then?
+            while 2.0 * beyond < abs(t_high - right) and (
+                behind == 0.0 or (same_sign(low[i], behind) and not same_sign(low[i], seen))
+            ):
                 beyond *= 2.0
                 place = right + copysign(beyond, t_high - right)
                 status = evaluate_on(system, roots, place, t_end, psi, phi, k, floats(roots.middle, n))
                 if status != 0:
                     return right, status
-                behind = floats(roots.middle, n)[i]
+                seen, behind = behind, floats(roots.middle, n)[i]
             returns = same_sign(low[i], last[i] if behind == 0.0 else behind)
             if touch[i] or not returns:
                 fired[i] = 1 if low[i] < 0.0 else -1

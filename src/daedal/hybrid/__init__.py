@@ -1,1 +1,1 @@
-"""Discontinuous models: modes, transitions between them, and the run through them."""
+"""Modes, transitions between them, and the run through them."""

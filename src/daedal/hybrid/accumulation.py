@@ -16,7 +16,7 @@ _HOPELESS = 10.0  # the run would take so many times `max_events`, or
 _MANY = 10**6  # transitions, if that is more
 
 
-class Watch:
+class AccumulationWatch:
     """Follows the times of the transitions that were taken."""
 
     def __init__(self, span: tuple[float, float], rtol: float, max_events: int):
@@ -35,14 +35,17 @@ class Watch:
         times.append(t)
         if len(times) <= _INTERVALS:
             return None
-        steps = np.abs(np.diff(times))
-        if steps[-1] >= steps[0]:
+        first, last = abs(times[1] - times[0]), abs(times[-1] - times[-2])
+        if last >= first:
             return None
-        if steps[-1] == 0.0:
+        if last == 0.0:
             return t
+        factor = (last / first) ** (1.0 / (_INTERVALS - 1))
+        steps = np.abs(np.diff(times))
+        if factor == 1.0 or not steps.all():  # a period, up to round-off; or intervals that cannot be told apart
+            return None
         factors = steps[1:] / steps[:-1]
-        factor = float((steps[-1] / steps[0]) ** (1.0 / (_INTERVALS - 1)))
-        rest = float(steps[-1]) * factor / (1.0 - factor)
+        rest = last * factor / (1.0 - factor)
         if np.max(np.abs(factors - factor)) > max(_EVEN * (1.0 - factor), _EVEN * factor):
             return None
         if rest > max(self._rtol * abs(t - self._t0), _CLOSE * _RESOLUTION * abs(t)):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.arguments import StateForm
 from daedal.hybrid.guards import Guards
 from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.reset import carry_over, choose_target
+from daedal.hybrid.state_form import StateForm
 
 _SHIFTS = (1e-3, 1e-1, 1.0)  # of the state, at which a guard that is zero is looked at once more
 
@@ -45,7 +44,7 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
     mode, given = initial
     forms = {name: StateForm(m.problem) for name, m in problem.modes.items()}
     form, notes = forms[mode], []
-    guards = Guards(mode, form, problem.transitions_from(mode))
+    guards = Guards(mode, forms, problem.transitions_from(mode))
     y, yp, _ = form.stack(given, f"initial of mode '{mode}': ")
     yp = np.zeros(form.n) if form.implicit and yp is None else yp
     guards.prepare(t, y, yp)
@@ -58,9 +57,9 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
     for i in np.flatnonzero(guards.direction * values > 0.0):
         notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire at once.")
     for transition in guards.transitions:
-        target = choose_target(transition, form, t, y, yp, problem.modes)
+        target = transition.target(t, y, yp)
         if target is not None:
-            carry_over(transition, mode, target, forms, t, y, yp)
+            transition.carry_over(target, t, y, yp)
     reachable = _reachable(problem, mode)
     missed = [name for name in problem.modes if name not in reachable]
     if missed:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.events.event import Event
-from daedal.hybrid.arguments import StateForm
-from daedal.hybrid.problem import Transition
+from daedal.hybrid.problem import GuardOfRun, Transition
+from daedal.hybrid.reset import BoundTransition, ModeInitial
+from daedal.hybrid.state_form import StateForm
 
 _BAND = 10.0  # tolerances within which a guard counts as zero when a mode begins
 _NOISE = 100.0 * float(np.finfo(float).eps)  # relative changes of the state that do not tell where a guard goes
@@ -19,8 +22,8 @@ _TINY = 1e-300
 
 
 @dataclass
-class Start:
-    """What the guards say at the start of a mode.
+class GuardsAtStart:
+    """What the guards say at the start of a stretch.
 
     Attributes
     ----------
@@ -31,15 +34,18 @@ class Start:
     leaving : dict
         Guards that are zero at the start, by entry: the side to which they leave, and the time after which they are
         there in spite of rounding errors.
+    crossed : list
+        Guards that changed their sign at the break point where the stretch begins: (entry, direction).
     """
 
     immediate: int | None
     direction: np.ndarray
-    leaving: dict[int, tuple[int, float]]
+    leaving: dict[int, tuple[int, float]] = field(default_factory=dict)
+    crossed: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass
-class Before:
+class ModeEnd:
     """The state in which a mode ended.
 
     Attributes
@@ -62,14 +68,19 @@ class Before:
 class Guards:
     """All guards of a mode, stacked."""
 
-    def __init__(self, mode: str, form: StateForm, transitions: list[Transition]):
-        self.mode, self.form, self.transitions = mode, form, transitions
-        self._calls = [form.bind(t.guard, f"guard of '{t.name}'", sees_all=False) for t in transitions]
+    def __init__(self, mode: str, forms: dict[str, StateForm], transitions: list[Transition]):
+        self.mode, self.form = mode, forms[mode]
+        self.transitions = [BoundTransition(t, mode, forms) for t in transitions]
+        self._calls = [self._bound(t) for t in transitions]
         self._places: list[tuple[int, int, int]] = []  # transition, first and last entry of its guard
         self.owner: list[int] = []  # entry -> transition
         self.names: list[str] = []
         self.direction = np.empty(0, dtype=np.int64)
         self.immediate = np.empty(0, dtype=bool)
+
+    def _bound(self, transition: Transition) -> Callable[..., Any]:
+        guard = transition.guard.make() if isinstance(transition.guard, GuardOfRun) else transition.guard
+        return self.form.bind(guard, f"guard of '{transition.name}'", sees_all=False)
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -79,14 +90,14 @@ class Guards:
         if self._places or not self.transitions:
             return
         directions: list[int] = []
-        for i, transition in enumerate(self.transitions):
+        for i, bound in enumerate(self.transitions):
             size = self._checked(i, self._call(i, t, y, yp), t, None).size
             self._places.append((i, len(self.owner), len(self.owner) + size))
             self.owner += [i] * size
-            self.names += [transition.name or ""] if size == 1 else [f"{transition.name}[{j}]" for j in range(size)]
-            directions += _spread(transition.direction, size, transition.name)
+            self.names += [bound.name] if size == 1 else [f"{bound.name}[{j}]" for j in range(size)]
+            directions += _spread(bound.transition.direction, size, bound.name)
         self.direction = np.array(directions, dtype=np.int64)
-        self.immediate = np.array([self.transitions[i].immediate for i in self.owner])
+        self.immediate = np.array([self.transitions[i].transition.immediate for i in self.owner])
 
     def evaluate(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
         """The values of all guards."""
@@ -100,9 +111,9 @@ class Guards:
                 values[begin:end] = value
             else:
                 values[begin:end] = self._checked(i, value, t, end - begin)
-        if np.isnan(values).any():
-            i = self.owner[int(np.flatnonzero(np.isnan(values))[0])]
-            self._checked(i, np.nan, t, None)
+        for entry, value in enumerate(values.tolist()):
+            if value != value:
+                self._checked(self.owner[entry], np.nan, t, None)
         return values
 
     def _call(self, i: int, t: float, y, yp):
@@ -131,7 +142,7 @@ class Guards:
             )
         return array
 
-    def event(self, t0: float, start: Start) -> Event:
+    def event(self, t0: float, start: GuardsAtStart) -> Event:
         """The terminal event that ends the mode."""
         leaving = [(i, side, wait) for i, (side, wait) in start.leaving.items()]
 
@@ -143,32 +154,45 @@ class Guards:
             return values
 
         return Event(
-            self.form.event_function(guard), terminal=True, direction=start.direction.tolist(), name=self.names
+            self.form.event_function(guard if leaving else self.evaluate),
+            terminal=True,
+            direction=start.direction.tolist(),
+            name=self.names,
         )
 
-    def start(self, t: float, y: np.ndarray, yp, weights: np.ndarray, before: Before | None, step: float) -> Start:
-        """Judge the guards at the start of the mode.
+    def at_start(self, t: float, begin: ModeInitial, weights, step: float, before: ModeEnd | None, ended=None):
+        """Judge the guards at the start of a stretch.
 
         Parameters
         ----------
         weights : numpy.ndarray
             rtol |y| + atol.
-        before : Before or None
-            Where the last mode ended.
         step : float
             A typical step, with the sign of the direction of integration.
+        before : ModeEnd or None
+            Where the last mode ended.
+        ended : numpy.ndarray or None
+            The values one float before, if the stretch begins at a break point.
+
+        Returns
+        -------
+        GuardsAtStart
         """
+        y, yp = begin.y, begin.yp
         values, direction = self.evaluate(t, y, yp), self.direction.copy()
         wrong = direction * values > 0.0
         doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
-        leaving: dict[int, tuple[int, float]] = {}
         if doubtful.size == 0:
-            return Start(None, direction, leaving)
+            return GuardsAtStart(None, direction)
+        leaving: dict[int, tuple[int, float]] = {}
         band, noise = self._bands(t, y, yp, values, weights)
         fired = before.fired if before is not None else {}
         zero = [int(i) for i in doubtful if abs(values[i]) <= max(band[i], 4.0 * abs(fired.get(self.names[i], 0.0)))]
         firing = wrong & self.immediate
         sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero)
+        went = np.sign(values)
+        went[zero] = sides[zero]
+        crossed = [] if ended is None else self._crossed(ended, went)
         for i in zero:
             side = int(sides[i])
             firing[i] = self.immediate[i] and side != 0 and side == direction[i]
@@ -185,7 +209,12 @@ class Guards:
             if direction[i] == 0 and i not in zero:
                 direction[i] = -1 if values[i] > 0.0 else 1
         hit = np.flatnonzero(firing)
-        return Start(int(hit[0]) if hit.size else None, direction, leaving)
+        return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
+
+    def _crossed(self, ended: np.ndarray, went: np.ndarray) -> list[tuple[int, int]]:
+        """The guards that came from one side, and are on, or leave to, the other one."""
+        changed = (ended * went < 0.0) & ((self.direction == 0) | (self.direction * went > 0.0))
+        return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _bands(self, t, y, yp, values, weights) -> tuple[np.ndarray, np.ndarray]:
         """How much the guards change with errors of the tolerance, and with round-off, in the state."""
@@ -214,7 +243,7 @@ class Guards:
                 break
         return sides, waits, rates
 
-    def _passes(self, i: int, t: float, before: Before, rate: float, step: float) -> bool:
+    def _passes(self, i: int, t: float, before: ModeEnd, rate: float, step: float) -> bool:
         """Whether the guard of the transition just taken goes on as it came: then it marks an instant, and no limit."""
         if before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False

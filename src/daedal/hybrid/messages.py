@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.state_form import StateForm
 
 _MOST_NAMED = 8
 
@@ -17,6 +17,14 @@ def state_in_words(form: StateForm, y: np.ndarray) -> str:
 
 def end_reached(t: float) -> str:
     return f"The end of the interval, t = {t:g}, was reached."
+
+
+def event_stopped(name: str, t: float) -> str:
+    return f"The event '{name}' stopped the integration at t = {t:.10g}."
+
+
+def transition_ended(name: str, t: float) -> str:
+    return f"The transition '{name}' ended the run at t = {t:.10g}."
 
 
 def interrupted(t: float) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.arguments import is_problem
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 
 ZENO = "zeno"
+_PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class Mode:
         """The options that were given."""
         names = ("method", "formulation", "rtol", "atol", "max_step")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True)
+class GuardOfRun:
+    """A guard that keeps something while a run lasts: ``make()`` returns the function that one run calls."""
+
+    make: Callable[[], Callable[..., Any]]
+
+    def __call__(self, *arguments):
+        return self.make()(*arguments)
 
 
 @dataclass(frozen=True)
@@ -194,6 +205,10 @@ class HybridProblem:
         """The transition that is taken where those out of a mode accumulate."""
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
+    def tolerance(self, mode: str, value):
+        """rtol or atol of a mode, from what was given for all; problems whose modes differ in size may fill it up."""
+        return value
+
     def entry(self, t_span, initial):
         """(mode, initial values) with which a run begins; problems that know better choose the mode themselves."""
         return initial
@@ -237,7 +252,7 @@ def _checked_modes(modes) -> dict[str, Mode]:
         if not isinstance(name, str) or not name:
             raise InvalidProblemError(f"modes: the name of a mode must be a string that is not empty, got {name!r}")
         mode = mode if isinstance(mode, Mode) else Mode(mode)
-        if not is_problem(mode.problem):
+        if not isinstance(mode.problem, _PROBLEMS):
             raise InvalidProblemError(
                 f"modes: '{name}' must be a problem (ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ...) or a Mode, "
                 f"got {'None' if mode.problem is None else type(mode.problem).__name__}"

@@ -2,55 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.arguments import StateForm
 from daedal.hybrid.problem import ZENO, Transition
+from daedal.hybrid.state_form import StateForm
 from daedal.initial.consistent import consistent_initial
 from daedal.problems import HessenbergDAE, LinearDAE, SecondOrderDAE
 
 _EXPLAINED = 100.0  # tolerances by which a state may be moved without being asked to
-
 _NEGLIGIBLE = 1e-3  # tolerances below which an entry of the state may as well be zero
 
 
 @dataclass
-class Begin:
-    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected."""
+class ModeInitial:
+    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected or are."""
 
     y: np.ndarray
     yp: np.ndarray | None
     correct: bool
+    found: bool = False
 
 
-def choose_target(transition: Transition, form: StateForm, t: float, y, yp, modes) -> str | None:
-    """The mode that follows, or None if the run ends."""
-    if not callable(transition.target):
-        return transition.target
-    target = form.bind(transition.target, f"target of '{transition.name}'")(t, y, yp)
-    if target is not None and (not isinstance(target, str) or target not in modes):
-        raise InvalidProblemError(
-            f"target of '{transition.name}' returned {target!r} at t = {t:g}, which is not a mode; "
-            f"there are {', '.join(modes)}"
-        )
-    return target
+class BoundTransition:
+    """A transition out of one mode, with its functions as those of (t, y, yp)."""
 
+    def __init__(self, transition: Transition, source: str, forms: dict[str, StateForm]):
+        self.transition, self.name, self.source, self._forms = transition, str(transition.name), source, forms
+        self._projects = transition.project or transition.guard == ZENO
+        self._resets: dict[str, Callable[..., Any] | None] = {}
+        self._target = None
+        if callable(transition.target):
+            self._target = forms[source].bind(transition.target, f"target of '{self.name}'")
 
-def carry_over(transition: Transition, source: str, target: str, forms, t: float, y, yp) -> Begin:
-    """The initial values of the mode `target`: what the reset says, or the state as it is."""
-    old, new = forms[source], forms[target]
-    project = transition.project or transition.guard == ZENO
-    reset = transition.reset_to(target)
-    if reset is None:
-        return Begin(_continued(transition, source, target, old, new, y), None, project or not new.mechanical)
-    value = old.bind(reset, f"reset of '{transition.name}'")(t, y.copy(), None if yp is None else yp.copy())
-    values, slope, incomplete = new.stack(value, f"reset of '{transition.name}' at t = {t:g} returned a wrong state: ")
-    if new.mechanical and new.problem.n_r and len(value) < 3 and old.mechanical and old.problem.n_r == new.problem.n_r:
-        values[-new.problem.n_r :] = y[-new.problem.n_r :]
-    return Begin(values, slope, project or (incomplete and not new.mechanical))
+    def target(self, t: float, y, yp) -> str | None:
+        """The mode that follows, or None if the run ends."""
+        if self._target is None:
+            return self.transition.target
+        target = self._target(t, y, yp)
+        if target is not None and (not isinstance(target, str) or target not in self._forms):
+            raise InvalidProblemError(
+                f"target of '{self.name}' returned {target!r} at t = {t:g}, which is not a mode; "
+                f"there are {', '.join(self._forms)}"
+            )
+        return target
+
+    def carry_over(self, target: str, t: float, y, yp) -> ModeInitial:
+        """The initial values of the mode `target`: what the reset says, or the state as it is."""
+        old, new, reset = self._forms[self.source], self._forms[target], self._reset(target)
+        if reset is None:
+            y = _continued(self.transition, self.source, target, old, new, y)
+            return ModeInitial(y, None, self._projects or not new.mechanical)
+        value = reset(t, y.copy(), None if yp is None else yp.copy())
+        values, slope, incomplete = new.stack(value, f"reset of '{self.name}' at t = {t:g} returned a wrong state: ")
+        n_r = new.problem.n_r if new.mechanical else 0
+        if n_r and len(value) < 3 and old.mechanical and old.problem.n_r == n_r:
+            values[-n_r:] = y[-n_r:]
+        return ModeInitial(values, slope, self._projects or (incomplete and not new.mechanical))
+
+    def _reset(self, target: str) -> Callable[..., Any] | None:
+        if target not in self._resets:
+            given = self.transition.reset_to(target)
+            form = self._forms[self.source]
+            self._resets[target] = None if given is None else form.bind(given, f"reset of '{self.name}'")
+        return self._resets[target]
 
 
 def _continued(transition: Transition, source: str, target: str, old: StateForm, new: StateForm, y) -> np.ndarray:
@@ -74,7 +93,7 @@ def _continued(transition: Transition, source: str, target: str, old: StateForm,
     return np.array([y[places[label]] if label in places else 0.0 for label in new.labels])
 
 
-def make_consistent(form: StateForm, t: float, begin: Begin, weights: np.ndarray) -> Begin:
+def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.ndarray) -> ModeInitial:
     """Values moved onto the constraints; refused if they may not be moved and are off by more than the tolerances."""
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
@@ -93,4 +112,4 @@ def make_consistent(form: StateForm, t: float, begin: Begin, weights: np.ndarray
         y, yp = (found[0], found[1]) if form.implicit else (np.concatenate(found), None)
     if not begin.correct and np.max(np.abs(y - begin.y) / weights) > _EXPLAINED:
         raise InconsistentInitialError("the values are off by more than the tolerances")
-    return Begin(y, yp, True)
+    return ModeInitial(y, yp, True, found=True)

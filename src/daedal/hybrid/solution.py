@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.table import EventTable
+from daedal.hybrid.event_table import EventTable
 from daedal.mechanical_solution import State
 from daedal.problems.checks import check_real
 from daedal.solution import Solution, Statistics
@@ -41,6 +41,12 @@ def stacked(state: Any) -> np.ndarray:
     if isinstance(state, np.ndarray):
         return state
     return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
+
+
+def add_drift(found: dict[str, float], solution: Solution):
+    """Let `found` hold the largest residuals of the constraints, those of one more solution among them."""
+    for name, value in (solution.drift or {}).items():
+        found[name] = max(found.get(name, 0.0), value)
 
 
 @dataclass(frozen=True)
@@ -103,8 +109,16 @@ class HybridSolution:
     ):
         self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
         self.success, self.status, self.message = success, status, message
-        self.stats, self.drift = stats, drift
+        self.stats, self._drift = stats, drift
         self._labels, self._n_q, self._chunks = labels, n_q, chunks
+
+    @cached_property
+    def drift(self) -> dict[str, float]:
+        """The largest residuals of the constraints over all segments."""
+        found = dict(self._drift)
+        for segment in self.segments:
+            add_drift(found, segment.solution)
+        return found
 
     # --- the output points ------------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from daedal.hybrid.arguments import StateForm
+from daedal.hybrid.event_table import EventTable, HybridEvent
 from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution
-from daedal.hybrid.table import EventTable, HybridEvent
+from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
+from daedal.hybrid.state_form import StateForm
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.mechanics.assembly import Assembly
 from daedal.solution import Solution, Statistics
@@ -15,7 +15,7 @@ from daedal.solution import Solution, Statistics
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
 
 
-class Store:
+class OutputStore:
     """Output points, solutions of the segments and events, as far as they are asked for; sums of the rest."""
 
     def __init__(self, problem: HybridProblem, forms: dict[str, StateForm], keeps_segments: bool, records_events: bool):
@@ -40,18 +40,18 @@ class Store:
         if self._records_events:
             self.events.append(event)
 
-    def add(self, mode: str, t0: float, t1: float, solution: Solution):
-        """Keep a stretch in one mode."""
+    def add(self, mode: str, t0: float, t1: float, solution: Solution, count: int):
+        """Keep a stretch in one mode, with the first `count` of its points as output."""
         for name in _COUNTERS:
             self._counts[name] += getattr(solution.stats, name)
-        for name, value in (solution.drift or {}).items():
-            self._drift[name] = max(self._drift.get(name, 0.0), value)
         form = self._forms[mode]
         if self._keeps_segments:
             self._share(mode, solution)
             self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
-        if solution.t.size or self._keeps_segments:
-            self.chunks.append(Chunk(self._index[mode], solution.t, form.output(solution)))
+        else:
+            add_drift(self._drift, solution)
+        if count or self._keeps_segments:
+            self.chunks.append(Chunk(self._index[mode], solution.t[:count], form.output(solution)[:, :count]))
 
     def drop_last_point(self):
         """Forget the last output point, for which a later state is to come."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.arguments import positional_names
+from daedal.hybrid.state_form import positional_names
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import MechanicalSystem

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.impact import located
+from daedal.hybrid.models.impact import located
 from daedal.hybrid.problem import HybridProblem, Transition
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_positive

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.friction_modes import FrictionLaw
+from daedal.hybrid.models.friction_modes import FrictionLaw
 from daedal.problems import MechanicalSystem
 
 _SHORT = 1e-5  # step of the difference that gives a rate

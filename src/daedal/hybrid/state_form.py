@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from daedal.drive.request import Request, checked_settings
+from daedal.drive.solver import solve_request
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_vector
 from daedal.problems.compile import last_argument
 
-_CLASSES = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
+_OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
+_SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
 _LETTERS = {
     MechanicalSystem: ("q", "v"),
     SemiExplicitDAE: ("y", "z"),
@@ -23,11 +26,6 @@ _LETTERS = {
     HessenbergDAE: ("z", "y"),
     ImplicitDAE: ("y", "yp"),
 }
-
-
-def is_problem(problem) -> bool:
-    """Whether it can be the problem of a mode."""
-    return isinstance(problem, _CLASSES)
 
 
 def positional_names(function) -> list[str] | None:
@@ -60,7 +58,10 @@ def _is_pair(initial) -> bool:
 
 
 class StateForm:
-    """How the state of a problem is stacked in one vector: (q, v, r), (y, z), (x, x'), or y."""
+    """How the state of a problem is stacked in one vector: (q, v, r), (y, z), (x, x'), or y.
+
+    A form belongs to one run: it keeps what it needs to evaluate accelerations.
+    """
 
     def __init__(self, problem):
         self.problem = problem
@@ -74,7 +75,9 @@ class StateForm:
         if self.second_order:
             self.labels += tuple(f"{label}'" for label in self.labels)
         self.split: int | None = _split(problem)
-        self._quick: bool | None = None
+        self._assembly: Assembly | None = None
+        self._size = 0.0  # of the coordinates for which the increments of the assembly were chosen
+        self._quick: bool | None = None  # whether constraints are independent, as far as the first point tells
 
     def differential(self) -> np.ndarray:
         """Which entries of the vector must be given; the others can be computed."""
@@ -90,6 +93,14 @@ class StateForm:
     def output(self, solution) -> np.ndarray:
         """The vectors at the output points, in columns."""
         return np.concatenate([solution.x, solution.xp]) if self.second_order else solution.y[: self.n]
+
+    def at_end(self, solution) -> tuple[np.ndarray, np.ndarray | None]:
+        """The vector at the last output point, and y' of an implicit problem."""
+        return self.output(solution)[:, -1], solution.yp[: self.n, -1] if self.implicit else None
+
+    def seen(self, y: np.ndarray) -> np.ndarray:
+        """What events and guards see of the vector during an integration: further states r they do not."""
+        return y[: 2 * self.problem.n_q] if self.mechanical else y
 
     def at_event(self, solution, event) -> tuple[np.ndarray, np.ndarray | None]:
         """The vector at an event, and y' of an implicit problem."""
@@ -192,13 +203,20 @@ class StateForm:
         k = self.problem.n_q
         state = y if y.size == self.n else np.concatenate([y, np.zeros(self.n - y.size)])
         if self._quick is not False:
-            a, lam, _, _, status = Assembly(self.problem, t, y[:k]).accelerate(t, state)
+            a, lam, _, _, status = self._assembled(t, y[:k]).accelerate(t, state)
             if self._quick and status[0] == 0 and np.isfinite(a).all():
                 return a[0], lam[0]
         point = self.problem.at(t, y[:k], y[k : 2 * k], r=state[2 * k :])
         if self._quick is None:
             self._quick = bool(np.allclose(point.multipliers, lam[0], rtol=1e-6, atol=1e-9))
         return point.acceleration, point.multipliers
+
+    def _assembled(self, t: float, q: np.ndarray) -> Assembly:
+        """The system as kernels see it, with increments that suit the size of the coordinates."""
+        size = float(np.max(np.abs(q), initial=0.0))
+        if self._assembly is None or size > _OUTGROWN * self._size:
+            self._assembly, self._size = Assembly(self.problem, t, q), size or 1.0
+        return self._assembly
 
     def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:
         """A function of a small step: the state, and y' of an implicit problem, after it; None if that is not known."""
@@ -212,10 +230,8 @@ class StateForm:
         return lambda h: self._short_run(t, y, h)
 
     def _short_run(self, t: float, y: np.ndarray, step: float):
-        from daedal.solve import solve
-
+        request = Request(self.problem, _SHORT_RUN, (t, t + step), self.initial(y, None), t_stop=t + step)
         try:
-            short = solve(self.problem, (t, t + step), self.initial(y, None), rtol=1e-10, correct_initial=True)
+            return self.output(solve_request(request))[:, -1], None
         except DaedalError:
             return None
-        return self.output(short)[:, -1], None

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.impact import Contact, Impact, Terms, checked_contacts, closed, located, typical_point
+from daedal.hybrid.models.impact import Contact, Impact, Terms, checked_contacts, closed, located
 from daedal.hybrid.problem import ZENO, HybridProblem, Transition
-from daedal.mechanics.assembly import Assembly
+from daedal.hybrid.state_form import positional_names
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number
 
@@ -92,9 +92,8 @@ def unilateral(
     rules = _Rules(system, checked, law, rest_speed, touch)
     every = range(len(checked))
     sets = [frozenset(s) for count in range(len(checked) + 1) for s in itertools.combinations(every, count)]
-    rules.modes = {s: closed(system, sorted(s), checked) for s in sets}
     transitions = [t for s in sets for t in rules.transitions(s)]
-    return HybridProblem({rules.name(s): rules.modes[s] for s in sets}, transitions)
+    return HybridProblem({rules.name(s): closed(system, sorted(s), checked) for s in sets}, transitions)
 
 
 def _check_system(system):
@@ -116,8 +115,6 @@ class _Rules:
         self.restitution = np.array([contact.restitution for contact in contacts])
         self.n_g = system.n_constraints
         self.params = system.params
-        self.modes: dict[Set, MechanicalSystem] = {}
-        self._known: set[Set] = set()
 
     def name(self, chosen: Set) -> str:
         """The name of the mode with these contacts closed."""
@@ -135,12 +132,11 @@ class _Rules:
                 guard = self._gap(contact)
                 found.append(Transition(mode, target, guard, direction=-1, reset=reset, name=f"{contact.name} closes"))
         if len(chosen) < len(self.contacts):
-            found.append(Transition(mode, self._settling(chosen), ZENO, name="settles"))
+            target = self._settling(chosen)
+            found.append(Transition(mode, target, ZENO, reset=lambda t, q, v: (located(t, q, v), v), name="settles"))
         return found
 
     def _gap(self, contact: Contact) -> Callable:
-        from daedal.hybrid.arguments import positional_names
-
         if self.params is not None and len(positional_names(contact.gap) or ()) > 2:
             return lambda t, q, v, p: contact.gap(t, q, p)
         return lambda t, q, v: contact.gap(t, q)
@@ -166,15 +162,15 @@ class _Rules:
                 landed = self.impact.terms(t, q, after)
             size = float(np.max(np.abs(terms.rate[part]), initial=0.0))
             resting = unseen | (part & (np.abs(landed.rate) <= _AT_REST * size))
-            return self._entered(self._pressed(landed, resting), t, q, v), landed.held(after, resting)
+            return self._pressed(landed, resting), landed.held(after, resting)
 
-        last: list = [None, None]  # target and reset are asked for the same state
+        last: list = [(None, None)]  # target and reset are asked for the same state
 
         def once(t, q, v):
-            key = t, q.tobytes(), v.tobytes()
-            if last[0] != key:
-                last[:] = key, collide(t, q, v)
-            return last[1]
+            key, known = (t, q.tobytes(), v.tobytes()), last[0]
+            if known[0] != key:
+                known = last[0] = key, collide(t, q, v)
+            return known[1]
 
         def reset(t, q, v):
             follows, after = once(t, q, v)
@@ -192,16 +188,9 @@ class _Rules:
 
         def target(t, q, v):
             part = np.array([j in rest for j in range(len(self.contacts))])
-            return self.name(self._entered(self._pressed(self.impact.terms(t, q, v), part), t, q, v))
+            return self.name(self._pressed(self.impact.terms(t, q, v), part))
 
         return target
-
-    def _entered(self, chosen: Set, t: float, q: np.ndarray, v: np.ndarray) -> Set:
-        """Let the mode choose its increments for differences at a point that tells the size of the coordinates."""
-        if chosen not in self._known:
-            Assembly(self.modes[chosen], t, typical_point(q, v))
-            self._known.add(chosen)
-        return chosen
 
     def _pressed(self, terms: Terms, part: np.ndarray) -> Set:
         """Those contacts at rest that do not begin to move apart."""
@@ -221,6 +210,6 @@ class _Rules:
             near = is_open & (terms.gap <= max(self.touch, float(terms.gap[is_open].min())))
             speed = np.abs(terms.rate)
             near &= speed <= _SLOWEST * speed[near].min()
-            return self.name(self._entered(chosen | frozenset(np.flatnonzero(near).tolist()), t, q, v))
+            return self.name(chosen | frozenset(np.flatnonzero(near).tolist()))
 
         return target

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.models.switching_surface import Surface, compiler
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
-from daedal.hybrid.surface import Surface, compiler
 from daedal.initial.consistent import consistent_initial
 from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_names, check_size, check_vector

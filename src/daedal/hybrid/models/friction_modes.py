@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.surface import compiler
+from daedal.hybrid.models.switching_surface import compiler
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
 from daedal.problems.compile import last_argument

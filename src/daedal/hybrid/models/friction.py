@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
-from daedal.hybrid.arguments import StateForm
-from daedal.hybrid.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
-from daedal.hybrid.friction_state import ContactState, ambiguous, contact_state, impossible, response
-from daedal.hybrid.problem import HybridProblem, Mode, Transition
+from daedal.hybrid.models.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
+from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
+from daedal.hybrid.problem import GuardOfRun, HybridProblem, Mode, Transition
+from daedal.hybrid.state_form import StateForm
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function
 
@@ -116,7 +116,7 @@ class Friction(HybridProblem):
         self._set(given={name: value for name, value in locals().items() if name not in ("self", "__class__")})
         law = FrictionLaw.checked(system, direction, mu, normal, constraint, mu_static, stribeck, speed, unilateral)
         stick = stick_system(system, law)
-        self._set(system=system, law=law, _stick=stick, _sticking=StateForm(stick))
+        self._set(system=system, law=law, _stick=stick)
         slips = {
             self._slip(sigma, rho): Mode(slip_system(system, law, sigma, rho), method=slip_method)
             for sigma in (1, -1)
@@ -132,7 +132,6 @@ class Friction(HybridProblem):
     given: dict[str, Any]
     law: FrictionLaw
     _stick: MechanicalSystem
-    _sticking: StateForm
 
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
@@ -171,20 +170,31 @@ class Friction(HybridProblem):
     def _leaving_stick(self) -> list[Transition]:
         law = self.law
 
-        def multipliers(t, q, v):
-            return self._sticking.accelerate(t, np.concatenate([q, v]))[1]
-
-        def reserve(t, q, v):
-            lam = multipliers(t, q, v)
+        def reserve(lam, t, q, v):
             return law.mu_static * law.normal_force(t, q, v, lam) - abs(lam[-1])
 
-        found = [Transition("stick", self._release, reserve, -1, _state, name="end of stick", project=True)]
+        def pushing(lam, t, q, v):
+            return -lam[law.multiplier]
+
+        release = self._while_sticking(reserve)
+        found = [Transition("stick", self._release, release, -1, _state, name="end of stick", project=True)]
         if law.unilateral:
-            opening = Transition(
-                "stick", None, lambda t, q, v: -multipliers(t, q, v)[law.multiplier], -1, name="lift-off in stick"
-            )
-            found.insert(0, opening)
+            found.insert(0, Transition("stick", None, self._while_sticking(pushing), -1, name="lift-off in stick"))
         return found
+
+    def _while_sticking(self, function: Callable[..., float]) -> GuardOfRun:
+        """A guard from a function of the multipliers of stick, and of (t, q, v)."""
+
+        def make():
+            form = StateForm(self._stick)
+            return lambda t, q, v: function(form.accelerate(t, np.concatenate([q, v]))[1], t, q, v)
+
+        return GuardOfRun(make)
+
+    def tolerance(self, mode: str, value):
+        """A vector for (q, v) holds for all modes: what "stick" has beside them is a velocity."""
+        n, given = self.system.n_q, np.asarray(value)
+        return np.append(given, given[n:].min()) if mode == "stick" and given.shape == (2 * n,) else value
 
     def _margin(self, sigma: int, rho: int) -> Callable[..., float]:
         """1 + sigma mu rho d, by which the multiplier is divided."""

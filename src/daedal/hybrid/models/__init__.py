@@ -1,0 +1,1 @@
+"""Discontinuous models made of modes and transitions: sliding, friction, impact, contacts, hysteresis, breaking."""

@@ -1,0 +1,417 @@
+"""The run through the modes of a hybrid problem: one call of the driver for every stretch.
+
+A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import Request, Settings, checked_settings
+from daedal.drive.solver import solve_request
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.hybrid import messages
+from daedal.hybrid.accumulation import AccumulationWatch
+from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
+from daedal.hybrid.event_table import HybridEvent
+from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
+from daedal.hybrid.problem import HybridProblem, Mode
+from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
+from daedal.hybrid.solution import HybridSolution
+from daedal.hybrid.state_form import StateForm
+from daedal.hybrid.store import OutputStore
+from daedal.hybrid.user_events import Instant, events_by_mode
+from daedal.problems.checks import check_flag
+from daedal.progress import Progress
+from daedal.solution import Solution
+
+_MAX_EVENTS = 10**6
+_MOST_IMMEDIATE = 100  # transitions at one time
+_ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
+
+
+def solve_hybrid(request: Request) -> HybridSolution:
+    """Solve a hybrid problem; see :func:`daedal.solve` and :class:`HybridProblem`."""
+    if request.settings.fixed_step is not None:
+        raise InvalidProblemError("fixed_step: transitions cannot be located with constant steps; leave it out")
+    return _run(request, [request.span])
+
+
+def solve_between(request: Request, breakpoints) -> HybridSolution:
+    """Solve a problem of any class piece by piece, between break points; see `breakpoints` of :func:`daedal.solve`.
+
+    The method begins anew with every piece, with order 1.
+    """
+    for name, given in (
+        ("t_stop", request.t_stop != request.span[1]),
+        ("fixed_step", request.settings.fixed_step is not None),
+    ):
+        if given:
+            raise InvalidProblemError(f"{name} and breakpoints exclude each other; leave one of them out")
+    pieces = pieces_between(request.span, checked_breakpoints(breakpoints, request.span))
+    if not isinstance(request.problem, HybridProblem):
+        only = HybridProblem({_ONLY_MODE: request.problem})
+        request = request.changed(problem=only, initial=(_ONLY_MODE, request.initial))
+    return _run(request, pieces)
+
+
+def _run(request: Request, pieces: list[Piece]) -> HybridSolution:
+    progress = Progress(request.progress, request.span)
+    try:
+        return HybridRun(request, pieces, progress).to_the_end()
+    finally:
+        progress.close()
+
+
+class _Stop(Exception):
+    """The run is over, with this status and message."""
+
+    def __init__(self, success: bool, status: str, message: str):
+        super().__init__(message)
+        self.success, self.status = success, status
+
+
+class HybridRun:
+    """Where the run is: the time, the piece between break points, the mode and its initial values."""
+
+    def __init__(self, request: Request, pieces: list[Piece], progress: Progress):
+        problem, options = request.problem, dict(request.settings.options)
+        self.request, self.problem, self.progress = request, problem, progress
+        self.max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
+        records_events = check_flag(options.pop("record_events", True), "record_events")
+        common = replace(request.settings, options=options, events=None)
+        self.requests = {name: _of_mode(request, common, problem, name) for name in problem.modes}
+        self.tolerances = {name: _tolerances(own.settings) for name, own in self.requests.items()}
+        self.forms = {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
+        self.events = events_by_mode(request.settings.events, self.forms)
+        self.guards = {name: Guards(name, self.forms, problem.transitions_from(name)) for name in problem.modes}
+        keeps_segments = request.times is None or common.dense_output is not False
+        self.store = OutputStore(problem, self.forms, keeps_segments, records_events)
+        self.watch = AccumulationWatch(request.span, float(np.min(_tolerances(common)[0])), self.max_events)
+        self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
+        self.pieces = pieces
+        self.piece = 0
+        self.t = request.span[0]
+        self.next_time = 0  # of t_eval
+        self.adds_end = False  # whether the end of the piece is computed though it is not among them
+        self.typical_step = 1e-3 * abs(request.span[1] - request.span[0])
+        self.steps: dict[str, float] = {}  # typical steps of one-step methods, by mode
+        self.before: ModeEnd | None = None
+        self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
+        self.came_by: BoundTransition | None = None  # the last transition in this piece
+        self._begin(problem.entry(request.span, request.initial), common.correct_initial)
+
+    def _begin(self, initial, correct: bool):
+        """The mode in which the run begins; its initial values are kept as they were given."""
+        if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
+            raise InvalidProblemError(
+                "initial of a hybrid problem must be (mode, initial values), for example ('flight', (q0, v0))"
+            )
+        self.mode, given = initial
+        if self.mode not in self.problem.modes:
+            raise InvalidProblemError(
+                f"initial: '{self.mode}' is not a mode; there are {', '.join(self.problem.modes)}"
+            )
+        form = self.forms[self.mode]
+        self.given: Any = form.completed(given)
+        y, yp, incomplete = form.stack(self.given, f"initial of mode '{self.mode}': ")
+        self.begin = ModeInitial(y, yp, correct)
+        if correct or incomplete:
+            found = make_consistent(form, self.t, ModeInitial(y, yp, True), self._weights(self.mode, y))
+            self.begin = ModeInitial(found.y, found.yp, correct)
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def to_the_end(self) -> HybridSolution:
+        """Stretch by stretch, until something ends the run."""
+        success, status = False, "failed"
+        cause: BaseException | None = None
+        try:
+            while True:
+                self._stretch()
+        except _Stop as stop:
+            success, status, message, cause = stop.success, stop.status, str(stop), stop.__cause__
+        except KeyboardInterrupt:
+            if self.store.is_empty:
+                raise
+            status, message = "interrupted", messages.interrupted(self.t)
+        except IntegrationError as error:
+            cause, message = error, f"In mode '{self.mode}', which began at t = {self.t:.10g}: {error}"
+            self._keep(error.solution, float(error.solution.t[-1]) if error.solution.t.size else self.t)
+        except Exception as error:
+            message = f"Stopped in mode '{self.mode}' by {type(error).__name__}: {error}"
+            with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
+                error.solution = self._finish(False, "failed", message)  # type: ignore[attr-defined]
+            raise
+        solution: Any = self._finish(success, status, message)
+        if status in ("failed", "chattering"):
+            raise IntegrationError(message, solution) from cause
+        return solution
+
+    def _finish(self, success: bool, status: str, message: str) -> HybridSolution:
+        return self.store.finish(success, status, message, time.perf_counter() - self.request.began)
+
+    def _stretch(self):
+        """Immediate transitions, then the integration to the next one, or to the end of the piece."""
+        if self._left() < self.shortest:
+            self._end_piece(Instant(self.t, self.begin.y, self.begin.yp))
+            return
+        start, guards, form = self._enter(), self.guards[self.mode], self.forms[self.mode]
+        own = self.events[self.mode].still_to_come(self._now())
+        solution = self._integrate([guards.event(self.t, start), *own] if len(guards) else own)
+        for event in solution.events:
+            if event.index >= len(guards):
+                self.events[self.mode].count(event.name)
+                self._note(event.t, event.name, "event", None, form.at_event(solution, event)[0], None, event.direction)
+        fired = [event for event in solution.events if event.terminal] if solution.status == "event" else []
+        if not fired:
+            self._reach_end(solution)
+            return
+        t = fired[-1].t
+        self._keep(solution, t)
+        self.t = t
+        self.progress.update(t)
+        stopping = next((event.name for event in fired if event.index >= len(guards)), None)
+        if stopping is not None:
+            raise _Stop(True, "event", messages.event_stopped(stopping, t))
+        first = min(fired, key=lambda event: event.index)
+        self._take_first([(event.index, event.direction) for event in fired], *form.at_event(solution, first))
+
+    def _left(self) -> float:
+        return abs(self.pieces[self.piece][1] - self.t)
+
+    def _now(self) -> Instant:
+        return Instant(self.t, self.begin.y, self.begin.yp)
+
+    def _look_ahead(self) -> float:
+        """A typical step that stays within the piece, with the sign of the direction of integration."""
+        return self.request.sign * min(self.typical_step, self._left())
+
+    # --- transitions ------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> GuardsAtStart:
+        """Take the transitions that fire at once; returns what the guards say at the start of the mode that lasts."""
+        passed: list[tuple[str, str, np.ndarray]] = []
+        while True:
+            guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
+            guards.prepare(self.t, y, yp)
+            weights = self._weights(self.mode, y)
+            start = guards.at_start(self.t, self.begin, weights, self._look_ahead(), self.before, self.ended)
+            self.ended = None
+            if start.crossed:
+                self._take_first(start.crossed, y, yp)
+                continue
+            if start.immediate is None:
+                return start
+            seen = any(mode == self.mode and np.array_equal(y, state) for mode, _, state in passed)
+            if seen or len(passed) >= _MOST_IMMEDIATE:
+                raise _Stop(False, "failed", messages.loop(passed, self.mode, self.forms[self.mode], y, self.t))
+            transition = guards.transitions[guards.owner[start.immediate]]
+            passed.append((self.mode, transition.name, y))
+            self._take(transition, "immediate", y, yp, int(guards.direction[start.immediate]), {})
+
+    def _take_first(self, fired: list[tuple[int, int]], y: np.ndarray, yp: np.ndarray | None):
+        """Take the first of the transitions whose guards (entry, direction) changed sign; the others are recorded."""
+        guards = self.guards[self.mode]
+        entry, direction = min(fired)
+        chosen = guards.transitions[guards.owner[entry]]
+        for i, side in fired:
+            other = guards.transitions[guards.owner[i]]
+            if other is not chosen:
+                self._note(self.t, other.name, "not taken", None, y, None, side)
+        values = guards.evaluate(self.t, y, yp)
+        self._take(chosen, "transition", y, yp, direction, {guards.names[i]: values[i] for i, _ in fired})
+        self._look_out(chosen)
+
+    def _take(self, transition: BoundTransition, kind: str, y, yp, direction: int, fired: dict[str, float], at=None):
+        """Change the mode."""
+        source, t = self.mode, self.t
+        target = transition.target(t, y, yp)
+        if target is None:
+            self._note(t if at is None else at, transition.name, kind, None, y, None, direction)
+            raise _Stop(True, "event", messages.transition_ended(transition.name, t))
+        begin = transition.carry_over(target, t, y, yp)
+        try:
+            begin = self._consistent(target, begin)
+        except InconsistentInitialError as error:
+            raise _Stop(False, "failed", messages.refused(transition.name, source, target, t, str(error))) from error
+        self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        crossed = transition.name if kind == "transition" else None
+        self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
+        self.came_by = transition
+        if self.store.n_events >= self.max_events:
+            raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
+
+    def _note(self, t: float, name: str, kind: str, target: str | None, before, after, direction: int):
+        self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction))
+
+    def _look_out(self, transition: BoundTransition):
+        """See whether transitions accumulate or chatter."""
+        point = self.watch.add(transition.name, self.t)
+        if point is not None:
+            leaving = self.problem.accumulation_from(self.mode)
+            if leaving is None and self.problem.accumulation_from(transition.source) is not None:
+                self.watch.forget()  # the last transition has led out of the modes in which they accumulate
+                return
+            if leaving is None:
+                message = messages.zeno(transition.name, point, self.mode, self.store.n_events)
+                raise _Stop(False, "zeno", message)
+            self.watch.forget()
+            bound = BoundTransition(leaving, self.mode, self.forms)
+            self._take(bound, "zeno", self.begin.y, self.begin.yp, 0, {}, at=point)
+        elif self.watch.is_chattering(self.t):
+            names = list(dict.fromkeys(event.name for event in self.store.events[-20:])) or [transition.name]
+            raise _Stop(False, "chattering", messages.chattering(names, self.t, self.store.n_events))
+
+    # --- break points -----------------------------------------------------------------------------------------------
+
+    def _reach_end(self, solution: Solution):
+        """No guard has fired: the end of the piece is reached, or the user has interrupted the run."""
+        interrupted = solution.status == "interrupted"
+        t = self.pieces[self.piece][1]
+        if interrupted:
+            t = float(solution.t[-1]) if solution.t.size else self.t
+        self._keep(solution, t)
+        self.t = t
+        if interrupted:
+            raise KeyboardInterrupt
+        self._end_piece(None if self._is_last() else Instant(t, *self.forms[self.mode].at_end(solution)))
+
+    def _is_last(self) -> bool:
+        return self.piece == len(self.pieces) - 1
+
+    def _end_piece(self, end: Instant | None):
+        """End the run, or go over the break point; functions that have another sign behind it have fired there."""
+        if end is None or self._is_last():
+            raise _Stop(True, "finished", messages.end_reached(self.request.span[1]))
+        form, guards = self.forms[self.mode], self.guards[self.mode]
+        self.piece += 1
+        self.t = self.pieces[self.piece][0]
+        self.progress.update(self.t)
+        self.before = self.came_by = None
+        self.ended = guards.evaluate(end.t, form.seen(end.y), end.yp) if len(guards) else None
+        self.begin = self._consistent(self.mode, ModeInitial(end.y, None, not form.mechanical))
+        fired = self.events[self.mode].across(end, self._now(), self._look_ahead())
+        for event in fired:
+            self._note(self.t, event.name, "event", None, self.begin.y, None, event.direction)
+        stopping = next((event.name for event in fired if event.terminal), None)
+        if stopping is not None:
+            raise _Stop(True, "event", messages.event_stopped(stopping, self.t))
+
+    # --- one stretch ------------------------------------------------------------------------------------------------
+
+    def _consistent(self, mode: str, begin: ModeInitial) -> ModeInitial:
+        """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
+        form = self.forms[mode]
+        needed = begin.yp is None if form.implicit else begin.correct
+        return make_consistent(form, self.t, begin, self._weights(mode, begin.y)) if needed else begin
+
+    def _weights(self, mode: str, y: np.ndarray) -> np.ndarray:
+        """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
+        rtol, atol = self.tolerances[mode]
+        rtol = rtol if rtol.shape in ((), y.shape) else rtol.min()
+        atol = atol if atol.shape in ((), y.shape) else atol.max()
+        return np.maximum(rtol * np.abs(y) + atol, 1e-300)
+
+    def _integrate(self, events) -> Solution:
+        form, begin = self.forms[self.mode], self.begin
+        if self.next_time and self.request.times is not None and self.request.times[self.next_time - 1] == self.t:
+            self.store.drop_last_point()  # a time of t_eval at a transition gets the state after it
+            self.next_time -= 1
+        is_first = self.came_by is None and self.given is not None
+        initial = self.given if is_first else form.initial(begin.y, begin.yp)
+        self.given = None
+        request = self.requests[self.mode].changed(
+            span=(self.t, self.pieces[self.piece][1]),
+            initial=initial,
+            times=self._times(),
+            t_stop=self.request.t_stop if self._is_last() else self.pieces[self.piece][1],
+            began=time.perf_counter(),
+            events=events or None,
+            first_step=self._first_step(is_first),
+            correct_initial=begin.correct and not (begin.found and form.implicit),
+        )
+        try:
+            return solve_request(request)
+        except InconsistentInitialError as error:
+            if self.came_by is None and not begin.found:
+                raise
+            self.begin = self._corrected(error)
+        initial = form.initial(self.begin.y, self.begin.yp)
+        return solve_request(request.changed(initial=initial, correct_initial=True))
+
+    def _corrected(self, refusal: InconsistentInitialError) -> ModeInitial:
+        """Initial values that the driver refused, moved by no more than the tolerances explain."""
+        begin, came = self.begin, self.came_by
+        try:
+            return make_consistent(self.forms[self.mode], self.t, begin, self._weights(self.mode, begin.y))
+        except InconsistentInitialError:
+            if came is None:
+                raise refusal from None
+            message = messages.refused(came.name, came.source, self.mode, self.t, str(refusal))
+            raise _Stop(False, "failed", message) from refusal
+
+    def _times(self) -> np.ndarray | None:
+        """Those of t_eval that lie in the rest of the piece, and its end, where the next one goes on."""
+        if self.request.times is None:
+            return None
+        times, end = self.request.times[self.next_time :], self.pieces[self.piece][1]
+        self.adds_end = False
+        if self._is_last():
+            return times
+        inside = times[self.request.sign * times <= self.request.sign * end]
+        self.adds_end = not inside.size or bool(inside[-1] != end)
+        return np.append(inside, end) if self.adds_end else inside
+
+    def _first_step(self, is_first: bool) -> float | None:
+        """What the user says, for the first stretch; behind a transition what one-step methods took in this mode."""
+        given = self.request.settings.first_step
+        if is_first:
+            return None if given is None else min(given, self._left())
+        step = None if self.came_by is None else self.steps.get(self.mode)
+        return None if step is None else min(step, 0.5 * self._left())
+
+    def _keep(self, solution: Solution, t: float):
+        """Store a stretch that ended at `t`, and learn from its steps."""
+        steps, length = solution.stats.steps, abs(t - self.t)
+        if steps and length > 0.0:
+            self.typical_step = length / steps
+            if "DASSL" not in solution.method:
+                self.steps[self.mode] = self.typical_step
+        count = solution.t.size
+        if self.adds_end and count and solution.t[-1] == self.pieces[self.piece][1]:
+            count -= 1
+        self.next_time += count
+        self.store.add(self.mode, self.t, t, solution, count)
+
+
+def _of_mode(request: Request, common: Settings, problem: HybridProblem, name: str) -> Request:
+    """The request of the stretches in a mode: what it says itself goes before what is said for all."""
+    mode: Mode = problem.modes[name]
+    own = checked_settings(**mode.options)
+    given = {option: getattr(own, option) for option in mode.options}
+    shared = {option: problem.tolerance(name, getattr(common, option)) for option in ("rtol", "atol")}
+    return request.changed(problem=mode.problem, settings=replace(common, **shared | given), progress=False)
+
+
+def _tolerances(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    found = []
+    for name in ("rtol", "atol"):
+        try:
+            found.append(np.asarray(getattr(settings, name), dtype=float))
+            found[-1].min()
+        except (TypeError, ValueError):
+            given = getattr(settings, name)
+            raise InvalidProblemError(f"{name} must be a number or a vector of numbers, got {given!r}") from None
+    return found[0], found[1]
+
+
+def _check_count(value) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidProblemError(f"max_events must be a positive integer, got {value!r}")
+    return int(value)
