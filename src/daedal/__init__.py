@@ -9,6 +9,7 @@ True
 from daedal import library
 from daedal.advise import advise
 from daedal.compare import compare
+from daedal.drive.solver import Solver, prepare
 from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
@@ -133,6 +134,7 @@ __all__ = [
     "SecondOrderSolution",
     "SemiExplicitDAE",
     "Solution",
+    "Solver",
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
@@ -149,6 +151,7 @@ __all__ = [
     "library",
     "modified_euler",
     "order_conditions",
+    "prepare",
     "solve",
     "solve_dae",
     "unilateral",

@@ -137,11 +137,6 @@ class Record:
         self._alive[name] = array
         return array.ctypes.data
 
-    @property
-    def address(self) -> int:
-        """Where the record stands in memory."""
-        return self.data.ctypes.data
-
     def __setitem__(self, name: str, value):
         self.data[0][name] = value
 
