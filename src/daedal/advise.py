@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.thresholds import STIFF, TURNING
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
@@ -70,10 +71,10 @@ class Advice:
             rows += [
                 (
                     "forces",
-                    f"in a step h, fast motions decay or grow by {stiffness} and vibrate by {vibration} (limit 1)",
+                    f"in a step h, fast motions decay or grow by {stiffness} and vibrate by {vibration} (limit {STIFF:g})",
                 ),
-                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} (limit 1)"),
-                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit 0.3)"),
+                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} (limit {STIFF:g})"),
+                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit {TURNING:g})"),
             ]
         mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
         rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
@@ -157,7 +158,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         points.append(_last_point(sol, float(steps[-1])))
     samples, h = [], []
     for t, state, step in points:
-        found = measure(sol._assembly, t, state)
+        found = measure(sol.assembled, t, state)
         if found is not None:
             samples.append(found)
             h.append(step)

@@ -77,6 +77,11 @@ class MechanicalSolution(Solution):
         super().__init__(yp=np.empty(0), **fields)
 
     @property
+    def assembled(self):
+        """The system as it was integrated, ready to be evaluated; None in a solution that was stored and loaded."""
+        return self.__dict__.get("_assembly")
+
+    @property
     def n_q(self) -> int:
         """Number of coordinates."""
         return self._n_q
@@ -245,6 +250,11 @@ class HessenbergSolution(Solution):
         self.formulation = formulation
         self.notes = tuple(notes)
         super().__init__(yp=np.empty(0), **fields)
+
+    @property
+    def assembled(self):
+        """The system as it was integrated, ready to be evaluated; None in a solution that was stored and loaded."""
+        return self.__dict__.get("_assembly")
 
     @cached_property
     def _augmented(self) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from daedal.formulations.formulation import Formulation
 from daedal.formulations.shape import ACCELERATION, Shape, level, lowered
 from daedal.problems.checks import check_finite, check_real
 
+
 @dataclass(frozen=True)
 class Index3(Formulation):
     r"""The constraint as it stands: index m + 1, that is 3 for a mechanism.
