@@ -67,13 +67,10 @@ class Advice:
         masses = max((one.condM for one in self.measures), default=np.nan)
         rows = [("trial", self.trial)]
         if self.case != "singular":
-            stiffness, vibration = _number(verdict.s), _number(verdict.vibration)
+            decay, vibration, limit = _number(verdict.s), _number(verdict.vibration), f"(limit {STIFF:g})"
             rows += [
-                (
-                    "forces",
-                    f"in a step h, fast motions decay or grow by {stiffness} and vibrate by {vibration} (limit {STIFF:g})",
-                ),
-                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} (limit {STIFF:g})"),
+                ("forces", f"in a step h, fast motions decay or grow by {decay} and vibrate by {vibration} {limit}"),
+                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} {limit}"),
                 ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit {TURNING:g})"),
             ]
         mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
