@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import STIFF, TURNING
+from daedal.analysis.wording import counted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
@@ -228,14 +229,10 @@ def _accuracy_steps(sol, rtol: float) -> np.ndarray:
 def _about(system, t_span, rtol: float) -> str:
     t0, t1 = (float(t) for t in t_span)
     if isinstance(system, HessenbergDAE):
-        what = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns, {_counted(system.n_y)}"
+        what = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns, {counted(system.n_y, 'constraint')}"
     else:
-        what = f"a mechanical system with {system.n_q} coordinates, {_counted(system.n_lambda)}"
+        what = f"a mechanical system with {system.n_q} coordinates, {counted(system.n_lambda, 'constraint')}"
     return f"Advice for {what}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
-
-
-def _counted(constraints: int) -> str:
-    return f"{constraints} constraint{'' if constraints == 1 else 's'}"
 
 
 def _told(sol, ended: str, samples, h) -> str:

@@ -106,13 +106,13 @@ def _far_off(request: Request, assembly, states: np.ndarray, t: np.ndarray, drif
     if values is None:
         return []
     gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
-    for name, first in (("position", 0), ("velocity", n - nx)):
+    for name, plural, first in (("position", "positions", 0), ("velocity", "velocities", n - nx)):
         size = float(np.max(np.abs(states[:, first : first + nx])))
         allowed = gradient * (float(request.rtol.max()) * size + float(request.atol.max()))
         found = drift.get(name + _BEFORE, 0.0)
         if allowed > 0.0 and found > _FAR_OFF * allowed:
             return [
-                f"Before projection the {name}s were off the constraints by {found:.2g}, far more than the tolerances "
+                f"Before projection the {plural} were off the constraints by {found:.2g}, far more than the tolerances "
                 "explain: look for constraints that jump or have kinks in time, for wrong derivatives (system.check), "
                 "or take another formulation (auto, ggl)."
             ]

@@ -23,7 +23,7 @@ from daedal.analysis.endings import stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, number
 
 __all__ = ["describe_inconsistency", "diagnose"]
 
@@ -32,7 +32,7 @@ _CRAWLING = 20.0  # the rest would take so many times the steps already taken
 _OFTEN = 0.3  # failures for each step taken
 
 _MEANINGS = {
-    -1: "the limit of {steps} steps was reached",
+    -1: "the limit of {steps} was reached",
     -2: "the tolerances ask for more digits than double precision has",
     -3: "the error weight rtol |y| + atol of {variable} is zero",
     -6: "the error estimate stayed above the tolerance, however short the step",
@@ -76,7 +76,9 @@ def diagnose(problem: Any, failure: Failure) -> str:
 def _what_happened(case: Case) -> str:
     failure = case.failure
     concerned = case.name(failure.component) if 0 <= failure.component < case.n else "a variable"
-    meaning = _MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
+    meaning = _MEANINGS.get(failure.code, "the integrator gave up").format(
+        steps=counted(failure.steps, "step"), variable=concerned
+    )
     details = " (the start)" if case.at_start else ""
     if failure.code not in (-2, -3):
         details += f", step size {number(failure.h)}, order {failure.order}"
