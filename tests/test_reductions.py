@@ -1,16 +1,16 @@
 """A reduction is made once and begins from many starts: what comes out is the same as from a fresh one, bit for bit."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import daedal
-from daedal.formulations import FORMULATIONS, GGL, Baumgarte, Index2
+from daedal.formulations import FORMULATIONS, GGL, Baumgarte, Formulation, Index2
 from daedal.formulations.projection import VelocityConstraints
 from daedal.formulations.reduction import attach_monitor
 from daedal.formulations.second_order_forms import second_order_form
-from daedal.formulations.shape import Sizes
+from daedal.formulations.shape import ACCELERATION, Shape, Sizes
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.hessenberg import HessenbergAssembly
 from daedal.mechanics.sparse.assembly import SparseAssembly
@@ -153,6 +153,27 @@ def test_damping_changes_its_sign_with_the_direction_of_time(form, levels):
     shape = form.shape(Sizes(2, 1, 1))
     assert shape.directed(-1) == levels
     assert shape.directed(1) == tuple(map(abs, levels)) == shape.levels
+
+
+@dataclass(frozen=True)
+class Damped(Formulation):
+    """g'' + 4 g' + 4 g = 0."""
+
+    name = "damped"
+    ordinary = True
+
+    def shape(self, system):
+        return Shape((4.0, 4.0, 1.0), top=ACCELERATION)
+
+
+def test_a_new_formulation_is_its_declaration():
+    model = daedal.library.get("planar_pendulum")
+    for method in ("auto", "dassl", "modified_bdf"):
+        new, known = (
+            daedal.solve(model.problem, (0.0, 0.3), model.initial, formulation=form, method=method)
+            for form in (Damped(), Baumgarte(gamma=2.0))
+        )
+        assert new.formulation == "Damped" and np.array_equal(new.y, known.y)
 
 
 def test_ordinary_formulations_are_those_with_a_rate():

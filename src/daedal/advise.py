@@ -229,10 +229,10 @@ def _accuracy_steps(sol, rtol: float) -> np.ndarray:
 def _about(system, t_span, rtol: float) -> str:
     t0, t1 = (float(t) for t in t_span)
     if isinstance(system, HessenbergDAE):
-        what = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns, {counted(system.n_y, 'constraint')}"
+        what, constraints = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns", system.n_y
     else:
-        what = f"a mechanical system with {system.n_q} coordinates, {counted(system.n_lambda, 'constraint')}"
-    return f"Advice for {what}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
+        what, constraints = f"a mechanical system with {counted(system.n_q, 'coordinate')}", system.n_lambda
+    return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
 
 
 def _told(sol, ended: str, samples, h) -> str:

@@ -93,6 +93,10 @@ class Shape:
     restart: float = 0.0
     charts: bool = False
 
+    def __post_init__(self):
+        if self.determined and self.top == DYNAMICS:
+            raise ValueError("levels that contain the accelerations go with top=ACCELERATION")
+
     @property
     def determined(self) -> bool:
         """Whether the combination contains the accelerations, so that it determines the multipliers."""
