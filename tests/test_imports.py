@@ -18,8 +18,8 @@ FORBIDDEN = {
     "problems": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
     "kernels": {"problems", "formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
     "mechanics": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
-    "formulations": {"methods", "events", "solve", "hybrid"},
-    "initial": {"events", "solve", "hybrid"},
+    "formulations": {"initial", "methods", "events", "solve", "hybrid"},
+    "initial": {"formulations", "events", "solve", "hybrid"},
     "events": {"methods", "solve", "hybrid"},
     "methods": {"solve", "hybrid"},
 }

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.thresholds import STIFF, TURNING
+from daedal.analysis.wording import counted
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
@@ -66,14 +68,11 @@ class Advice:
         masses = max((one.condM for one in self.measures), default=np.nan)
         rows = [("trial", self.trial)]
         if self.case != "singular":
-            stiffness, vibration = _number(verdict.s), _number(verdict.vibration)
+            decay, vibration, limit = _number(verdict.s), _number(verdict.vibration), f"(limit {STIFF:g})"
             rows += [
-                (
-                    "forces",
-                    f"in a step h, fast motions decay or grow by {stiffness} and vibrate by {vibration} (limit 1)",
-                ),
-                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} (limit 1)"),
-                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit 0.3)"),
+                ("forces", f"in a step h, fast motions decay or grow by {decay} and vibrate by {vibration} {limit}"),
+                ("turning", f"constraint forces turn against the constraints by {_number(verdict.v)} {limit}"),
+                ("rotation", f"the constraints themselves turn by {_number(verdict.w)} rad (limit {TURNING:g})"),
             ]
         mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
         rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
@@ -157,7 +156,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         points.append(_last_point(sol, float(steps[-1])))
     samples, h = [], []
     for t, state, step in points:
-        found = measure(sol._assembly, t, state)
+        found = measure(sol.assembled, t, state)
         if found is not None:
             samples.append(found)
             h.append(step)
@@ -230,14 +229,10 @@ def _accuracy_steps(sol, rtol: float) -> np.ndarray:
 def _about(system, t_span, rtol: float) -> str:
     t0, t1 = (float(t) for t in t_span)
     if isinstance(system, HessenbergDAE):
-        what = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns, {_counted(system.n_y)}"
+        what, constraints = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns", system.n_y
     else:
-        what = f"a mechanical system with {system.n_q} coordinates, {_counted(system.n_lambda)}"
-    return f"Advice for {what}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
-
-
-def _counted(constraints: int) -> str:
-    return f"{constraints} constraint{'' if constraints == 1 else 's'}"
+        what, constraints = f"a mechanical system with {counted(system.n_q, 'coordinate')}", system.n_lambda
+    return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"
 
 
 def _told(sol, ended: str, samples, h) -> str:

@@ -278,7 +278,7 @@ def _values(sol, times, system) -> list[np.ndarray]:
     """q, v (all of z beyond the first block) and lam at the times."""
     if isinstance(system, HessenbergDAE):
         y = sol(times) if sol.dense is not None else sol.y
-        _, lam, *_ = sol._assembly.accelerate(times, np.ascontiguousarray(y.T))
+        _, lam, *_ = sol.assembled.accelerate(times, np.ascontiguousarray(y.T))
         return [y[: system.n_x], y[system.n_x :], lam.T]
     state = sol(times) if sol.dense is not None else sol
     return [state.q, state.v, state.lam]

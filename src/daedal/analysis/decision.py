@@ -7,7 +7,7 @@ constraints along these forces treats explicitly; and :math:`w = h\,\mathrm{rot}
 References
 ----------
 U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained dynamics systems, SIAM J. Sci. Comput.
-14 (1993), section 4.2 for the four cases. The thresholds were found on its examples.
+14 (1993), section 4.2 for the four cases. The thresholds stand in :mod:`daedal.analysis.thresholds`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daedal.analysis.thresholds import (
+    DEPENDENT,
+    EXPLICIT_LIMIT,
+    ILL_CONDITIONED_MASS,
+    RESOLVED,
+    SAFETY,
+    STIFF,
+    TURNING,
+    VIBRATION,
+)
 from daedal.formulations import GGL, CoordinateProjection, ProjectedInvariants
 
 if TYPE_CHECKING:
     from daedal.analysis.measures import Measures
-
-ILL_CONDITIONED_MASS = 1e12
-SINGULAR = 1e12  # kap1 from which on constraints count as dependent
-STIFF = 1.0  # of s and of v
-TURNING = 0.3  # of w
-RESOLVED = 1.0  # below this w, steps follow the turning of the constraints, and an explicit method may do so too
-VIBRATION = 1.0  # above this h omega, steps pass over vibrations
-EXPLICIT_LIMIT = 2.5  # stability of methods of order four and five on the negative real axis, rounded down
-SAFETY = 1.25
 
 _ALONG_B = (
     "index3",
@@ -108,7 +109,7 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     if not samples:
         return Verdict(1, CoordinateProjection(), DOPRI5(), (), ("nothing could be measured: this is a guess",))
     worst = max(samples, key=lambda one: np.inf if np.isnan(one.kap1) else one.kap1)
-    if not worst.kap1 < SINGULAR:
+    if not worst.kap1 < DEPENDENT:
         reason = (
             f"near t = {worst.t:.4g} the constraints depend on each other (||(C B)^-1|| = {worst.kap1:.2g}): the "
             "mechanism passes a singular position, or a constraint is redundant there"

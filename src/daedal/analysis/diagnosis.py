@@ -23,7 +23,7 @@ from daedal.analysis.endings import stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
 from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, equations, largest, listing, number
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, number
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
@@ -65,7 +65,9 @@ def diagnose(problem: Any, failure: Failure) -> str:
 def _what_happened(case: Case) -> str:
     failure = case.failure
     concerned = case.name(failure.component) if 0 <= failure.component < case.n else "a variable"
-    meaning = MEANINGS.get(failure.code, "the integrator gave up").format(steps=failure.steps, variable=concerned)
+    meaning = MEANINGS.get(failure.code, "the integrator gave up").format(
+        steps=counted(failure.steps, "step"), variable=concerned
+    )
     details = " (the start)" if case.at_start else ""
     if failure.code not in (Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
         details += f", step size {number(failure.h)}, order {failure.order}"

@@ -7,7 +7,7 @@ import numpy as np
 from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.endings import stopped_step
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
-from daedal.analysis.wording import MOST_NAMED, listing, number
+from daedal.analysis.wording import MOST_NAMED, counted, listing, number
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
 
@@ -42,7 +42,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
-        Ending.MAX_STEPS: f"the limit of {request.settings.max_steps} steps was reached",
+        Ending.MAX_STEPS: f"the limit of {counted(request.settings.max_steps, 'step')} was reached",
         Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
         Ending.NEWTON_FAILED: "Newton's method did not converge, however short the step",
         Ending.MATRIX_SINGULAR: "the iteration matrix is singular",

@@ -6,7 +6,7 @@ import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
 from daedal.analysis.endings import stopped, stopped_step
-from daedal.analysis.wording import MOST_NAMED, listing
+from daedal.analysis.wording import MOST_NAMED, counted, listing
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
 from daedal.mechanics.sparse.assembly import SparseAssembly
@@ -18,7 +18,7 @@ def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     """Why a run failed: dependent constraints where it stopped, or what the method says."""
     t, nx = float(failure.t), assembly.nx
     if failure.code == Ending.MAX_STEPS:
-        what = f"the limit of {failure.steps} steps was reached"
+        what = f"the limit of {counted(failure.steps, 'step')} was reached"
         return f"{stopped_step(failure, what, failure.t_span)} Remedy: raise max_steps, or loosen rtol and atol."
     q = failure.y[:nx]
     try:

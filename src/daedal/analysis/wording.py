@@ -42,6 +42,11 @@ def equations(which: Sequence[int]) -> str:
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 step``, ``3 steps``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def times(count: int) -> str:
     """``once``, ``twice``, ``3 times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -7,21 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.thresholds import (
+    PATIENCE,
+    STABILITY_BOUND,
+    STEPS_BEFORE_QUESTION,
+    STIFF_GAIN,
+    STIFFNESS_OVER,
+    VIBRATION_BOUND,
+)
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.projection import VelocityConstraints
 from daedal.methods import named_method
 
-_LIMITED, _VIBRATION = 1.0, 2.5  # rates and frequencies times h from which an explicit step is limited by stability
-_OVER = 0.3  # rates times the step of a stiff method below which an explicit one does as well
-_STEPS_BEFORE_QUESTION = 300
-_PATIENCE = 500  # suspicious steps after a false alarm
-_STIFF_GAIN = 10.0  # accuracy alone would allow this many times the step at which an explicit method meets its limit
 
 
 def _fastest(measures) -> float:
     """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
-    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / _VIBRATION)))
+    return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / VIBRATION_BOUND)))
 
 
 class Choice:
@@ -93,26 +96,26 @@ class Choice:
         t, h, measures = self._measure(segment)
         form = named_formulation("ggl")
         if measures is not None:
-            if not h * _fastest(measures) >= _LIMITED:
+            if not h * _fastest(measures) >= STABILITY_BOUND:
                 self.changed = True
-                self.method = replace(self.method, stop_when_stiff=_PATIENCE)
+                self.method = replace(self.method, stop_when_stiff=PATIENCE)
                 return
-            if decision([measures], _STIFF_GAIN * h).case == 4:
+            if decision([measures], STIFF_GAIN * h).case == 4:
                 form = named_formulation("projected_invariants")
         self._explicit = self.formulation, replace(self.method, stop_when_stiff=True)
-        self.step_limit = _STEPS_BEFORE_QUESTION
+        self.step_limit = STEPS_BEFORE_QUESTION
         self._change(form, named_method("dassl", {}))
         self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")
 
     def _look_for_the_end_of_stiffness(self, segment):
         """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""
         t, h, measures = self._measure(segment)
-        if self._explicit is not None and measures is not None and h * _fastest(measures) < _OVER:
+        if self._explicit is not None and measures is not None and h * _fastest(measures) < STIFFNESS_OVER:
             self.step_limit = None
             self._change(*self._explicit)
             self.notes.append(f"No longer stiff from t = {t:.4g} on: {type(self.method).__name__}.")
         else:
-            self.step_limit = 2 * (self.step_limit or _STEPS_BEFORE_QUESTION)
+            self.step_limit = 2 * (self.step_limit or STEPS_BEFORE_QUESTION)
             self.changed = True
 
     def _measure(self, segment):

@@ -145,13 +145,13 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
     if values is None:
         return []
     gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
-    for name, first in (("position", 0), ("velocity", n - nx)):
+    for name, plural, first in (("position", "positions", 0), ("velocity", "velocities", n - nx)):
         size = float(np.max(np.abs(states[:, first : first + nx])))
         allowed = gradient * (rtol * size + atol)
         found = drift.get(name + _BEFORE, 0.0)
         if allowed > 0.0 and found > _FAR_OFF * allowed:
             return [
-                f"Before projection the {name}s were off the constraints by {found:.2g}, far more than the tolerances "
+                f"Before projection the {plural} were off the constraints by {found:.2g}, far more than the tolerances "
                 "explain: look for constraints that jump or have kinks in time, for wrong derivatives (system.check), "
                 "or take another formulation (auto, ggl)."
             ]

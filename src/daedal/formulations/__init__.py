@@ -6,6 +6,7 @@ import difflib
 
 from daedal.errors import InvalidProblemError
 from daedal.formulations.essential import EssentialODE
+from daedal.formulations.formulation import Formulation
 from daedal.formulations.index_reduction import Baumgarte, Index1, Index2, Index3
 from daedal.formulations.projection import CoordinateProjection
 from daedal.formulations.regularised import Hanke, Knorrenschild, Loetstedt
@@ -39,6 +40,7 @@ __all__ = [
     "Baumgarte",
     "CoordinateProjection",
     "EssentialODE",
+    "Formulation",
     "FuehrerLeimkuhler",
     "Hanke",
     "Index1",
@@ -56,9 +58,9 @@ __all__ = [
 
 def named_formulation(choice):
     """A formulation from its name; a formulation stays as it is."""
-    if isinstance(choice, tuple(FORMULATIONS.values())):
+    if isinstance(choice, Formulation):
         return choice
-    if isinstance(choice, type) and choice in FORMULATIONS.values():
+    if isinstance(choice, type) and issubclass(choice, Formulation):
         return choice()
     if isinstance(choice, str):
         name = choice.lower().replace("-", "_").replace(" ", "_")

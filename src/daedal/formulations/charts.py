@@ -13,7 +13,7 @@ from daedal.formulations.monitor import determinant_sign
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.mechanics.constrained import (
     CONSTRAINED,
@@ -52,16 +52,22 @@ CHART = np.dtype(
 def _complete(chart, c, level):
     """Factor [R~; K] for a level; K as evaluated last."""
     nx = c.nx
-    top = level == c.m - 1
-    rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
-    count = chart.n_top if top else chart.n_low
-    data, jacobian = floats(chart.matrix.data, nx * nx), floats(c.jacobian, c.n_c * nx)
+    rows, jacobian = _rows(chart, c, level), float_rows(c.jacobian, c.n_c, nx)
+    count, by_columns = rows.shape[0], float_rows(chart.matrix.data, nx, nx)
     for j in range(nx):
         for i in range(count):
-            data[j * nx + i] = rows[i * nx + j]
+            by_columns[j, i] = rows[i, j]
         for i in range(nx - count):
-            data[j * nx + count + i] = jacobian[i * nx + j]
+            by_columns[j, count + i] = jacobian[i, j]
     return factor_lu(chart.matrix)
+
+
+@part
+def _rows(chart, c, level):
+    """R~ of a level."""
+    if level == c.m - 1:
+        return float_rows(chart.top_rows, chart.n_top, c.nx)
+    return float_rows(chart.low_rows, chart.n_low, c.nx)
 
 
 @part
@@ -94,9 +100,8 @@ def recover(chart, c, t, y):
     work = floats(chart.work, nx)
     begin = 0
     for level in range(m):
-        top = level == m - 1
-        count = chart.n_top if top else chart.n_low
-        rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
+        rows = _rows(chart, c, level)
+        count = rows.shape[0]
         z = floats(c.state + 8 * level * nx, nx)
         values = floats(c.level + 8 * level * c.n_c, c.n_c)
         before = np.inf
@@ -110,7 +115,7 @@ def recover(chart, c, t, y):
             for i in range(count):
                 work[i] = -y[begin + i]
                 for j in range(nx):
-                    work[i] += rows[i * nx + j] * z[j]
+                    work[i] += rows[i, j] * z[j]
             for i in range(nx - count):
                 work[count + i] = values[i]
             solve_lu(chart.matrix, work)
@@ -128,7 +133,7 @@ def recover(chart, c, t, y):
             if iteration == 29:
                 return UNEVALUABLE
             before = change
-        if not _same_branch(chart, top, sign):
+        if not _same_branch(chart, level == m - 1, sign):
             return UNEVALUABLE
         begin += count
     return 0
@@ -156,15 +161,14 @@ def _rate(chart, c, t, y, rate):
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     nx, m = c.nx, c.m
-    state, acceleration, further = floats(c.state, m * nx), floats(c.acceleration, nx), floats(c.rate, c.n_r)
-    at = 0
+    further, at = floats(c.rate, c.n_r), 0
     for level in range(m):
-        top = level == m - 1
-        rows = floats(chart.top_rows if top else chart.low_rows, nx * nx)
-        for i in range(chart.n_top if top else chart.n_low):
+        rows = _rows(chart, c, level)
+        slope = floats(c.acceleration if level == m - 1 else c.state + 8 * (level + 1) * nx, nx)
+        for i in range(rows.shape[0]):
             value = 0.0
             for j in range(nx):
-                value += rows[i * nx + j] * (acceleration[j] if top else state[(level + 1) * nx + j])
+                value += rows[i, j] * slope[j]
             rate[at] = value
             at += 1
     for i in range(c.n_r):
@@ -196,18 +200,16 @@ def chart_residual(t, block):
 @part
 def _conditioning(chart, c):
     """|| A^{-1} ||_F for A = [R~; K] with rows of norm 1: large when rows are nearly dependent."""
-    nx = c.nx
-    data, work = floats(chart.matrix.data, nx * nx), floats(chart.work, nx)
-    rows, jacobian = floats(chart.top_rows, nx * nx), floats(c.jacobian, c.n_c * nx)
+    nx, n_top = c.nx, chart.n_top
+    by_columns, work = float_rows(chart.matrix.data, nx, nx), floats(chart.work, nx)
     for i in range(nx):
+        row = floats(chart.top_rows + 8 * i * nx if i < n_top else c.jacobian + 8 * (i - n_top) * nx, nx)
         norm = 0.0
         for j in range(nx):
-            value = rows[i * nx + j] if i < chart.n_top else jacobian[(i - chart.n_top) * nx + j]
-            norm += value * value
+            norm += row[j] * row[j]
         norm = np.sqrt(norm) if norm > 0.0 else 1.0
         for j in range(nx):
-            value = rows[i * nx + j] if i < chart.n_top else jacobian[(i - chart.n_top) * nx + j]
-            data[j * nx + i] = value / norm
+            by_columns[j, i] = row[j] / norm
     if factor_lu(chart.matrix) != 0:
         return np.inf
     inverse = 0.0
@@ -247,17 +249,17 @@ def pivot_hook(record, t, h, y):
     status = evaluate(c, t, JACOBIAN)
     if status != 0:
         return status
-    data, jacobian, work = floats(chart.matrix.data, n_c * n_c), floats(c.jacobian, n_c * nx), floats(chart.work, n_c)
-    pivot = integers(chart.pivot, 2 * nx)
+    by_columns, jacobian = float_rows(chart.matrix.data, n_c, n_c), float_rows(c.jacobian, n_c, nx)
+    pivot, work = integers(chart.pivot, 2 * nx), floats(chart.work, n_c)
     for j in range(nx):
         if pivot[nx + j] > 0:
             for i in range(n_c):
-                data[(pivot[nx + j] - 1) * n_c + i] = jacobian[i * nx + j]
+                by_columns[pivot[nx + j] - 1, i] = jacobian[i, j]
     if factor_lu(chart.matrix) != 0:
         return HOOK_STOP
     for j in range(nx):
         for i in range(n_c):
-            work[i] = jacobian[i * nx + j]
+            work[i] = jacobian[i, j]
         solve_lu(chart.matrix, work)
         for i in range(n_c):
             if not abs(work[i]) <= chart.limit:

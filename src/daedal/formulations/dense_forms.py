@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.dependent import dependent_coordinates, pivot_watch
+from daedal.formulations.dependent import step_hook
 from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes
 from daedal.formulations.reduction import Reduction
 from daedal.formulations.shape import (
@@ -20,7 +20,6 @@ from daedal.formulations.shape import (
     PENALTY,
     PLAIN,
     Shape,
-    index_options,
 )
 from daedal.kernels.functions import NativeFunction, store_matrix
 from daedal.mechanics.start import Start
@@ -41,28 +40,26 @@ class DenseReduction(Reduction):
             )
         if assembly.n_g == 0:  # velocity constraints have no lower levels
             shape = replace(shape, low=0)
-        self._shape, self._direction_kind = shape, kind_of(shape.projection)
-        self._pivot: np.ndarray | None = None
+        self._direction_kind = kind_of(shape.projection)
         self._direction: np.ndarray | None = None
         self._extra = assembly.n_c if shape.variant == MINIMAL_EXTENSION else 0
-        n_state = assembly.n_state
-        self._w_at = n_state + shape.n_top + shape.low * assembly.n_g
+        self._w_at = assembly.n_state + shape.n_top + shape.low * assembly.n_g
         n = self._w_at + (assembly.n_w if shape.top == DYNAMICS else 0) + self._extra
-        options, hook = index_options(shape, assembly, n), _hook(shape, assembly)
-        super().__init__(formulation, assembly, n, n_state, options=options, hook=hook)
+        hook = step_hook(shape, assembly, shape.steps)
+        super().__init__(formulation, shape, assembly, n, assembly.n_state, hook)
         self.begin(start)
 
     @property
     def pack(self):
         """Unknowns of consistent values; the primitives psi of multipliers have none of their own."""
-        return None if self._shape.lowered else self.unknowns
+        return None if self.shape.lowered else self.unknowns
 
     @property
     def multiplier_sizes(self):
         """Of the top and the lower multipliers."""
-        if self.n == self.n_state or self._shape.lowered:
+        if self.n == self.n_state or self.shape.lowered:
             return None
-        return lambda start: multiplier_sizes(self.assembly, start, self._shape)
+        return lambda start: multiplier_sizes(self.assembly, start, self.shape)
 
     @cached_property
     def problem(self) -> ImplicitDAE:
@@ -70,12 +67,12 @@ class DenseReduction(Reduction):
         from daedal.formulations.condensed import condensed_prepare, condensed_solve
         from daedal.formulations.residuals import form_residual
 
-        assembly, shape = self.assembly, self._shape
+        assembly, shape = self.assembly, self.shape
         simple = assembly.m == 2 and assembly.n_r == 0 and assembly.n_w == 0
         plain = shape.variant == PLAIN and not shape.lowered and not assembly.record["uses_multipliers"]
         linear = (condensed_prepare, condensed_solve) if simple and plain else None
         algebraic = None if shape.lowered else np.arange(self.n) >= self.n_state
-        residual = self.native(form_residual, self._record, linear)
+        residual = self.native(form_residual, linear)
         return ImplicitDAE(residual, self.n, algebraic=algebraic, names=self.names)
 
     @cached_property
@@ -83,19 +80,18 @@ class DenseReduction(Reduction):
         """y' where there are no multipliers among the unknowns."""
         from daedal.formulations.residuals import form_rate
 
-        if self.n > self.n_state or (self._shape.top == DYNAMICS and self._shape.variant == PLAIN):
+        if self.n > self.n_state or (self.shape.top == DYNAMICS and self.shape.variant == PLAIN):
             return None
-        return self.native(form_rate, self._record)
+        return self.native(form_rate)
 
-    @cached_property
-    def _record(self):
+    def make_record(self):
         """The FORM record."""
         from daedal.formulations.residuals import FORM, array_sizes
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Arena, Record
 
-        assembly, shape, nx, n_c = self.assembly, self._shape, self.assembly.nx, self.assembly.n_c
-        record = Record(
+        assembly, shape, nx, n_c = self.assembly, self.shape, self.assembly.nx, self.assembly.n_c
+        return Record(
             FORM,
             Arena(array_sizes(assembly.m, nx, n_c), integers=("pivot",)),
             system=assembly.record.data.ctypes.data,
@@ -112,11 +108,9 @@ class DenseReduction(Reduction):
             condensed=dense_lu(nx + shape.n_top),
             **self._direction_function(),
         )
-        self._write(record)
-        return record
 
     def _direction_function(self) -> dict[str, Any]:
-        projection, shape = self._shape.projection, (self.assembly.nx, self.assembly.n_c)
+        projection, shape = self.shape.projection, (self.assembly.nx, self.assembly.n_c)
         if not callable(projection):
             return {}
         store = store_matrix("projection", *shape)
@@ -124,18 +118,13 @@ class DenseReduction(Reduction):
 
     def choose(self, start: Start) -> None:
         """Directions and dependent coordinates of a start."""
+        super().choose(start)
         if self._direction_kind == GIVEN:
-            self._direction = given_direction(self._shape.projection, self.assembly, start)
-        if self._shape.variant == MINIMAL_EXTENSION:
-            self._pivot = dependent_coordinates(self.assembly, start)
-            if self._own_hook is not None:
-                self._own_hook[1].array("pivot")[:] = self._pivot
-        if "_record" in self.__dict__:
-            self._write(self._record)
+            self._direction = given_direction(self.shape.projection, self.assembly, start)
 
-    def _write(self, record) -> None:
-        """What depends on the start, into the record."""
-        m, shape, direction = self.assembly.m, self._shape, self.start.direction
+    def write(self, record) -> None:
+        """The combination of levels, in the direction of time, and what was chosen."""
+        m, shape, direction = self.assembly.m, self.shape, self.start.direction
         levels = shape.directed(direction)
         record.array("alpha")[:] = levels[:m]
         damping = [*levels[:m], levels[m - 1] / m] if shape.determined else [0.0] * (m + 1)
@@ -150,7 +139,7 @@ class DenseReduction(Reduction):
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns and derivatives at a start: multipliers mu are zero, lam that of the augmented system."""
-        shape, n_z, n_state = self._shape, start.z.size, self.n_state
+        shape, n_z, n_state = self.shape, start.z.size, self.n_state
         y, yp = np.zeros(self.n), np.zeros(self.n)
         y[:n_z], y[n_z:n_state] = start.z, start.r
         yp[:n_z], yp[n_z:n_state] = start.slope, start.rate
@@ -167,8 +156,8 @@ class DenseReduction(Reduction):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the unknowns."""
-        assembly, shape = self.assembly, self._shape
-        rows = [str(label).strip("'") for label in assembly.row_names()]
+        assembly, shape = self.assembly, self.shape
+        rows = self.row_labels
         letter = "lam" if shape.top == DYNAMICS else "mu"
         names = [*assembly.state_names(), *[f"{letter}[{row}]" for row in rows[len(rows) - shape.n_top :]]]
         for level in range(shape.low):
@@ -176,21 +165,6 @@ class DenseReduction(Reduction):
         if shape.top == DYNAMICS:
             names += [f"w[{i}]" for i in range(assembly.n_w)]
         return (*names, *[f"extra[{i}]" for i in range(self._extra)])
-
-
-def _hook(shape: Shape, assembly):
-    """The projection after every step, or the watch over the dependent coordinates."""
-    if assembly.n_c == 0:
-        return None
-    if shape.variant == MINIMAL_EXTENSION:
-        return pivot_watch(shape, assembly)
-    if shape.steps is None:
-        return None
-    from daedal.mechanics.manifold import projection_hook
-
-    projector = assembly.projector(shape.steps.weight, shape.steps.levels)
-    projector["rtol"], projector["atol"] = shape.steps.rtol, shape.steps.atol
-    return projection_hook, projector
 
 
 def _needed(assembly, shape: Shape) -> int:

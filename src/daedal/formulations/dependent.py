@@ -1,11 +1,11 @@
-"""Dependent coordinates of the minimal extension: which they are, and when others have to be chosen."""
+"""Dependent coordinates of the minimal extension; what is done after every step for a formulation that asks for it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.shape import Shape
+from daedal.formulations.shape import MINIMAL_EXTENSION, ProjectedSteps, Shape
 from daedal.mechanics.start import Start
 
 
@@ -25,7 +25,22 @@ def dependent_coordinates(assembly, start: Start) -> np.ndarray:
     return pivot
 
 
-def pivot_watch(shape: Shape, assembly):
+def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
+    """The watch over the dependent coordinates, or the projection after every step."""
+    if assembly.n_c == 0:
+        return None
+    if shape.variant == MINIMAL_EXTENSION:
+        return _pivot_watch(shape, assembly)
+    if steps is None:
+        return None
+    from daedal.mechanics.manifold import projection_hook
+
+    projector = assembly.projector(steps.weight, steps.levels)
+    projector["rtol"], projector["atol"] = steps.rtol, steps.atol
+    return projection_hook, projector
+
+
+def _pivot_watch(shape: Shape, assembly):
     """The hook that stops a run when other dependent coordinates have to be chosen."""
     from daedal.formulations.charts import CHART, pivot_hook
     from daedal.kernels.dense import dense_lu

@@ -194,41 +194,42 @@ class LinearReduction(Reduction):
     """w' = K(t) w + k(t), (2.20), with K and k from the coefficients."""
 
     def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: Start):
-        from daedal.formulations.linear_ode import LINEAR_ODE, linear_hook
-        from daedal.kernels.records import Record
-
         if assembly.nx == assembly.n_c:
             raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
+        from daedal.formulations.linear_ode import linear_hook
+
         self._problem: HessenbergDAE = assembly.given
         self._essential = formulation
-        n, bridge = assembly.m * (assembly.nx - assembly.n_c), assembly.bridge
-        self._record = Record(
-            LINEAR_ODE,
-            n=n,
-            system=assembly.record.data.ctypes.data,
-            coefficients=bridge.function(
-                lambda t, ignored: self._coefficients(t), (1,), (n * n + n,), store_vector("coefficients", n * n + n)
-            ),
-            condition=bridge.function(
-                lambda t, ignored: [self._basis.condition(t)], (1,), (1,), store_vector("condition", 1)
-            ),
-        )
-        super().__init__(formulation, assembly, n, n, hook=(linear_hook, self._record))
+        n = assembly.m * (assembly.nx - assembly.n_c)
+        super().__init__(formulation, shape, assembly, n, n)
         self.begin(start)
+        self._own_hook = linear_hook, self.record
+
+    def make_record(self):
+        """The LINEAR_ODE record."""
+        from daedal.formulations.linear_ode import LINEAR_ODE
+        from daedal.kernels.records import Record
+
+        n, function = self.n, self.assembly.bridge.function
+        size = n * n + n
+        coefficients = function(lambda t, w: self._coefficients(t), (1,), (size,), store_vector("coefficients", size))
+        condition = function(lambda t, w: [self._basis.condition(t)], (1,), (1,), store_vector("condition", 1))
+        system = self.assembly.record.data.ctypes.data
+        return Record(LINEAR_ODE, n=n, system=system, coefficients=coefficients, condition=condition)
 
     @cached_property
     def problem(self) -> ImplicitDAE:
         """w' - K w - k = 0."""
         from daedal.formulations.linear_ode import linear_residual
 
-        return ImplicitDAE(self.native(linear_residual, self._record), self.n, names=self.names)
+        return ImplicitDAE(self.native(linear_residual), self.n, names=self.names)
 
     @cached_property
     def rate(self) -> NativeFunction:
         """w' of (t, w)."""
         from daedal.formulations.linear_ode import linear_rate
 
-        return self.native(linear_rate, self._record)
+        return self.native(linear_rate)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -239,7 +240,10 @@ class LinearReduction(Reduction):
     def choose(self, start: Start) -> None:
         """R from the start on."""
         self._basis = self._essential.basis(self._problem, start.t)
-        self._record["limit"] = self._basis.limit
+
+    def write(self, record) -> None:
+        """When the next chart is due."""
+        record["limit"] = self._basis.limit
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """w and w' at a start."""

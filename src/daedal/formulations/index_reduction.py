@@ -106,7 +106,8 @@ class Baumgarte(Formulation):
         if self.coefficients is not None:
             values = check_real(self.coefficients, "coefficients", f"hold alpha_0 .. alpha_{m - 1}").reshape(-1)
             if values.size != m:
-                raise InvalidProblemError(f"coefficients must hold alpha_0 .. alpha_{m - 1}, got {values.size} numbers")
+                got = f"{values.size} number{'' if values.size == 1 else 's'}"
+                raise InvalidProblemError(f"coefficients must hold alpha_0 .. alpha_{m - 1}, got {got}")
             if not np.all(np.isfinite(values)):
                 raise InvalidProblemError("coefficients holds values that are not finite")
             result = tuple(values.tolist())

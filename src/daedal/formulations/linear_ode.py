@@ -6,7 +6,7 @@ import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, owner
 from daedal.kernels.compilation import part, pointer
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, fetch
 
@@ -25,11 +25,11 @@ LINEAR_ODE = np.dtype(
 def _rate(e, t, y, target):
     n = e.n
     status = fetch(e.coefficients, t, y, 1, n * n + n)
-    values = floats(e.coefficients.block + 8, n * n + n)
+    matrix, vector = float_rows(e.coefficients.block + 8, n, n), floats(e.coefficients.block + 8 + 8 * n * n, n)
     for i in range(n):
-        target[i] = values[n * n + i]
+        target[i] = vector[i]
         for j in range(n):
-            target[i] += values[i * n + j] * y[j]
+            target[i] += matrix[i, j] * y[j]
     return status
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daedal.formulations.dependent import dependent_coordinates
+from daedal.formulations.shape import MINIMAL_EXTENSION, Shape, index_options
 from daedal.kernels.functions import NativeFunction
 from daedal.mechanics.start import Start
 
@@ -55,12 +57,12 @@ class Reduction:
     yp0: np.ndarray
     start: Start
 
-    def __init__(self, formulation: Formulation, assembly, n: int, n_state: int, *, options=None, hook=None):
-        self.formulation, self.assembly = formulation, assembly
+    def __init__(self, formulation: Formulation, shape: Shape, assembly, n: int, n_state: int, hook=None):
+        self.formulation, self.shape, self.assembly = formulation, shape, assembly
         self.n, self.n_state = n, n_state
-        self.options: dict[str, Any] = options or {}
         self.monitor: Any = None
         self._own_hook = hook
+        self._pivot: np.ndarray | None = None
         self._functions: list[NativeFunction] = []
 
     @cached_property
@@ -78,22 +80,57 @@ class Reduction:
         """Names of the unknowns."""
         return None
 
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """Options of DASSL that suit the index."""
+        return index_options(self.shape, self.assembly, self.n)
+
     @property
     def pack(self) -> Callable[[Start], tuple[np.ndarray, np.ndarray]] | None:
         """The unknowns that belong to consistent values."""
         return self.unknowns
 
+    @property
+    def row_labels(self) -> list[str]:
+        """The constraints in use, as they stand in names of multipliers."""
+        return [str(label).strip("'") for label in self.assembly.row_names()]
+
+    # --- what a builder supplies -------------------------------------------------------------------------------------
+
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """Unknowns and derivatives at a start."""
         raise NotImplementedError
 
+    def make_record(self) -> Any:
+        """The record that the kernels of the form work on."""
+        raise NotImplementedError
+
+    def write(self, record) -> None:
+        """Write what depends on the start to the record."""
+        raise NotImplementedError
+
     def choose(self, start: Start) -> None:
-        """What depends on the start: charts, dependent coordinates, directions, the sign of damping."""
+        """Choose what depends on the start: dependent coordinates, charts, directions."""
+        if self.shape.variant == MINIMAL_EXTENSION:
+            self._pivot = dependent_coordinates(self.assembly, start)
+            if self._own_hook is not None:
+                self._own_hook[1].array("pivot")[:] = self._pivot
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def record(self) -> Any:
+        """The record of the form, made when a kernel first needs it."""
+        record = self.make_record()
+        self.write(record)
+        return record
 
     def begin(self, start: Start, usual_norms: Any = 0.0) -> None:
         """Start anew, in the records at hand; `usual_norms` of the rows of K are those that the monitor has seen."""
         self.start = start
         self.choose(start)
+        if "record" in self.__dict__:
+            self.write(self.record)
         self.y0, self.yp0 = self.unknowns(start)
         self._hand_over(usual_norms)
 
@@ -115,9 +152,13 @@ class Reduction:
         """The same formulation anew, beside this one, whose charts are needed to recover what it has integrated."""
         return self.formulation.reduce(self.assembly, start)
 
-    def native(self, kernel, record, linear=None) -> NativeFunction:
+    def native(self, kernel, linear=None) -> NativeFunction:
         """A native function of the form, which calls its hook."""
-        function = NativeFunction(kernel, record, self.assembly.bridge, self.n, linear, self.hook, keep=self.assembly)
+        return self.hooked(NativeFunction(kernel, self.record, self.assembly.bridge, self.n, linear))
+
+    def hooked(self, function):
+        """Let a native function call the hook of the form, whichever that will be."""
+        function.hook, function.keep = self.hook, self.assembly
         self._functions.append(function)
         return function
 

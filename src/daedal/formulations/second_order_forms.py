@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.formulations.dependent import dependent_coordinates, pivot_watch
+from daedal.formulations.dependent import step_hook
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import MINIMAL_EXTENSION, Shape, level
+from daedal.formulations.shape import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
 from daedal.kernels.functions import NativeFunction
 from daedal.mechanics.start import Start
 from daedal.problems import SecondOrderDAE
@@ -72,27 +72,15 @@ class SecondOrderReduction(Reduction):
 
     def __init__(self, formulation: Formulation, shape: Shape, assembly, start: Start, project: bool):
         nx, n_g, n_c, n_r, n_w = assembly.nx, assembly.n_g, assembly.n_c, assembly.n_r, assembly.n_w
-        self._shape, self._project = shape, project
-        self._pivot = np.zeros(2 * nx, dtype=np.int64)
+        self._project = project
         self._variant = EXTENDED if shape.variant == MINIMAL_EXTENSION else STABILISED if shape.low else DIRECT
         self._extra = {DIRECT: 0, STABILISED: n_g, EXTENDED: 2 * n_c}[self._variant]
         self._n_x = nx + n_r + n_c + n_w + self._extra
-        super().__init__(formulation, assembly, nx + self._n_x, 2 * nx + n_r, hook=self._make_hook(assembly))
+        self._projected = project and n_c > 0 and self._variant == DIRECT
+        steps = ProjectedSteps(assembly.output_weight) if self._projected else None
+        hook = step_hook(shape, assembly, steps)
+        super().__init__(formulation, shape, assembly, nx + self._n_x, 2 * nx + n_r, hook)
         self.begin(start)
-
-    @property
-    def _projected(self) -> bool:
-        """Whether steps are projected onto the constraints."""
-        return self._project and self.assembly.n_c > 0 and self._variant == DIRECT
-
-    def _make_hook(self, assembly):
-        if assembly.n_c == 0 or self._variant == STABILISED:
-            return None
-        if self._variant == EXTENDED:
-            return pivot_watch(self._shape, assembly)
-        from daedal.mechanics.manifold import projection_hook
-
-        return (projection_hook, assembly.projector(assembly.output_weight, None)) if self._project else None
 
     @cached_property
     def problem(self) -> SecondOrderForm:
@@ -100,12 +88,9 @@ class SecondOrderReduction(Reduction):
         from daedal.formulations.second_order_residuals import second_order_residual
 
         nx, n_r, n_g, n = self.assembly.nx, self.assembly.n_r, self.assembly.n_g, self._n_x
-        residual = MechanicalResidual(
-            second_order_residual, self._record, self.assembly.bridge, n, None, self.hook, keep=self.assembly
-        )
-        self._functions.append(residual)
+        residual = self.hooked(MechanicalResidual(second_order_residual, self.record, self.assembly.bridge, n))
         residual.projected = self._projected
-        if self._variant != EXTENDED and not self._shape.determined:
+        if self._variant != EXTENDED and not self.shape.determined:
             residual.mass = (self.assembly.record.array("mass"), nx)
         order = np.array([2] * nx + [1] * n_r + [0] * (n - nx - n_r))
         if self._variant == STABILISED:
@@ -114,13 +99,13 @@ class SecondOrderReduction(Reduction):
         start_order = 1 if 1 in order else 2
         return SecondOrderForm(SecondOrderDAE(residual, n, order=order), source, self.names, start_order=start_order)
 
-    @cached_property
-    def _record(self):
+    def make_record(self):
+        """The SECOND_ORDER_FORM record."""
         from daedal.formulations.second_order_residuals import SECOND_ORDER_FORM
         from daedal.kernels.records import Arena, Record
 
         assembly, nx, n_c = self.assembly, self.assembly.nx, self.assembly.n_c
-        record = Record(
+        return Record(
             SECOND_ORDER_FORM,
             Arena({"alpha": 3, "pivot": nx, "z": 2 * nx, "a": nx, "work": max(n_c * nx, 1)}, integers=("pivot",)),
             system=assembly.record.data.ctypes.data,
@@ -128,12 +113,10 @@ class SecondOrderReduction(Reduction):
             variant=self._variant,
             needed=self._needed(),
         )
-        self._write(record)
-        return record
 
     def _levels(self) -> tuple[float, ...]:
         """The combination in the rows of lam: g = 0 where other levels have rows of their own."""
-        return self._shape.directed(self.start.direction) if self._variant == DIRECT else level(0, 2)
+        return self.shape.directed(self.start.direction) if self._variant == DIRECT else level(0, 2)
 
     def _needed(self) -> int:
         from daedal.mechanics.constrained import ALGEBRAIC, BIAS, FORCE, JACOBIAN, MASS, POSITION, RATE, VELOCITY
@@ -147,27 +130,20 @@ class SecondOrderReduction(Reduction):
             needed |= BIAS
         return needed
 
-    def choose(self, start: Start) -> None:
-        """The dependent coordinates of a start."""
-        if self._variant == EXTENDED:
-            self._pivot = dependent_coordinates(self.assembly, start)
-            if self._own_hook is not None:
-                self._own_hook[1].array("pivot")[:] = self._pivot
-        if "_record" in self.__dict__:
-            self._write(self._record)
-
-    def _write(self, record) -> None:
-        """What depends on the start, into the record."""
+    def write(self, record) -> None:
+        """The combination of levels, in the direction of time, and the dependent coordinates."""
         record.array("alpha")[:] = self._levels()
-        record.array("pivot")[:] = self._pivot[: self.assembly.nx]
+        if self._pivot is not None:
+            record.array("pivot")[:] = self._pivot[: self.assembly.nx]
         record["time_scale"] = _time_scale(self.start)
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """(q, v, r, lam, w, extra) and derivatives at a start."""
         nx, n_c, added = self.assembly.nx, self.assembly.n_c, np.zeros(self._extra)
-        places = self._pivot[:nx]
-        for i in np.flatnonzero(places):
-            added[places[i] - 1], added[n_c + places[i] - 1] = start.z[nx + i], start.a[i]
+        if self._pivot is not None:
+            places = self._pivot[:nx]
+            for i in np.flatnonzero(places):
+                added[places[i] - 1], added[n_c + places[i] - 1] = start.z[nx + i], start.a[i]
         yp = np.zeros(self.n)
         yp[: self.n_state] = np.concatenate([start.slope, start.rate])
         return np.concatenate([start.z, start.r, start.lam, start.w, added]), yp
@@ -179,7 +155,7 @@ class SecondOrderReduction(Reduction):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the unknowns."""
-        rows = [str(label).strip("'") for label in self.assembly.row_names()]
+        rows = self.row_labels
         names = [*self.assembly.state_names(), *[f"lam[{row}]" for row in rows]]
         names += [f"w[{i}]" for i in range(self.assembly.n_w)]
         if self._variant == STABILISED:

@@ -10,10 +10,10 @@ The unknowns are x = (q | r | lam | w | extra), the equations
 
 with u = q', a = q'' for the constraints as they stand (Wunderlich (4.5)), and
 
-* STABILISED (GGL), (7.19): u = q' + G^T eta, a = q'' + (G^T eta)', extra = eta, G u + g_t = 0 as well; eta vanishes for the exact
-  solution;
-* EXTENDED (minimal extension), (7.31): the velocities and accelerations of dependent coordinates are unknowns w_1 and w_2 of their own, and
-  all three levels of the constraints are equations.
+* STABILISED (GGL), (7.19): u = q' + G^T eta, a = q'' + (G^T eta)', extra = eta, G u + g_t = 0 as well; eta vanishes
+  for the exact solution;
+* EXTENDED (minimal extension), (7.31): the velocities and accelerations of dependent coordinates are unknowns w_1 and
+  w_2 of their own, and all three levels of the constraints are equations.
 """
 
 from __future__ import annotations

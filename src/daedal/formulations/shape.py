@@ -1,7 +1,7 @@
 r"""What a formulation declares: the levels of the constraints that it imposes, and how.
 
 Level l of a constraint is its l-th derivative :math:`g^{(l)}`, l = 0 .. m; a mechanism has m = 2. A formulation imposes
-one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and it may impose lower levels too, with multipliers of their own.
+one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and lower levels too, with multipliers of their own.
 Dense, sparse and second-order builders all read this declaration, and refuse what they cannot build of it.
 """
 
@@ -92,6 +92,10 @@ class Shape:
     steps: ProjectedSteps | None = None
     restart: float = 0.0
     charts: bool = False
+
+    def __post_init__(self):
+        if self.determined and self.top == DYNAMICS:
+            raise ValueError("levels that contain the accelerations go with top=ACCELERATION")
 
     @property
     def determined(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import Shape, Sizes, index_options
+from daedal.formulations.shape import Shape, Sizes
 from daedal.mechanics.sparse.equations import SparseEquations
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE, MechanicalSystem
@@ -41,14 +41,10 @@ class SparseReduction(Reduction):
 
     def __init__(self, formulation: Formulation, shape: Shape, assembly: SparseAssembly, start: Start):
         _check(type(formulation).__name__, shape)
-        self._shape, self._stabilised = shape, shape.low > 0 and assembly.n_c > 0
-        self._equations = SparseEquations(assembly, self._levels(start), self._stabilised)
-        n = self._equations.n
-        super().__init__(formulation, assembly, n, assembly.n_state, options=index_options(shape, assembly, n))
+        self._stabilised = shape.low > 0 and assembly.n_c > 0
+        self._equations = SparseEquations(assembly, shape.directed(start.direction), self._stabilised)
+        super().__init__(formulation, shape, assembly, self._equations.n, assembly.n_state)
         self.begin(start)
-
-    def _levels(self, start: Start) -> tuple[float, ...]:
-        return self._shape.directed(start.direction)
 
     @cached_property
     def problem(self) -> ImplicitDAE:
@@ -64,7 +60,7 @@ class SparseReduction(Reduction):
 
     def choose(self, start: Start) -> None:
         """The sign of damping."""
-        self._equations.levels = self._levels(start)
+        self._equations.levels = self.shape.directed(start.direction)
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """(q, v, lam, mu) and derivatives at a start."""
@@ -81,6 +77,6 @@ class SparseReduction(Reduction):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the unknowns."""
-        rows = [label.strip("'") for label in self.assembly.row_names()]
+        rows = self.row_labels
         names = [*self.assembly.state_names(), *[f"lam[{row}]" for row in rows]]
         return (*names, *[f"mu[{row}]" for row in rows if self._stabilised])

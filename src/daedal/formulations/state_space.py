@@ -103,57 +103,67 @@ class ChartReduction(Reduction):
     """The state-space form on one chart: y = (R~ z_1, ..., R~ z_m, r)."""
 
     def __init__(self, formulation: StateSpace, shape: Shape, assembly, start: Start):
-        from daedal.formulations.charts import CHART, chart_hook
+        m, nx, n_g, n_c = assembly.m, assembly.nx, assembly.n_g, assembly.n_c
+        n = (m - 1) * (nx - n_g) + (nx - n_c) + assembly.n_r
+        if n == 0:
+            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
+        self._coordinates = formulation
+        super().__init__(formulation, shape, assembly, n, n)
+        self.begin(start)
+        if n_c:
+            from daedal.formulations.charts import chart_hook
+
+            self._own_hook = chart_hook, self.record
+
+    def make_record(self):
+        """The CHART record."""
+        from daedal.formulations.charts import CHART
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Arena, Record
 
-        m, nx, n_g, n_c = assembly.m, assembly.nx, assembly.n_g, assembly.n_c
-        n = (m - 1) * (nx - n_g) + (nx - n_c) + assembly.n_r
-        self._coordinates = formulation
-        if n == 0:
-            raise InvalidProblemError("the constraints leave no degree of freedom; there is nothing to integrate")
-        self._record = Record(
+        assembly, nx = self.assembly, self.assembly.nx
+        return Record(
             CHART,
-            Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": m * nx, "y": n}),
+            Arena({"low_rows": nx * nx, "top_rows": nx * nx, "work": nx, "z": assembly.m * nx, "y": self.n}),
             system=assembly.record.data.ctypes.data,
-            n=n,
-            n_low=nx - n_g,
-            n_top=nx - n_c,
+            n=self.n,
+            n_low=nx - assembly.n_g,
+            n_top=nx - assembly.n_c,
             matrix=dense_lu(nx),
-            limit=shape.restart,
+            limit=self.shape.restart,
             pivot=np.zeros(2 * nx, dtype=np.int64),
         )
-        hook = (chart_hook, self._record) if n_c else None
-        super().__init__(formulation, assembly, n, n, hook=hook)
-        self.begin(start)
 
     @cached_property
     def problem(self) -> ImplicitDAE:
         """y' - rate(t, y) = 0."""
         from daedal.formulations.charts import chart_residual
 
-        return ImplicitDAE(self.native(chart_residual, self._record), self.n)
+        return ImplicitDAE(self.native(chart_residual), self.n)
 
     @cached_property
     def rate(self) -> NativeFunction:
         """y' of (t, y)."""
         from daedal.formulations.charts import chart_rate
 
-        return self.native(chart_rate, self._record)
+        return self.native(chart_rate)
 
     def choose(self, start: Start) -> None:
         """A chart about the start."""
         self._rows = self._coordinates.rows(self.assembly, start)
-        for name, rows in zip(("low_rows", "top_rows"), self._rows, strict=True):
-            self._record.array(name)[: rows.size] = rows.ravel()
-        for name in ("condition", "low_sign", "sign"):
-            self._record[name] = 0
-        self._keep(start, self.unknowns(start)[0])
 
-    def _keep(self, start: Start, y: np.ndarray) -> None:
+    def write(self, record) -> None:
+        """The rows of the chart, and its first point."""
+        for name, rows in zip(("low_rows", "top_rows"), self._rows, strict=True):
+            record.array(name)[: rows.size] = rows.ravel()
+        for name in ("condition", "low_sign", "sign"):
+            record[name] = 0
+        self._keep(record, self.unknowns(self.start)[0])
+
+    def _keep(self, record, y: np.ndarray) -> None:
         """Newton's method begins at the start."""
-        self._record.array("z")[:], self._record.array("y")[:] = start.z, y
-        self._record["t"] = start.t
+        record.array("z")[:], record.array("y")[:] = self.start.z, y
+        record["t"] = self.start.t
 
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates of a start, and their derivatives."""
@@ -169,9 +179,9 @@ class ChartReduction(Reduction):
         assembly = self.assembly
         states = np.empty((times.size, assembly.n_state))
         statuses = np.zeros(times.size, dtype=np.int64)
-        if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self._record["t"])):
-            self._keep(self.start, self.y0)
-        recover_points(self._record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
+        if times.size and abs(times[0] - self.start.t) < abs(times[0] - float(self.record["t"])):
+            self._keep(self.record, self.y0)
+        recover_points(self.record.data, assembly.record.data, times, np.ascontiguousarray(y.T), states, statuses)
         assembly.bridge.raise_pending()
         return states
 

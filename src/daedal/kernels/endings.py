@@ -44,7 +44,7 @@ MEANINGS = {
     Ending.HOOK_STOPPED: "the owner of the equations stopped the run",
     Ending.STIFF: "the steps seem to be limited by stability",
     Ending.BUFFER_FULL: "the buffers are full: the run goes on when they are emptied",
-    Ending.MAX_STEPS: "the limit of {steps} steps was reached",
+    Ending.MAX_STEPS: "the limit of {steps} was reached",
     Ending.TOO_ACCURATE: "the tolerances ask for more digits than double precision has",
     Ending.ZERO_WEIGHT: "the error weight rtol |y| + atol of {variable} is zero",
     Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",

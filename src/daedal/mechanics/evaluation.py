@@ -8,7 +8,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
-from daedal.kernels.records import floats, integers, record_at
+from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.mechanics.constrained import (
     ALGEBRAIC,
     BIAS,
@@ -42,10 +42,10 @@ def _evaluate(c, t, what):
         status = fetch(c.mass_function, t, state, nx, nx * nx)
         if status != 0:
             return status
-        source, mass = floats(c.mass_function.block, nx + nx * nx), floats(c.mass, nx * nx)
+        by_columns, mass = float_rows(c.mass_function.block + 8 * nx, nx, nx), float_rows(c.mass, nx, nx)
         for i in range(nx):
             for j in range(nx):
-                mass[i * nx + j] = source[nx + j * nx + i]
+                mass[i, j] = by_columns[j, i]
     if what & FORCE:
         status = _fetch_into(c.force_function, t, state, c.n_arguments, floats(c.force, nx))
         if status != 0:
@@ -93,7 +93,7 @@ def _evaluate_holonomic(c, t, state, what):
             status = fetch(c.constraint_jacobian, t, state, nx, rows * nx)
             if status != 0:
                 return status
-            _store_jacobian(c, floats(c.constraint_jacobian.block, nx + rows * nx), nx, rows, 0)
+            _store_jacobian(c, float_rows(c.constraint_jacobian.block + 8 * nx, nx, rows), 0)
         else:
             status = _differentiate(c, c.constraint, t, state, 0, nx, rows, 0)
             if status != 0:
@@ -114,11 +114,12 @@ def _evaluate_holonomic(c, t, state, what):
 
 
 @part
-def _store_jacobian(c, source, first, rows, offset):
-    jacobian = floats(c.all_jacobian, (c.all_g + c.all_v) * c.nx)
+def _store_jacobian(c, by_columns, offset):
+    jacobian = float_rows(c.all_jacobian, c.all_g + c.all_v, c.nx)
+    nx, rows = by_columns.shape
     for i in range(rows):
-        for j in range(c.nx):
-            jacobian[(offset + i) * c.nx + j] = source[first + j * rows + i]
+        for j in range(nx):
+            jacobian[offset + i, j] = by_columns[j, i]
 
 
 @part
@@ -126,14 +127,14 @@ def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
     """d function / d z_j for nx variables from `variable` on: central differences of fourth order."""
     nx = c.nx
     shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
-    jacobian = floats(c.all_jacobian, (c.all_g + c.all_v) * nx)
+    jacobian = float_rows(c.all_jacobian, c.all_g + c.all_v, nx)
     for i in range(n_arguments):
         shifted[i] = state[i]
     values = floats(function.block, n_arguments + rows)
     for j in range(nx):
         h = increments[j] if variable == 0 else max(abs(state[variable + j]), 1.0)
         for i in range(rows):
-            jacobian[(offset + i) * nx + j] = 0.0
+            jacobian[offset + i, j] = 0.0
         for side in range(4):
             move = PLACES[side]
             weight = WEIGHTS[side] / (DIVISOR * h)
@@ -142,7 +143,7 @@ def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
             if status != 0:
                 return status
             for i in range(rows):
-                jacobian[(offset + i) * nx + j] += weight * values[n_arguments + i]
+                jacobian[offset + i, j] += weight * values[n_arguments + i]
         shifted[variable + j] = state[variable + j]
     return 0
 
@@ -151,11 +152,11 @@ def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
 def _velocity_level(c, t, state):
     """g' = G v + g_t."""
     nx, rows = c.nx, c.all_g
-    velocity, jacobian = floats(c.all_velocity, rows), floats(c.all_jacobian, rows * nx)
+    velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
     for i in range(rows):
         velocity[i] = 0.0
         for j in range(nx):
-            velocity[i] += jacobian[i * nx + j] * state[nx + j]
+            velocity[i] += jacobian[i, j] * state[nx + j]
     if is_given(c.constraint_t):
         status = fetch(c.constraint_t, t, state, nx, rows)
         source = floats(c.constraint_t.block, nx + rows)
@@ -225,7 +226,7 @@ def _evaluate_nonholonomic(c, t, state, what):
             status = fetch(c.velocity_jacobian, t, state, nx, rows * nx)
             if status != 0:
                 return status
-            _store_jacobian(c, floats(c.velocity_jacobian.block, nx + rows * nx), nx, rows, first)
+            _store_jacobian(c, float_rows(c.velocity_jacobian.block + 8 * nx, nx, rows), first)
         else:
             status = _differentiate(c, c.velocity_constraint, t, state, nx, 2 * nx, rows, first)
             if status != 0:
@@ -272,22 +273,22 @@ def _select(c, what):
     """Copy the rows that are in use."""
     nx, n_c = c.nx, c.n_c
     rows, total = integers(c.rows, n_c), c.all_g + c.all_v
-    level, bias = floats(c.level, c.m * n_c), floats(c.bias, n_c)
+    level, bias = float_rows(c.level, c.m, n_c), floats(c.bias, n_c)
     position, velocity = floats(c.all_position, c.all_g), floats(c.all_velocity, total)
-    all_bias, all_jacobian = floats(c.all_bias, total), floats(c.all_jacobian, total * nx)
-    jacobian, columns = floats(c.jacobian, n_c * nx), floats(c.columns, nx * n_c)
+    all_bias, all_jacobian = floats(c.all_bias, total), float_rows(c.all_jacobian, total, nx)
+    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
     for i in range(n_c):
         row = rows[i]
         if i < c.n_g and what & POSITION:
-            level[i] = position[row]
+            level[0, i] = position[row]
         if what & VELOCITY:
-            level[n_c + i] = velocity[row]
+            level[1, i] = velocity[row]
         if what & BIAS:
             bias[i] = all_bias[row]
         if what & JACOBIAN:
             for j in range(nx):
-                jacobian[i * nx + j] = all_jacobian[row * nx + j]
-                columns[j * n_c + i] = all_jacobian[row * nx + j]
+                jacobian[i, j] = all_jacobian[row, j]
+                columns[j, i] = all_jacobian[row, j]
 
 
 @part
@@ -301,32 +302,34 @@ def _evaluate_linear(c, t, what):
     status = fetch(c.coefficients, t, state, 1, size)
     if status != 0:
         return status
-    data = floats(c.coefficients.block + 8, size)
-    force, columns, jacobian = floats(c.force, nx), floats(c.columns, nx * ny), floats(c.jacobian, ny * nx)
-    b, q = m * nx * nx, m * nx * nx + nx * ny
-    first_c = q + nx
-    first_r = first_c + (m + 1) * ny * nx
+    block, first_b, first_q = c.coefficients.block + 8, m * nx * nx, m * nx * nx + nx * ny
+    first_c, first_r = first_q + nx, first_q + nx + (m + 1) * ny * nx
+    force, drive = floats(c.force, nx), floats(block + 8 * first_q, nx)
+    columns, b_rows = float_rows(c.columns, nx, ny), float_rows(block + 8 * first_b, nx, ny)
+    jacobian, c_rows = float_rows(c.jacobian, ny, nx), float_rows(block + 8 * first_c, (m + 1) * ny, nx)
+    r_rows, z = float_rows(block + 8 * first_r, m + 1, ny), float_rows(c.state, m, nx)
     for i in range(nx):
-        force[i] = data[q + i]
-        for j in range(m * nx):
-            force[i] += data[(j // nx) * nx * nx + i * nx + j % nx] * state[j]
+        force[i] = drive[i]
+        for j in range(m):
+            a_rows = float_rows(block + 8 * j * nx * nx, nx, nx)
+            for k in range(nx):
+                force[i] += a_rows[i, k] * z[j, k]
         for k in range(ny):
-            columns[i * ny + k] = -data[b + i * ny + k]
-    for k in range(ny * nx):
-        jacobian[k] = data[first_c + k]
-    level, bias, binomial = floats(c.level, m * ny), floats(c.bias, ny), floats(c.binomials, (m + 1) * (m + 1))
+            columns[i, k] = -b_rows[i, k]
+    for i in range(ny):
+        for k in range(nx):
+            jacobian[i, k] = c_rows[i, k]
+    level, bias, binomial = float_rows(c.level, m, ny), floats(c.bias, ny), float_rows(c.binomials, m + 1, m + 1)
     for order in range(m + 1):
         if m == 2 and not what & (POSITION, VELOCITY, BIAS)[order]:
             continue  # who does not ask for a level must find it unchanged
         for i in range(ny):
-            value = data[first_r + order * ny + i]
+            value = r_rows[order, i]
             for j in range(min(order + 1, m)):
-                factor = binomial[order * (m + 1) + j]
-                at = first_c + ((order - j) * ny + i) * nx
                 for k in range(nx):
-                    value += factor * data[at + k] * state[j * nx + k]
+                    value += binomial[order, j] * c_rows[(order - j) * ny + i, k] * z[j, k]
             if order < m:
-                level[order * ny + i] = value
+                level[order, i] = value
             else:
                 bias[i] = value
     return 0

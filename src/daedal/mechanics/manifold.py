@@ -14,7 +14,7 @@ import numpy as np
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
 from daedal.mechanics.constrained import (
     CONSTRAINED,
@@ -54,23 +54,21 @@ def _factor_projection(p, c, n_rows):
     nx = c.nx
     n = nx + n_rows
     c.projection.n = n
-    data, jacobian, mass = floats(c.projection.data, n * n), floats(c.jacobian, c.n_c * nx), floats(c.mass, nx * nx)
-    weight = floats(p.weight, nx * nx)
+    by_columns, jacobian = float_rows(c.projection.data, n, n), float_rows(c.jacobian, c.n_c, nx)
+    weight = float_rows(c.mass if p.weight_kind == MASS_WEIGHT else p.weight, nx, nx)
     for j in range(nx):
         for i in range(nx):
-            value = 1.0 if i == j else 0.0
-            if p.weight_kind == MASS_WEIGHT:
-                value = mass[i * nx + j]
-            elif p.weight_kind == GIVEN_WEIGHT:
-                value = weight[i * nx + j]
-            data[j * n + i] = value
-        for i in range(n_rows):
-            data[j * n + nx + i] = jacobian[i * nx + j]
-    for j in range(n_rows):
+            if p.weight_kind == IDENTITY_WEIGHT:
+                by_columns[j, i] = 1.0 if i == j else 0.0
+            else:
+                by_columns[j, i] = weight[i, j]
+        for k in range(n_rows):
+            by_columns[j, nx + k] = jacobian[k, j]
+    for k in range(n_rows):
         for i in range(nx):
-            data[(nx + j) * n + i] = jacobian[j * nx + i]
+            by_columns[nx + k, i] = jacobian[k, i]
         for i in range(n_rows):
-            data[(nx + j) * n + nx + i] = 0.0
+            by_columns[nx + k, nx + i] = 0.0
     integers(c.projection.lapack + N_AT, 1)[0] = n
     return factor_lu(c.projection)
 
@@ -154,7 +152,7 @@ def _project_top(p, c, t):
         if _factor_projection(p, c, n_c) != 0:
             return SINGULAR
         fresh = True
-    jacobian, values = floats(c.jacobian, n_c * nx), floats(c.level + 8 * top * n_c, n_c)
+    jacobian, values = float_rows(c.jacobian, n_c, nx), float_rows(c.level, c.m, n_c)[top]
     solution = floats(c.solution, nx + n_c)
     before = np.inf
     for _ in range(_MAX_ITERATIONS):
@@ -173,7 +171,7 @@ def _project_top(p, c, t):
             fresh = True
         for i in range(n_c):
             for j in range(nx):
-                values[i] += jacobian[i * nx + j] * solution[j]
+                values[i] += jacobian[i, j] * solution[j]
         before = change
     return 0
 
@@ -182,7 +180,7 @@ def _project_top(p, c, t):
 def _drift_is_small(p, c):
     """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit; G as evaluated last."""
     nx, n_c = c.nx, c.n_c
-    q, level, jacobian = floats(c.state, nx), floats(c.level, n_c), floats(c.jacobian, n_c * nx)
+    q, level, jacobian = floats(c.state, nx), floats(c.level, n_c), float_rows(c.jacobian, n_c, nx)
     size = 0.0
     for i in range(nx):
         size = max(size, abs(q[i]))
@@ -190,7 +188,7 @@ def _drift_is_small(p, c):
     for i in range(c.n_g):
         norm = 0.0
         for j in range(nx):
-            norm += jacobian[i * nx + j] ** 2
+            norm += jacobian[i, j] ** 2
         if not abs(level[i]) <= limit * np.sqrt(norm):
             return False
     return True
@@ -277,12 +275,12 @@ def residual_points(systems, times, states, largest):
             largest[k, 0] = np.nan
             largest[k, 1] = np.nan
             continue
-        level = floats(c.level, c.m * n_c)
-        for i in range((c.m - 1) * n_c):
-            if i % n_c < c.n_g:
-                largest[k, 0] = max(largest[k, 0], abs(level[i]))
+        level, top = float_rows(c.level, c.m, n_c), c.m - 1
+        for order in range(top):
+            for i in range(c.n_g):
+                largest[k, 0] = max(largest[k, 0], abs(level[order, i]))
         for i in range(n_c):
-            largest[k, 1] = max(largest[k, 1], abs(level[(c.m - 1) * n_c + i]))
+            largest[k, 1] = max(largest[k, 1], abs(level[top, i]))
 
 
 @kernel

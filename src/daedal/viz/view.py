@@ -141,7 +141,7 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def drift_over_time(sol: Any) -> Block | None:
     """Largest residuals of the constraints in what the method computed, before any projection; None if not known."""
-    raw, assembly = getattr(sol, "raw", None), getattr(sol, "_assembly", None)
+    raw, assembly = getattr(sol, "raw", None), getattr(sol, "assembled", None)
     n = len(sol.names)
     if raw is None or assembly is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
         return None

@@ -31,7 +31,7 @@ class SparseEquations:
     difference quotients for groups of columns that share no row.
     """
 
-    def __init__(self, assembly: SparseAssembly, levels: tuple[float, float, float], stabilised: bool):
+    def __init__(self, assembly: SparseAssembly, levels: tuple[float, ...], stabilised: bool):
         self._assembly, self.levels, self._stabilised = assembly, levels, stabilised
         nx, n_c = assembly.nx, assembly.n_c
         self.n = 2 * nx + (2 if stabilised else 1) * n_c

@@ -1,0 +1,60 @@
+r"""The thresholds on which the choice of formulation and method rests, with their sources: one table for
+:func:`daedal.solve` with ``"auto"``, for :func:`daedal.advise`, and for those who show its results.
+
+With h the step that accuracy alone would allow, :math:`s = h |\sigma_F|` is the frozen stiffness, :math:`v = m h V_B`
+the turning of the constraint forces against the constraints, :math:`w = h\,\mathrm{rot}` the turning of the constraints
+and :math:`h \omega_F` the vibration (Ascher and Petzold, SIAM J. Sci. Comput. 14 (1993), section 4).
+"""
+
+from __future__ import annotations
+
+# --- the decision between the four cases ------------------------------------------------------------------------------
+
+STIFF = 1.0
+"""Of s and of v, from which on forces are stiff, or turn too fast. Measured: on the examples of the paper above."""
+
+TURNING = 0.3
+"""Of w, in radians, from which on constraints turn fast. Measured: on the same examples."""
+
+RESOLVED = 1.0
+"""Of w: below, steps follow the turning of the constraints, and an explicit method may do so too. A radian."""
+
+VIBRATION = 1.0
+"""Of h omega: above, steps pass over vibrations. A step of 1/omega is one in six of a period, 2 pi / omega."""
+
+EXPLICIT_LIMIT = 2.5
+"""Of s, v and h omega: stability of methods of order four and five on the negative real axis (2.78 for order four,
+3.3 for Dormand and Prince; Hairer and Wanner IV.2), rounded down."""
+
+SAFETY = 1.25
+"""The part of EXPLICIT_LIMIT that is used."""
+
+# --- when the automatic choice changes the method ---------------------------------------------------------------------
+
+STABILITY_BOUND = 1.0
+"""Of h times the fastest rate of decay or turning: an explicit step of this size is limited by stability, not by
+accuracy. As STIFF."""
+
+VIBRATION_BOUND = EXPLICIT_LIMIT
+"""Of h omega, for the same. As EXPLICIT_LIMIT."""
+
+STIFFNESS_OVER = 0.3
+"""Of the same products with the steps of a stiff method: below, an explicit method does as well. Chosen well below
+STABILITY_BOUND, so that methods do not change to and fro."""
+
+STIFF_GAIN = 10.0
+"""Accuracy alone is taken to allow this many times the step at which an explicit method meets its limit. Chosen."""
+
+STEPS_BEFORE_QUESTION = 300
+"""Steps of a stiff method before it is asked whether it is still needed; twice as many after each question. Chosen."""
+
+PATIENCE = 500
+"""Suspicious steps that pass after a false alarm before it is measured again. Chosen."""
+
+# --- conditioning -----------------------------------------------------------------------------------------------------
+
+DEPENDENT = 1e12
+"""Of ||(C B)^-1||, rows and columns scaled: constraints count as dependent; about four digits are left then."""
+
+ILL_CONDITIONED_MASS = 1e12
+"""Of the condition of M: M^-1 is not formed, and steps are projected in the norm of the identity."""
