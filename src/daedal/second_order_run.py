@@ -93,6 +93,7 @@ def _task(request: Request, form: SecondOrderForm, method, rtol, atol, y0, yp0):
     from types import SimpleNamespace
 
     from daedal.events.event import gather_events
+
     problem = form.problem
     view = SimpleNamespace(n_y=None, params=problem.params)
     switching = gather_events(request.events, view, request.span[0], x_of(form, y0), xp_of(form, y0, yp0))
@@ -283,7 +284,8 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
         case = Case(companion, failure)
         with np.errstate(all="ignore"):
             ahead = flow(*case.point, case.h, failure.t_span)
-            if failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_TEST_FAILED) and find_edge(case.probe, ahead) is not None:
+            stuck = failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_TEST_FAILED)
+            if stuck and find_edge(case.probe, ahead) is not None:
                 failure = replace(failure, code=Ending.UNEVALUABLE)
             if failure.code == Ending.UNEVALUABLE:
                 return diagnose(companion, failure).split("\n")[-2:], failure

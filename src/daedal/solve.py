@@ -25,7 +25,6 @@ from daedal.problems.checks import check_flag, check_number, check_positive, che
 from daedal.progress import Progress
 from daedal.solution import DenseOutput, History, Solution, Statistics
 
-_METHODS = ("auto", "dassl")
 _LARGEST_WITH_DENSE_OUTPUT = 1000
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
@@ -313,13 +312,6 @@ def _check_span(t_span) -> tuple[float, float]:
     return t0, t1
 
 
-def _is_half_explicit(method) -> bool:
-    from daedal.methods.half_explicit import HalfExplicit
-    from daedal.methods.half_explicit_tableaux import TABLEAUX
-
-    return isinstance(method, HalfExplicit) or (isinstance(method, str) and method.lower() in set(TABLEAUX) - {"rk4"})
-
-
 def _is_open(option) -> bool:
     """Whether the user has left an option to the formulation."""
     return option is None or (isinstance(option, str) and option == "auto")
@@ -335,41 +327,27 @@ def _check_constrained(method, options: dict[str, Any]):
 
 
 def _check_method(method, options: dict[str, Any], semi_explicit: bool = False):
-    from daedal.methods.dassl import DASSL
+    """A method for first-order problems."""
+    from daedal.methods import named_method
 
-    if _is_half_explicit(method):
-        if not semi_explicit:
-            raise InvalidProblemError(
-                "half-explicit methods need constraints that can be told from the differential equations: state the "
-                "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
-            )
-        from daedal.methods import named_method
-
-        return named_method(method, options)
-    if isinstance(method, str):
-        if method.lower() in ("modified_bdf", "modifiedbdf", "collocation"):
-            raise InvalidProblemError(
-                f"method='{method}' is for equations of second order: state the problem as a SecondOrderDAE or a "
-                "MechanicalSystem, or use method='dassl'"
-            )
-        if method.lower() not in _METHODS:
-            raise InvalidProblemError(f"unknown method '{method}'; known: {', '.join(_METHODS)}")
-        try:
-            return DASSL(**options)
-        except TypeError:
-            known = DASSL.__dataclass_fields__
-            unknown = [name for name in options if name not in known]
-            raise InvalidProblemError(
-                f"unknown option {', '.join(unknown)}; options of solve and of DASSL ({', '.join(known)}) are accepted"
-            ) from None
-    if options:
-        inside = f"{type(method).__name__}(...)"
+    chosen = named_method("dassl" if isinstance(method, str) and method == "auto" else method, options)
+    if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
+        return chosen
+    name = type(chosen).__name__
+    if chosen.works_on("semi_explicit"):
         raise InvalidProblemError(
-            f"options {', '.join(options)} go with a method given by name; here they belong inside {inside}"
+            "half-explicit methods need constraints that can be told from the differential equations: state the "
+            "problem as a MechanicalSystem or as a SemiExplicitDAE of index 2, or use method='dassl'"
         )
-    if not isinstance(method, DASSL):
-        raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
-    return method
+    if chosen.works_on("second_order"):
+        raise InvalidProblemError(
+            f"{name} is for equations of second order: state the problem as a SecondOrderDAE or a MechanicalSystem, or "
+            "use method='dassl'"
+        )
+    raise InvalidProblemError(
+        f"{name} is for ordinary differential equations y' = f(t, y), such as forms of a MechanicalSystem; use "
+        "method='dassl'"
+    )
 
 
 def _check_times(t_eval, span) -> np.ndarray | None:

@@ -73,9 +73,7 @@ def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None) -> Record:
     return _matrix(n, DENSE, data=np.zeros(n * n), jacobian=callback)
 
 
-def banded_matrix(
-    bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None
-) -> Record:
+def banded_matrix(bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None) -> Record:
     """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
     column_start, rows = band_pattern(n, ml, mu)
     width = min(ml + mu + 1, n)

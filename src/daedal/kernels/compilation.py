@@ -31,10 +31,10 @@ _IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 
 @cache
-def _source_stamp(path: Path) -> str:
-    """A digest of a file with kernels and of all files of its package that it imports, directly or not."""
+def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
+    """A digest of a file with kernels and of all files of the package that it imports, directly or not."""
     digest = hashlib.sha256()
-    for source in sources(path):
+    for source in sources(path, package):
         digest.update(_read(source).encode())
     return digest.hexdigest()
 
@@ -70,7 +70,7 @@ def _names(statement: str, path: Path, package: Path) -> Iterator[str]:
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         base = node.module or ""
-        if node.level:
+        if node.level and path.is_relative_to(package.parent):
             above = path.relative_to(package.parent).parts[: -node.level]
             base = ".".join([*above, *([base] if base else [])])
         yield base
@@ -153,7 +153,7 @@ def _enable_caching(compiled, function):
         return
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _source_stamp(Path(inspect.getfile(function)).resolve())
+        cache_file._source_stamp = source_stamp(Path(inspect.getfile(function)).resolve())
 
 
 @cache

@@ -2,8 +2,8 @@
 
 A method is reached through pointers: `begin(run)`, once, and `step(run)` for every accepted step, both with the address
 of the RUN record and 0 or the reason to stop (:class:`daedal.kernels.endings.Ending`) as their result. A step moves
-``run.t``, leaves y and y' at its end and the polynomial of the step in Newton form (`phi`, `psi`, `degree`); all else is
-done here, and compiled once.
+``run.t``, counts itself, and leaves y' at its end and its polynomial in Newton form (`phi`, `psi`, `degree`); all else
+is done here, and compiled once.
 
 The run is resumable. It returns to Python whenever a buffer is full, an event stops it, or a slice of work is done,
 and goes on where it stopped at the next call.

@@ -61,7 +61,7 @@ class Method(ABC):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
-            _registered[cls.name] = cls
+            _registered.setdefault(cls.name, cls)
 
     @abstractmethod
     def prepare(self, equations: Equations) -> Run:

@@ -243,7 +243,7 @@ def _newton_test_weights(run, method):
 def _correct(system, linear, run, method, t):
     """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
     n = run.n
-    y, yp, delta = floats(run.y, n), floats(run.yp, n), floats(method.delta, n)
+    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
     weights = _newton_test_weights(run, method)
     while True:
         predict(differences(run), method.c.gamma, run.order, y, yp)
@@ -260,7 +260,7 @@ def _correct(system, linear, run, method, t):
         elif not method.remember_rate:
             method.rate_factor = UNKNOWN_RATE
         status, rate_factor = newton(
-            system, linear, t, y, yp, delta, floats(run.correction, n), run.cj, method.cj_matrix, method.rate_factor, weights
+            system, linear, t, y, yp, delta, correction, run.cj, method.cj_matrix, method.rate_factor, weights
         )
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:

@@ -1,8 +1,9 @@
 """Steps of one-step methods in compiled code: attempts, their errors, the step size control, the polynomial of a step.
 
-A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t + h from phi_0, the
-values at t, into ``run.y`` and the slope there into ``run.slope``, and sets ``run.error_of_step``, the error in units of
-the tolerance (0 with constant steps). It returns 0 or the status of what went wrong.
+A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t, the end of the step,
+from phi_0, the values at its start, into ``run.y`` and the slope there into ``run.slope``, and sets
+``run.error_of_step``, the error in units of the tolerance (0 with constant steps). It returns 0 or the status of what
+went wrong.
 
 `accept(run, t, h)` may be given as well. It is called with a step whose error is small enough, lets the owner of the
 equations look at it (:func:`give_to_owner`), and leaves y' and the polynomial of the step. By default that is cubic
