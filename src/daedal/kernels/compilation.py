@@ -164,12 +164,11 @@ def _say_once(message: str):
 class _Announcer(numba_event.Listener):
     """Says on stderr that a kernel is being compiled, so that a first run is not mistaken for a hang."""
 
-    def __init__(self, announced: dict[str, str]):
+    def __init__(self, announced: dict[tuple[str, str], str]):
         self._announced = announced
 
     def on_start(self, event):
-        name = event.data["dispatcher"].py_func.__qualname__
-        what = self._announced.pop(name, None)
+        what = self._announced.pop(_full_name(event.data["dispatcher"]), None)
         if what is not None:
             print(
                 f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True
@@ -179,11 +178,15 @@ class _Announcer(numba_event.Listener):
         pass
 
 
-_announced: dict[str, str] = {}
+def _full_name(dispatcher) -> tuple[str, str]:
+    return dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
+
+
+_announced: dict[tuple[str, str], str] = {}
 numba_event.register("numba:compile", _Announcer(_announced))
 
 
 def announce(dispatcher, what: str):
     """Announce on stderr when `dispatcher` has to be compiled, i.e. was not found in the cache."""
-    _announced[dispatcher.py_func.__qualname__] = what
+    _announced[_full_name(dispatcher)] = what
     return dispatcher

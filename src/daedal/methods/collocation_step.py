@@ -18,9 +18,9 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, gather, scatter
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
-from daedal.methods.advance import RUN, differences
 from daedal.methods.collocation_newton import COLLOCATION, inside, solve_stages, vectors, weights_at
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
+from daedal.methods.run_record import RUN, differences
 from daedal.methods.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
 
 _GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step

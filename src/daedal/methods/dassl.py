@@ -234,7 +234,7 @@ class _DASSLRun(Run):
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """The starting values are output like the steps."""
         values = self._start
-        if values is None or len(values) < 2:
+        if values is None or task.fixed_step is None or len(values) < 2:
             return None
         times = task.t_span[0] + task.sign * task.fixed_step * np.arange(len(values))
         return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]

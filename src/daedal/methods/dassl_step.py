@@ -25,7 +25,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, 
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
-from daedal.methods.advance import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP, differences
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
 _NEWTON_FAILED, _MATRIX_SINGULAR = int(Ending.NEWTON_FAILED), int(Ending.MATRIX_SINGULAR)

@@ -18,10 +18,10 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
-from daedal.methods.advance import RUN, STEP, differences
 from daedal.methods.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
 from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 from daedal.methods.thesis_control import remember
 

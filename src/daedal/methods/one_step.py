@@ -22,7 +22,7 @@ from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
 from daedal.kernels.norms import norm
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
-from daedal.methods.advance import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)

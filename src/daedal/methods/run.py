@@ -66,7 +66,8 @@ class Run:
         from daedal.kernels.differences import ROWS
         from daedal.kernels.records import Arena, Record
         from daedal.kernels.system import CHANGING
-        from daedal.methods.advance import RESULT, RUN, TASK, VECTORS, advance
+        from daedal.methods.advance import advance
+        from daedal.methods.run_record import RESULT, RUN, TASK, VECTORS
 
         n = equations.n
         self.method, self.equations, self.workspace, self.own = method, equations, workspace, record
@@ -88,7 +89,7 @@ class Run:
             **fields,
         )
         self._advance, self._address = advance, self.record.address
-        self._bytes = memoryview(self.record.data.view(np.uint8))
+        self._bytes = self.record.data.view(np.uint8).data
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._memory = [(vectors.block, vectors.block.copy())]
         for memory in (None if arena is None else arena.block, None if record is None else record.data.view(np.int64)):
