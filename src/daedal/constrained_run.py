@@ -147,12 +147,13 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
             f"{_ORDINARY}"
         )
     if method.works_on("residual"):
-        wished = {name: value for name, value in reduction.options.items() if getattr(method, name) is None}
+        open_options = [name for name in method.options() if getattr(method, name) is None]
+        wished = {name: value for name, value in reduction.options.items() if name in open_options}
         method = replace(method, **wished) if wished else method
-        if request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
-            left = max(1, round(abs(request.span[1] - start.t) / request.fixed_step))
-            method = replace(method, max_order=min(method.max_order, left))
-            method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
+    if method.needs_past and request.fixed_step is not None and method.max_order > 1 and method.starting_values is None:
+        left = max(1, round(abs(request.span[1] - start.t) / request.fixed_step))
+        method = replace(method, max_order=min(method.max_order, left))
+        method = replace(method, starting_values=_starting_values(request, assembly, start, reduction, method))
     problem, span = reduction.problem, (start.t, request.span[1])
     rtol, atol = _tolerances(request, assembly, reduction, start)
     times, later = request.times, bool(earlier)
@@ -160,7 +161,7 @@ def _run_segment(request, assembly, start, reduction, method, progress, max_step
         sign = 1.0 if span[1] > span[0] else -1.0
         times = None if times is None else times[sign * (times - start.t) > 0.0]
     excluded = reduction.excluded
-    if method.works_on("residual") and not isinstance(method.error_test, str):
+    if not isinstance(method.error_test, str):
         excluded = method.excluded(problem)
     elif method.error_test == "all":
         excluded = None
@@ -193,7 +194,7 @@ def _equations(assembly, reduction: Reduction, method) -> Equations:
         reduction.problem.n,
         problem=None if second_order else reduction.problem,
         rate=reduction.rate,
-        mechanism=assembly if method.works_on("mechanism") or isinstance(assembly, Assembly) else None,
+        mechanism=assembly,
         second_order=reduction.problem if second_order else None,
         hook=getattr(function, "hook", None),
         bridge=getattr(function, "bridge", None),

@@ -160,7 +160,8 @@ def solve(
     else:
         method = _check_method(method, method_options, isinstance(problem, SemiExplicitDAE))
     if wishes:
-        kept = {name: value for name, value in wishes.items() if _is_open(getattr(method, name))}
+        left_open = [name for name in method.options() if _is_open(getattr(method, name))]
+        kept = {name: value for name, value in wishes.items() if name in left_open}
         method = replace(method, **kept)
     if not second_order:
         rtol, atol = check_tolerances(problem.n, rtol, atol)

@@ -55,11 +55,10 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
             raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
     if kind is None:
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
-    fields = getattr(kind, "__dataclass_fields__", {})
-    unknown = [name for name in options if name not in fields]
+    unknown = [name for name in options if name not in kind.options()]
     if unknown:
         raise InvalidProblemError(
             f"unknown option {', '.join(unknown)}; options of solve and of {kind.__name__} "
-            f"({', '.join(fields)}) are accepted"
+            f"({', '.join(kind.options())}) are accepted"
         )
     return kind(**options)
