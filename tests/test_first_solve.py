@@ -81,7 +81,7 @@ from numba.core import caching
     assert run(str(module)).stdout == f"{(3.0 * 0.1).hex()}\n"
 
 
-@pytest.mark.parametrize(("room", "kernel"), [("dassl_run", "advance"), ("bdf_fixed", "advance_fixed")])
+@pytest.mark.parametrize(("room", "kernel"), [("dassl_step", "_step"), ("bdf_fixed", "_step")])
 def test_the_integrators_are_announced(room, kernel):
     code = f"""
 from numba.core import event

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from daedal.kernels.endings import Ending
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -13,10 +15,8 @@ class Failure:
 
     Attributes
     ----------
-    code : int
-        DASSL's IDID: -1 step limit, -2 tolerances too tight, -3 a vanishing error weight, -6 repeated error-test
-        failures, -7 no Newton convergence, -8 singular iteration matrix, -9 Newton failures after error-test failures,
-        -10 the residual could not be evaluated, -14 GMRES did not converge.
+    code : Ending
+        Why the run ended, DASSL's IDID.
     t, h, order : float, float, int
         Last good time, step size and order of the failed attempt.
     y, yp : numpy.ndarray
@@ -37,12 +37,12 @@ class Failure:
         Failures before the first step was accepted.
     t_span : tuple of float
     jacobian_unevaluable : bool
-        Whether the user's jacobian, not the residual, gave NaN or could not be evaluated (code -10).
+        Whether the user's jacobian, not the residual, gave NaN or could not be evaluated (Ending.UNEVALUABLE).
     component : int
-        The variable concerned (code -3), else -1.
+        The variable concerned (Ending.ZERO_WEIGHT), else -1.
     """
 
-    code: int
+    code: Ending
     t: float
     h: float
     order: int

@@ -49,13 +49,15 @@ def _in_words(request, assembly, segment, failure) -> str:
         Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     }.get(failure.code, f"the method gave up (code {failure.code})")
     hint = {
-        Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which a "
-        "variable does not matter; it may be an array with an entry for each",
+        Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
+        "a variable does not matter; it may be an array with an entry for each",
         Ending.MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
-        Ending.ERROR_TEST_FAILED: "look for a discontinuity or a blow-up near this time (then events), or use method='dassl'",
-        Ending.NEWTON_FAILED: "look for jumps of forces or constraints near this time (then events), or use formulation='ggl' with "
+        Ending.ERROR_TEST_FAILED: "look for a discontinuity or a blow-up near this time (then events), or use "
         "method='dassl'",
-        Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use method='dassl'",
+        Ending.NEWTON_FAILED: "look for jumps of forces or constraints near this time (then events), or use "
+        "formulation='ggl' with method='dassl'",
+        Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use "
+        "method='dassl'",
         Ending.UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
     }.get(failure.code, "try method='dassl'")
     if segment.method.works_on("second_order") and failure.code in (Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):

@@ -31,10 +31,10 @@ _IMPORT = re.compile(r"^(?:from|import) [^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 
 
 @cache
-def _source_stamp(path: Path) -> str:
-    """A digest of a file with kernels and of all files of its package that it imports, directly or not."""
+def source_stamp(path: Path, package: Path = _PACKAGE) -> str:
+    """A digest of a file with kernels and of all files of the package that it imports, directly or not."""
     digest = hashlib.sha256()
-    for source in sources(path):
+    for source in sources(path, package):
         digest.update(_read(source).encode())
     return digest.hexdigest()
 
@@ -70,7 +70,7 @@ def _names(statement: str, path: Path, package: Path) -> Iterator[str]:
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         base = node.module or ""
-        if node.level:
+        if node.level and path.is_relative_to(package.parent):
             above = path.relative_to(package.parent).parts[: -node.level]
             base = ".".join([*above, *([base] if base else [])])
         yield base
@@ -153,7 +153,7 @@ def _enable_caching(compiled, function):
         return
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _source_stamp(Path(inspect.getfile(function)).resolve())
+        cache_file._source_stamp = source_stamp(Path(inspect.getfile(function)).resolve())
 
 
 @cache
@@ -164,12 +164,11 @@ def _say_once(message: str):
 class _Announcer(numba_event.Listener):
     """Says on stderr that a kernel is being compiled, so that a first run is not mistaken for a hang."""
 
-    def __init__(self, announced: dict[str, str]):
+    def __init__(self, announced: dict[tuple[str, str], str]):
         self._announced = announced
 
     def on_start(self, event):
-        name = event.data["dispatcher"].py_func.__qualname__
-        what = self._announced.pop(name, None)
+        what = self._announced.pop(_full_name(event.data["dispatcher"]), None)
         if what is not None:
             print(
                 f"daedal: compiling {what} (once; later runs load it from the cache) ...", file=sys.stderr, flush=True
@@ -179,11 +178,15 @@ class _Announcer(numba_event.Listener):
         pass
 
 
-_announced: dict[str, str] = {}
+def _full_name(dispatcher) -> tuple[str, str]:
+    return dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
+
+
+_announced: dict[tuple[str, str], str] = {}
 numba_event.register("numba:compile", _Announcer(_announced))
 
 
 def announce(dispatcher, what: str):
     """Announce on stderr when `dispatcher` has to be compiled, i.e. was not found in the cache."""
-    _announced[dispatcher.py_func.__qualname__] = what
+    _announced[_full_name(dispatcher)] = what
     return dispatcher

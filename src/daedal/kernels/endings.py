@@ -16,6 +16,7 @@ class Ending(IntEnum):
     HOOK_STOPPED = 6
     STIFF = 8
     BUFFER_FULL = 10
+    INTERRUPTED = 12
     MAX_STEPS = -1
     TOO_ACCURATE = -2
     ZERO_WEIGHT = -3
@@ -44,6 +45,7 @@ MEANINGS = {
     Ending.HOOK_STOPPED: "the owner of the equations stopped the run",
     Ending.STIFF: "the steps seem to be limited by stability",
     Ending.BUFFER_FULL: "the buffers are full: the run goes on when they are emptied",
+    Ending.INTERRUPTED: "the run was interrupted",
     Ending.MAX_STEPS: "the limit of {steps} was reached",
     Ending.TOO_ACCURATE: "the tolerances ask for more digits than double precision has",
     Ending.ZERO_WEIGHT: "the error weight rtol |y| + atol of {variable} is zero",

@@ -19,24 +19,24 @@ __all__ = ["method_class", "named_method"]
 
 def method_class(name: str) -> Any:
     """The class of a method by its name or by that of the class, in any case; None if there is none."""
-    found = _known().get(name.lower())
+    found = _find(name.lower())
     if found is None:
         for module in pkgutil.iter_modules(__path__):
             import_module(f"{__name__}.{module.name}")
-        found = _known().get(name.lower())
+        found = _find(name.lower())
     return found
 
 
-def _known() -> dict[str, Any]:
+def _find(name: str) -> Any:
     from daedal.methods.base import registered
 
-    names = {name: kind for name, kind in registered().items() if kind.__module__.startswith(__name__)}
-    return {kind.__name__.lower(): kind for kind in names.values()} | registered()
+    kinds = registered()
+    return kinds.get(name) or {kind.__name__.lower(): kind for kind in kinds.values()}.get(name)
 
 
 def named_method(method: Any, options: dict[str, Any]) -> Any:
     """A method object from its name, its class, or from itself."""
-    from daedal.methods.base import Method
+    from daedal.methods.base import Method, registered
 
     if isinstance(method, Method):
         if options:
@@ -49,17 +49,16 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
     if isinstance(method, str):
         kind = method_class(method)
         if kind is None:
-            known = _known()
+            known = registered()
             close = difflib.get_close_matches(method.lower(), known, n=1, cutoff=0.6)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(f"unknown method '{method}'; {hint}known: auto, {', '.join(known)}")
     if kind is None:
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
-    fields = getattr(kind, "__dataclass_fields__", {})
-    unknown = [name for name in options if name not in fields]
+    unknown = [name for name in options if name not in kind.options()]
     if unknown:
         raise InvalidProblemError(
             f"unknown option {', '.join(unknown)}; options of solve and of {kind.__name__} "
-            f"({', '.join(fields)}) are accepted"
+            f"({', '.join(kind.options())}) are accepted"
         )
     return kind(**options)

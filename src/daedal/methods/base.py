@@ -10,11 +10,14 @@ A one-step method needs no more than this class and one compiled function; see :
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.task import Equations
+from daedal.problems.checks import check_mask
 
 if TYPE_CHECKING:
     from daedal.methods.run import Run
@@ -42,6 +45,8 @@ class Method(ABC):
         Whether no nonlinear equations are solved.
     events, dense_output, fixed_steps, controlled : bool
         Whether it locates events, leaves polynomials, takes constant steps, and controls its error.
+    needs_past : bool
+        Whether constant steps of an order above 1 begin with `starting_values` at t0, t0 + h, ...
     """
 
     name: ClassVar[str]
@@ -52,21 +57,35 @@ class Method(ABC):
     dense_output: ClassVar[bool] = True
     fixed_steps: ClassVar[bool] = True
     controlled: ClassVar[bool] = True
+    needs_past: ClassVar[bool] = False
 
     # Options that every method has, for the driver; those that have no use for them leave them as they are.
     max_order: Any
     error_test: Any = "auto"
     nonnegative: Any = False
     projection: Any = "never"
+    starting_values: Any = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
-            _registered[cls.name] = cls
+            _registered.setdefault(cls.name, cls)
 
     @abstractmethod
     def prepare(self, equations: Equations) -> Run:
         """Everything that can be done once for these equations; the result runs one task at a time."""
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else ()
+
+    def excluded(self, problem) -> np.ndarray | None:
+        """The components that a mask given as `error_test` leaves out."""
+        included = check_mask(self.error_test, problem.n, "error_test", problem.names)
+        if not included.any():
+            raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
+        return ~included
 
     def works_on(self, form: str) -> bool:
         """Whether the method can take equations in this form."""

@@ -16,9 +16,9 @@ from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import SYSTEM, residual
-from daedal.methods.advance import RUN, STEP, differences
 from daedal.methods.dassl_step import DASSL, apply_hook
 from daedal.methods.one_step import ending_of
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)

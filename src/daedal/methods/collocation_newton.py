@@ -93,12 +93,8 @@ def _jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' at the start of the step, by differences; the mass matrix is known for mechanisms."""
     n = form.n
     x, xp, xpp = vectors(method, n)
-    base, value, weights, order = (
-        floats(method.stage, n),
-        floats(method.hat, n),
-        floats(method.weights, n),
-        integers(form.order, n),
-    )
+    base, value = floats(method.stage, n), floats(method.hat, n)
+    weights, order = floats(method.weights, n), integers(form.order, n)
     others = floats(method.others, n)
     j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     system.jacobians += 1
@@ -251,11 +247,8 @@ def _residuals(system, method, form, run, h):
     x, xp, xpp = vectors(method, n)
     z, k, r = float_rows(method.z, stages, n), float_rows(method.k, stages, n), float_rows(method.r, stages, n)
     count = stages - known
-    w1, w2, first = (
-        float_rows(method.w, count, count),
-        float_rows(method.w2, count, count),
-        floats(method.known_column, count),
-    )
+    w1, w2 = float_rows(method.w, count, count), float_rows(method.w2, count, count)
+    first = floats(method.known_column, count)
     c, order = floats(method.c, stages), integers(form.order, n)
     work = float_rows(method.stage, 3, n)
     for i in range(known, stages):

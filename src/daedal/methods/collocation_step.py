@@ -18,9 +18,9 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, gather, scatter
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
-from daedal.methods.advance import RUN, differences
 from daedal.methods.collocation_newton import COLLOCATION, inside, solve_stages, vectors, weights_at
 from daedal.methods.one_step import ATTEMPT, close_polynomial, give_to_owner
+from daedal.methods.run_record import RUN, differences
 from daedal.methods.thesis_control import extrapolation_error, remember, step_after_failure, step_after_success
 
 _GOOD_RATE = 0.02  # below it the Jacobians are kept for the next step
@@ -115,11 +115,8 @@ def _error(method, form, run, h, noise):
     """The error of the step in units of the tolerance, filtered, less what errors `noise` |x| of x make."""
     n, stages = form.n, method.s
     x, xp, xpp = vectors(method, n)
-    k, weights, order = (
-        float_rows(method.k, stages, n),
-        floats(method.error_weights, stages + 1),
-        integers(form.order, n),
-    )
+    k, order = float_rows(method.k, stages, n), integers(form.order, n)
+    weights = floats(method.error_weights, stages + 1)
     j1, j2 = float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     e, d = floats(method.stage, n), floats(method.hat, n)
     g = method.gamma / h
@@ -143,12 +140,8 @@ def _error(method, form, run, h, noise):
     solve_lu(method.real_lu, d)
     if not method.filtered:
         _differentiation_error(method, form, h, e)
-    source, vector, y, start = (
-        integers(form.source, form.n_y),
-        floats(run.scratch, run.n),
-        floats(run.y, run.n),
-        differences(run)[0],
-    )
+    source, vector = integers(form.source, form.n_y), floats(run.scratch, run.n)
+    y, start = floats(run.y, run.n), differences(run)[0]
     rtol, atol, scale = floats(run.rtol, run.n), floats(run.atol, run.n), floats(run.scale, run.n)
     included = floats(run.included, run.n)
     for j in range(form.n_y):
@@ -158,9 +151,8 @@ def _error(method, form, run, h, noise):
             if not method.filtered:
                 vector[j] = max(abs(vector[j]), abs(e[i - n]) - noise * abs(g * x[i - n]))
         else:
-            vector[j] = (
-                d[i] * abs(method.gamma) * method.position_ratio if order[i] == 2 else d[i] if order[i] == 1 else 0.0
-            )
+            position = d[i] * abs(method.gamma) * method.position_ratio
+            vector[j] = position if order[i] == 2 else d[i] if order[i] == 1 else 0.0
         scale[j] = included[j] / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
     return wrms(vector, scale)
 

@@ -97,6 +97,7 @@ class DASSL(Method):
     name = "dassl"
     needs = ("residual",)
     stiff = True
+    needs_past = True
 
     def __post_init__(self):
         if isinstance(self.max_order, bool) or self.max_order not in range(1, 7):
@@ -137,13 +138,6 @@ class DASSL(Method):
         if isinstance(self.nonnegative, bool):
             return np.full(problem.n, self.nonnegative)
         return check_mask(self.nonnegative, problem.n, "nonnegative", problem.names)
-
-    def excluded(self, problem) -> np.ndarray | None:
-        """The components that a mask given as `error_test` leaves out."""
-        included = check_mask(self.error_test, problem.n, "error_test", problem.names)
-        if not included.any():
-            raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
-        return ~included
 
 
 class _DASSLRun(Run):
@@ -234,7 +228,7 @@ class _DASSLRun(Run):
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """The starting values are output like the steps."""
         values = self._start
-        if values is None or len(values) < 2:
+        if values is None or task.fixed_step is None or len(values) < 2:
             return None
         times = task.t_span[0] + task.sign * task.fixed_step * np.arange(len(values))
         return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]

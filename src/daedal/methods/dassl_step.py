@@ -25,7 +25,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, 
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
-from daedal.methods.advance import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP, differences
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
 _NEWTON_FAILED, _MATRIX_SINGULAR = int(Ending.NEWTON_FAILED), int(Ending.MATRIX_SINGULAR)
@@ -243,7 +243,7 @@ def _newton_test_weights(run, method):
 def _correct(system, linear, run, method, t):
     """Solve for y_{n+1}; with an old matrix a failure leads to a second try with a new one."""
     n = run.n
-    y, yp, delta = floats(run.y, n), floats(run.yp, n), floats(method.delta, n)
+    y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
     weights = _newton_test_weights(run, method)
     while True:
         predict(differences(run), method.c.gamma, run.order, y, yp)
@@ -260,17 +260,7 @@ def _correct(system, linear, run, method, t):
         elif not method.remember_rate:
             method.rate_factor = UNKNOWN_RATE
         status, rate_factor = newton(
-            system,
-            linear,
-            t,
-            y,
-            yp,
-            delta,
-            floats(run.correction, n),
-            run.cj,
-            method.cj_matrix,
-            method.rate_factor,
-            weights,
+            system, linear, t, y, yp, delta, correction, run.cj, method.cj_matrix, method.rate_factor, weights
         )
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:

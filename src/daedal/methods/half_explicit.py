@@ -28,8 +28,6 @@ from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_fami
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 
-NODES = 5  # intervals between the points that define the polynomial of a step
-PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
 _CONTROLLERS, _NORMS, _PROJECTIONS = ("pi", "classic"), ("rms", "max"), ("drift", "always", "never")
 
 
@@ -179,6 +177,8 @@ def _coefficients(tableau: HalfExplicitTableau) -> _Coefficients:
 
 
 def _convert(tableau: HalfExplicitTableau) -> _Coefficients:
+    from daedal.methods.half_explicit_step import NODES, PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES
+
     floats, s = tableau.floats(), tableau.s
     a, ab, b = floats["a"], floats["ab"], floats["b"]
     first = 1 if tableau.partitioned else 0

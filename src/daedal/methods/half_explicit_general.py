@@ -19,9 +19,9 @@ from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import SYSTEM, after_step
-from daedal.methods.advance import RUN, STEP, differences
-from daedal.methods.half_explicit import NODES, TWO_ESTIMATES
+from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
 from daedal.methods.one_step import ATTEMPT, close_polynomial, polynomial
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.runge_kutta_step import combine
 
 _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)

@@ -37,11 +37,12 @@ from daedal.mechanics.constrained import (
     evaluate,
     load_state,
 )
-from daedal.methods.advance import RUN, differences
-from daedal.methods.half_explicit import NODES, PROJECTED_ERROR, TWO_ESTIMATES
 from daedal.methods.one_step import ATTEMPT, HOPELESS, close_polynomial, give_to_owner, polynomial, watch_stiffness
+from daedal.methods.run_record import RUN, differences
 from daedal.methods.runge_kutta_step import HARMLESS, combine
 
+NODES = 5  # intervals between the points that define the polynomial of a step
+PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
 _STIFF_LIMIT = 1.5  # a low one: suspicions are looked into
 
 HALF_EXPLICIT = np.dtype(

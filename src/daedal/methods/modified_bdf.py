@@ -143,8 +143,9 @@ class _ModifiedBDFRun(Run):
             ("x", "xp", "xpp", "last_xpp", "e", "delta", "weights", "matrix_weights", "scale_weights"), n
         )
         rows = dict.fromkeys(("nodes", "basis", "basis1", "basis2"), ROWS)
-        past = {"velocities": (PAST, n), "velocity_order": PAST, "past_t": POINTS, "past_y": (POINTS, equations.n)}
-        arena = Arena({"dd": (ROWS, n), **past, **vectors, **rows}, integers=("velocity_order",))
+        past: dict[str, Any] = {"dd": (ROWS, n), "velocities": (PAST, n), "velocity_order": PAST}
+        points: dict[str, Any] = {"past_t": POINTS, "past_y": (POINTS, equations.n)}
+        arena = Arena({**past, **points, **vectors, **rows}, integers=("velocity_order",))
         arena.arrays["velocity_order"][:] = 3
         thesis = method.controller == "thesis"
         record = Record(

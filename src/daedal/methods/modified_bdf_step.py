@@ -18,10 +18,10 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.second_order import SECOND_ORDER, derivatives, gather, scatter
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
-from daedal.methods.advance import RUN, STEP, differences
 from daedal.methods.modified_bdf_control import NO_ESTIMATE, error_of_step, next_order_and_step, shorten_after_error
 from daedal.methods.modified_bdf_formulas import PAST, ROWS, formula, newton_basis, update_differences
 from daedal.methods.one_step import close_polynomial, ending_of, give_to_owner
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 from daedal.methods.thesis_control import remember
 
@@ -197,11 +197,8 @@ def _newton_weights(method, form, run):
     Those of multipliers, and of variables that are only computed along, are looked at when x has converged.
     """
     n, source, inverse = form.n, integers(form.source, form.n_y), floats(run.inverse_weights, run.n)
-    weights, matrix_weights, order = (
-        floats(method.weights, n),
-        floats(method.matrix_weights, n),
-        integers(form.order, n),
-    )
+    weights, matrix_weights = floats(method.weights, n), floats(method.matrix_weights, n)
+    order = integers(form.order, n)
     scale_weights, included = floats(method.scale_weights, n), floats(run.included, run.n)
     for j in range(form.n_y):
         i = source[j]
@@ -222,7 +219,7 @@ def _correct(system, linear, method, form, run, t, h):
     """Solve for x at t; with an old matrix a failure leads to a second try with a new one."""
     n = form.n
     x, e, delta, base = floats(method.x, n), floats(method.e, n), floats(method.delta, n), float_rows(form.base, 3, n)
-    correction = floats(method.xp, n)
+    correction, weights = floats(method.xp, n), floats(method.weights, n)
     _newton_weights(method, form, run)
     if run.fixed:
         return _iterate_to_roundoff(system, linear, method, form, t, h)
@@ -244,17 +241,7 @@ def _correct(system, linear, method, form, run, t, h):
             method.matrix_needed = 0
             method.matrix_new = 1
         status, _ = newton(
-            system,
-            linear,
-            t,
-            x,
-            e,
-            delta,
-            correction,
-            1.0,
-            method.c2_matrix / form.c2,
-            UNKNOWN_RATE,
-            floats(method.weights, n),
+            system, linear, t, x, e, delta, correction, 1.0, method.c2_matrix / form.c2, UNKNOWN_RATE, weights
         )
         if status == CONVERGED:
             status = _follow(system, linear, method, form, t)

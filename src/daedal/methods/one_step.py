@@ -1,8 +1,9 @@
 """Steps of one-step methods in compiled code: attempts, their errors, the step size control, the polynomial of a step.
 
-A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t + h from phi_0, the
-values at t, into ``run.y`` and the slope there into ``run.slope``, and sets ``run.error_of_step``, the error in units of
-the tolerance (0 with constant steps). It returns 0 or the status of what went wrong.
+A one-step method is one function, reached through a pointer: `attempt(run, t, h)` computes y at t, the end of the step,
+from phi_0, the values at its start, into ``run.y`` and the slope there into ``run.slope``, and sets
+``run.error_of_step``, the error in units of the tolerance (0 with constant steps). It returns 0 or the status of what
+went wrong.
 
 `accept(run, t, h)` may be given as well. It is called with a step whose error is small enough, lets the owner of the
 equations look at it (:func:`give_to_owner`), and leaves y' and the polynomial of the step. By default that is cubic
@@ -21,7 +22,7 @@ from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, SINGULAR
 from daedal.kernels.norms import norm
 from daedal.kernels.records import floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step
-from daedal.methods.advance import RUN, STEP, differences
+from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _STIFF, _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.STIFF), int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)

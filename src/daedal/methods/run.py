@@ -23,9 +23,7 @@ from daedal.solution import DenseOutput
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
 _LARGE = 100  # unknowns from which slices begin short
-_BUFFER_FULL, _ZERO_WEIGHT = int(Ending.BUFFER_FULL), int(Ending.ZERO_WEIGHT)
-_PER_POINT = ("out_t", "out_y", "out_yp")
-_PER_STEP = ("step_t", "step_h", "step_order", "step_start", "step_psi")
+_BUFFER_FULL = int(Ending.BUFFER_FULL)
 
 
 class Run:
@@ -69,7 +67,8 @@ class Run:
         from daedal.kernels.differences import ROWS
         from daedal.kernels.records import Arena, Record
         from daedal.kernels.system import CHANGING
-        from daedal.methods.advance import RESULT, RUN, TASK, VECTORS, advance
+        from daedal.methods.advance import advance
+        from daedal.methods.run_record import RESULT, RUN, TASK, VECTORS
 
         n = equations.n
         self.method, self.equations, self.workspace, self.own = method, equations, workspace, record
@@ -91,7 +90,7 @@ class Run:
             **fields,
         )
         self._advance, self._address = advance, self.record.address
-        self._bytes = memoryview(self.record.data.view(np.uint8))
+        self._bytes = self.record.data.view(np.uint8).data
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._memory = [(vectors.block, vectors.block.copy())]
         for memory in (None if arena is None else arena.block, None if record is None else record.data.view(np.int64)):
@@ -135,7 +134,7 @@ class Run:
             exception, interrupted = None, True
         if task.progress is not None:
             task.progress.update(float(self.record["t"]))
-        return self._outcome(task, Ending(reason) if reason else Ending.BUFFER_FULL, interrupted, exception)
+        return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
     def load(self, task: Task) -> None:
         """Write what a method needs of the start, besides y and y'. By default nothing."""
@@ -270,34 +269,27 @@ class Run:
         """t, y and y' at starting values behind the first one, which are output like steps; none by default."""
         return None
 
-    def _outcome(self, task: Task, reason: Ending, interrupted: bool, exception) -> Outcome:
+    def _outcome(self, task: Task, reason: Ending, exception) -> Outcome:
         number, views = self._views()
         self._collected[number] = views
         self._keep_events(task)
-        parts = list(zip(*[self._collected[i] for i in sorted(self._collected)], strict=True))
-        points: list[Any] = [list(part) for part in parts[:3]]
-        times, start = task.t_eval, self.start_points(task) if task.t_eval is None else None
-        if start is not None:
-            points = [[given, *part] for given, part in zip(start, points, strict=True)]
-        if times is None or (times.size and times[0] == task.t_span[0]):
-            points = [
-                [first, *part]
-                for first, part in zip(([task.t_span[0]], task.y0[None], task.yp0[None]), points, strict=True)
-            ]
-        ends, sizes, degrees, starts, psi, coefficients = (_joined(part) for part in parts[3:])
+        slices = [self._collected[i] for i in sorted(self._collected)]
+        t, y, yp = self._points(task, slices)
+        ends, sizes, degrees, starts, psi, coefficients = (_joined([part[i] for part in slices]) for i in range(3, 9))
         *_, steps, error_failures, newton_failures, h_last = self._unpack.unpack_from(self._bytes, self._pack.size)
+        dense = None
+        if task.dense and ends.size:
+            dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
         return Outcome(
             reason=reason,
-            t=np.concatenate(points[0]),
-            y=_columns(points[1]),
-            yp=_columns(points[2]),
+            t=t,
+            y=y,
+            yp=yp,
             history=(ends, sizes, self.orders_of(degrees)) if ends.size else None,
-            dense=DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
-            if task.dense and ends.size
-            else None,
+            dense=dense,
             events=[event for i in sorted(self._events) for event in self._events[i]],
-            interrupted=interrupted,
-            failure=self._failure(task, reason) if reason < 0 and not interrupted and exception is None else None,
+            interrupted=reason is Ending.INTERRUPTED,
+            failure=self._failure(task, reason) if reason < 0 and exception is None else None,
             t_reached=float(self.record["t"]),
             y_reached=self._phi[0].copy(),
             h_last=h_last,
@@ -308,6 +300,23 @@ class Run:
             counts=self._counters.copy() if self.workspace is None else self.workspace.counts(),
             exception=exception,
         )
+
+    def _points(self, task: Task, slices) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The output: the start if it is asked for, starting values, and what the kernel has stored."""
+        parts = [part[:3] for part in slices]
+        times = task.t_eval
+        if times is None and (behind := self.start_points(task)) is not None:
+            parts.insert(0, behind)
+        if times is None or (times.size and times[0] == task.t_span[0]):
+            parts.insert(0, (np.array(task.t_span[:1]), task.y0[None], task.yp0[None]))
+        count, n = sum(len(part[0]) for part in parts), task.y0.size
+        t, y, yp = np.empty(count), np.empty((n, count)), np.empty((n, count))
+        first = 0
+        for part in parts:
+            last = first + len(part[0])
+            t[first:last], y[:, first:last], yp[:, first:last] = part[0], part[1].T, part[2].T
+            first = last
+        return t, y, yp
 
     def _failure(self, task: Task, code: Ending) -> Failure:
         record = self.record
@@ -409,15 +418,6 @@ def _buffers(n: int, dense: bool, m: int):
     return arena, {"slots": slots, "slice": first, "rows": rows, "event_slots": events, "dense": dense}
 
 
-def _joined(parts) -> np.ndarray:
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """A copy of the parts, one after the other."""
     return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)
-
-
-def _columns(parts) -> np.ndarray:
-    """Points, one row each in several arrays, as columns of a new array."""
-    result = np.empty((parts[0].shape[1], sum(len(part) for part in parts)))
-    begin = 0
-    for part in parts:
-        result[:, begin : begin + len(part)] = part.T
-        begin += len(part)
-    return result

@@ -15,7 +15,6 @@ from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
-from daedal.methods.advance import RUN, differences
 from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
@@ -25,6 +24,7 @@ from daedal.methods.one_step import (
     size_of_error,
     watch_stiffness,
 )
+from daedal.methods.run_record import RUN, differences
 
 _NODES = 4  # intervals between the points that define the polynomial of a step
 _STIFF_LIMIT = 3.25  # DOPRI5's test: |h lambda| beyond the stability interval

@@ -50,7 +50,7 @@ def choose_first_step(run):
 
 @part
 def _mechanical(run, y, yp, rtol, atol):
-    """For a mechanism: a part of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 for neither."""
+    """A part of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if there is none."""
     nx = run.positions
     q, v, a, largest, ratio = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(nx):

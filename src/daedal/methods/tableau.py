@@ -169,7 +169,7 @@ class HalfExplicitTableau:
         return tuple(sum((x * theta ** (k + 1) for k, x in enumerate(row)), Fraction(0)) for row in self.dense)
 
     def floats(self) -> dict[str, np.ndarray]:
-        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb, and bhat, second_bhat, dense where they exist."""
+        """The coefficients as arrays of floats: a, ab (s by s), b, c, cb; bhat, second_bhat, dense where they exist."""
         arrays = {
             "a": _square(self.a, self.s),
             "ab": _square(self.constraint_rows, self.s),

@@ -1,0 +1,137 @@
+"""The record of a run, which the loop of all methods and their steps share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from daedal.kernels.compilation import inlined
+from daedal.kernels.differences import LENGTH, ROWS
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows
+
+STEP = types.int64(types.int64)
+"""The C signature of `begin` and `step` of a method: reason = step(run)."""
+
+TASK = (
+    ("t", FLOAT),
+    ("h", FLOAT),  # 0 if it is to be chosen
+    ("t0", FLOAT),
+    ("t_end", FLOAT),
+    ("t_stop", FLOAT),
+    ("h_max", FLOAT),
+    ("sign", INTEGER),
+    ("max_steps", INTEGER),
+    ("fixed", INTEGER),  # whether steps are constant, without error control
+    ("last_step", INTEGER),  # then
+    ("each_step", INTEGER),  # whether every step is output
+    ("n_times", INTEGER),  # else so many times
+    ("next_time", INTEGER),
+    ("times", ADDRESS),
+    ("roots", ADDRESS),
+    ("has_roots", INTEGER),
+)
+"""What changes from run to run: the first fields of RUN."""
+
+RESULT = (
+    ("number", INTEGER),  # of the slice
+    ("stored", INTEGER),
+    ("steps_stored", INTEGER),
+    ("rows_stored", INTEGER),
+    ("events_stored", INTEGER),
+    ("steps", INTEGER),
+    ("error_test_failures", INTEGER),
+    ("newton_failures", INTEGER),
+    ("h_last", FLOAT),
+)
+"""What Python wants to know after every slice: the next fields of RUN."""
+
+VECTORS = (
+    "y",
+    "yp",
+    "rtol",
+    "atol",
+    "inverse_weights",
+    "included",  # 1 for components that take part in the error test, else 0
+    "error",
+    "scale",
+    "scratch",
+    "slope",  # y' at the end of a step that is tried
+    "correction",  # of the last attempt, for messages
+)
+
+RUN = np.dtype(
+    [
+        *TASK,
+        *RESULT,
+        ("n", INTEGER),
+        ("system", ADDRESS),
+        ("method", ADDRESS),  # the record of the method
+        ("begin", ADDRESS),
+        ("step", ADDRESS),
+        ("attempt", ADDRESS),  # of one-step methods
+        ("accept", ADDRESS),
+        # the step just taken: phi has a row for each coefficient of its polynomial, of which `degree` + 1 are in use
+        ("phi", ADDRESS),
+        ("psi", FLOAT, (LENGTH,)),
+        ("degree", INTEGER),
+        ("order", INTEGER),  # of the step, for messages
+        ("h_min", FLOAT),
+        *[(name, ADDRESS) for name in VECTORS],
+        # how the first step is chosen
+        ("start_order", INTEGER),  # of an explicit method, or 0
+        ("positions", INTEGER),  # of a mechanism whose y begins with (q, v), or 0
+        # the step size control of one-step methods
+        ("control_order", INTEGER),  # of the error estimate, plus one
+        ("controller", INTEGER),
+        ("kept_ratio", FLOAT),  # up to which the step stays as it is rather than grow
+        ("error_of_step", FLOAT),  # in units of the tolerance
+        ("least_error", FLOAT),  # for which the next step is chosen
+        ("error_before", FLOAT),
+        ("rejected", INTEGER),
+        ("most_failures", INTEGER),  # of a step, or 0
+        ("slope_known", INTEGER),
+        ("stop_when_stiff", INTEGER),
+        ("stiff_count", INTEGER),
+        ("nonstiff_count", INTEGER),
+        # what failed
+        ("zero_weight", INTEGER),
+        ("cj", FLOAT),
+        ("attempt_newton_failures", INTEGER),
+        ("attempt_error_failures", INTEGER),
+        ("first_step_failures", INTEGER),
+        ("jacobian_unevaluable", INTEGER),
+        # where the loop stands
+        ("started", INTEGER),
+        ("pending", INTEGER),
+        ("searching", INTEGER),
+        ("found", INTEGER),
+        ("t_low", FLOAT),
+        ("t_limit", FLOAT),
+        # buffers for one slice of the run
+        ("dense", INTEGER),
+        ("slots", INTEGER),
+        ("slice", INTEGER),  # steps before the next return to Python
+        ("out_t", ADDRESS),
+        ("out_y", ADDRESS),
+        ("out_yp", ADDRESS),
+        ("step_t", ADDRESS),
+        ("step_h", ADDRESS),
+        ("step_order", ADDRESS),
+        ("step_start", ADDRESS),  # the first row of a step among those of all slices
+        ("step_psi", ADDRESS),
+        ("rows", INTEGER),
+        ("rows_before", INTEGER),  # in earlier slices
+        ("coefficients", ADDRESS),
+        ("event_slots", INTEGER),
+        ("event_t", ADDRESS),
+        ("event_fired", ADDRESS),
+        ("event_y", ADDRESS),
+        ("event_yp", ADDRESS),
+    ]
+)
+
+
+@inlined
+def differences(run):
+    """The coefficients phi of the polynomial of the last step, one row each."""
+    return float_rows(run.phi, ROWS, run.n)

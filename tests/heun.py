@@ -1,0 +1,47 @@
+"""Heun's method, as a user would add it: one file, one compiled function, one class."""
+
+from dataclasses import dataclass
+
+from daedal.kernels.compilation import pointer
+from daedal.kernels.records import floats, record_at
+from daedal.kernels.system import SYSTEM, rate
+from daedal.methods.base import Method
+from daedal.methods.one_step import ATTEMPT, size_of_error
+from daedal.methods.run import OneStepRun
+from daedal.methods.run_record import RUN, differences
+
+
+@pointer(ATTEMPT)
+def heun_attempt(address, t, h):
+    """y_1 = y_0 + h/2 (f(t_0, y_0) + f(t_1, y_0 + h f(t_0, y_0))); the explicit Euler method estimates its error."""
+    run = record_at(address, RUN)
+    system, n = record_at(run.system, SYSTEM), run.n
+    start, first, last = differences(run)[0], floats(run.yp, n), floats(run.slope, n)
+    y, error = floats(run.y, n), floats(run.error, n)
+    status = rate(system, run.t, start, first)
+    if status != 0:
+        return status
+    for i in range(n):
+        y[i] = start[i] + h * first[i]
+    status = rate(system, t, y, last)
+    if status != 0:
+        return status
+    for i in range(n):
+        y[i] = start[i] + 0.5 * h * (first[i] + last[i])
+        error[i] = 0.5 * h * (last[i] - first[i])
+    if not run.fixed:
+        run.error_of_step = size_of_error(system, run)
+    return 0
+
+
+@dataclass(frozen=True)
+class Heun(Method):
+    """Order 2, for formulations that are ordinary differential equations."""
+
+    name = "heun"
+    needs = ("rate",)
+    explicit = True
+    max_order = 2
+
+    def prepare(self, equations):
+        return OneStepRun(self, equations, attempt=heun_attempt, order=2)
