@@ -155,11 +155,12 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
     samples, h = [], []
-    for t, state, step in points:
-        found = measure(sol.assembled, t, state)
-        if found is not None:
-            samples.append(found)
-            h.append(step)
+    with sol.assembled() as assembly:
+        for t, state, step in points:
+            found = measure(assembly, t, state)
+            if found is not None:
+                samples.append(found)
+                h.append(step)
     verdict = decision(samples, np.array(h))
     return Advice(
         formulation=verdict.formulation,

@@ -21,7 +21,6 @@ from daedal.formulations.projection import VelocityConstraints
 from daedal.methods import named_method
 
 
-
 def _fastest(measures) -> float:
     """The rate that limits the steps of an explicit method: of decay, of turning constraint forces, of vibration."""
     return float(np.nanmax((measures.order * measures.V_B, abs(measures.sigF), measures.omegaF / VIBRATION_BOUND)))

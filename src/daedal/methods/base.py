@@ -99,12 +99,12 @@ class Method(ABC):
     @property
     def needs_starting_values(self) -> bool:
         """Whether constant steps of it begin with more values than the initial ones, and these are not given."""
-        return self.works_on("residual") and self.max_order > 1 and getattr(self, "starting_values", ()) is None
+        return self.needs_past and self.max_order > 1 and self.starting_values is None
 
     def with_wishes(self, wishes: dict[str, Any]) -> Any:
         """The method with these options, as far as it has them and its user has left them open."""
-        fields = getattr(self, "__dataclass_fields__", {})
-        kept = {name: value for name, value in wishes.items() if name in fields and _is_open(getattr(self, name))}
+        own = self.options()
+        kept = {name: value for name, value in wishes.items() if name in own and _is_open(getattr(self, name))}
         return replace(self, **kept) if kept else self  # type: ignore[type-var]
 
     def require_error_estimate(self, fixed_step: float | None) -> None:
