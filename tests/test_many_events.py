@@ -54,3 +54,17 @@ def test_every_transition_is_recorded():
     sol = fly(box(), 500)
     assert sol.n_events == len(sol.events) == 500
     assert np.abs(sol.events.t - (2.0 * np.arange(500) + 1.0)).max() < 1e-8
+
+
+@pytest.mark.parametrize("width", [1e-14, 1e-13, 1e-12])
+def test_functions_that_are_zero_up_to_round_off_for_a_while_are_not_missed(width):
+    """Next to its root the function is zero, or has its old sign by round-off, as those of contacts do."""
+    for place in np.linspace(0.1, 0.9, 41):
+
+        def hovering(t, y, place=place):
+            left = place - t
+            return left if abs(left) > width else 1e-17 * (int(t * 2.0**53) // 3 % 2)
+
+        event = daedal.Event(hovering, terminal=True)
+        sol = daedal.solve_dae(lambda t, y, yp: [yp[0] - 1.0], (0.0, 1.0), [0.0], [1.0], events=event)
+        assert sol.status == "event" and abs(sol.t[-1] - place) < 2.0 * width

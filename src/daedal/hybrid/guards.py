@@ -184,30 +184,24 @@ class Guards:
         doubtful = np.flatnonzero(wrong | (values == 0.0) | (direction == 0))
         if doubtful.size == 0:
             return GuardsAtStart(None, direction)
-        leaving: dict[int, tuple[int, float]] = {}
         band, noise = self._bands(t, y, yp, values, weights)
         fired = before.fired if before is not None else {}
         zero = [int(i) for i in doubtful if abs(values[i]) <= max(band[i], 4.0 * abs(fired.get(self.names[i], 0.0)))]
-        firing = wrong & self.immediate
         sides, waits, rates = self._leave(t, y, yp, values, noise, step, zero)
         went = np.sign(values)
         went[zero] = sides[zero]
         crossed = [] if ended is None else self._crossed(ended, went)
+        firing = (went != 0.0) & (went == direction) & self.immediate
         for i in zero:
-            side = int(sides[i])
-            firing[i] = self.immediate[i] and side != 0 and side == direction[i]
-            if firing[i] and before is not None and self._passes(i, t, before, rates[i], step):
-                firing[i] = False
-            if direction[i] == 0:
-                direction[i] = -side
-            if side != 0 and waits[i] > 0.0:
-                leaving[i] = side, float(waits[i])
-            elif side == 0 and direction[i] != 0 and values[i] != 0.0:
+            firing[i] = firing[i] and not self._passes(i, t, before, rates[i], step)
+        direction = np.where(direction == 0, -went, direction).astype(np.int64)
+        leaving: dict[int, tuple[int, float]] = {}
+        for i in zero:
+            if sides[i] != 0 and waits[i] > 0.0:
+                leaving[i] = int(sides[i]), float(waits[i])
+            elif sides[i] == 0 and direction[i] != 0 and values[i] != 0.0:
                 # not to be told: taken to begin on the right side, so that it fires if the first step shows the other
                 leaving[i] = -int(direction[i]), 0.0
-        for i in doubtful.tolist():
-            if direction[i] == 0 and i not in zero:
-                direction[i] = -1 if values[i] > 0.0 else 1
         hit = np.flatnonzero(firing)
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
 
@@ -243,9 +237,9 @@ class Guards:
                 break
         return sides, waits, rates
 
-    def _passes(self, i: int, t: float, before: ModeEnd, rate: float, step: float) -> bool:
+    def _passes(self, i: int, t: float, before: ModeEnd | None, rate: float, step: float) -> bool:
         """Whether the guard of the transition just taken goes on as it came: then it marks an instant, and no limit."""
-        if before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
+        if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
         came = self._leave(t, before.y, before.yp, values, np.full(values.size, _TINY), step, [i])[2][i]

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from daedal.drive.request import Request, Settings, checked_settings
+from daedal.drive.request import Request
 from daedal.drive.solver import solve_request
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.hybrid import messages
@@ -20,17 +19,16 @@ from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
 from daedal.hybrid.event_table import HybridEvent
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
-from daedal.hybrid.problem import HybridProblem, Mode
+from daedal.hybrid.mode_settings import ModeSettings, RunSettings
+from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.store import OutputStore
 from daedal.hybrid.user_events import Instant, events_by_mode
-from daedal.problems.checks import check_flag
 from daedal.progress import Progress
 from daedal.solution import Solution
 
-_MAX_EVENTS = 10**6
 _MOST_IMMEDIATE = 100  # transitions at one time
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
@@ -80,19 +78,16 @@ class HybridRun:
     """Where the run is: the time, the piece between break points, the mode and its initial values."""
 
     def __init__(self, request: Request, pieces: list[Piece], progress: Progress):
-        problem, options = request.problem, dict(request.settings.options)
+        problem, settings = request.problem, RunSettings.of(request.settings)
         self.request, self.problem, self.progress = request, problem, progress
-        self.max_events = _check_count(options.pop("max_events", _MAX_EVENTS))
-        records_events = check_flag(options.pop("record_events", True), "record_events")
-        common = replace(request.settings, options=options, events=None)
-        self.requests = {name: _of_mode(request, common, problem, name) for name in problem.modes}
-        self.tolerances = {name: _tolerances(own.settings) for name, own in self.requests.items()}
+        self.max_events = settings.max_events
+        self.settings = {name: ModeSettings(request, settings.common, name) for name in problem.modes}
         self.forms = {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
         self.events = events_by_mode(request.settings.events, self.forms)
         self.guards = {name: Guards(name, self.forms, problem.transitions_from(name)) for name in problem.modes}
-        keeps_segments = request.times is None or common.dense_output is not False
-        self.store = OutputStore(problem, self.forms, keeps_segments, records_events)
-        self.watch = AccumulationWatch(request.span, float(np.min(_tolerances(common)[0])), self.max_events)
+        keeps_segments = request.times is None or settings.common.dense_output is not False
+        self.store = OutputStore(problem, self.forms, keeps_segments, settings.record_events)
+        self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
         self.shortest = FEWEST_SPACINGS * float(np.spacing(max(map(abs, request.span))))
         self.pieces = pieces
         self.piece = 0
@@ -104,7 +99,7 @@ class HybridRun:
         self.before: ModeEnd | None = None
         self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
         self.came_by: BoundTransition | None = None  # the last transition in this piece
-        self._begin(problem.entry(request.span, request.initial), common.correct_initial)
+        self._begin(problem.entry(request.span, request.initial), settings.common.correct_initial)
 
     def _begin(self, initial, correct: bool):
         """The mode in which the run begins; its initial values are kept as they were given."""
@@ -122,7 +117,7 @@ class HybridRun:
         y, yp, incomplete = form.stack(self.given, f"initial of mode '{self.mode}': ")
         self.begin = ModeInitial(y, yp, correct)
         if correct or incomplete:
-            found = make_consistent(form, self.t, ModeInitial(y, yp, True), self._weights(self.mode, y))
+            found = make_consistent(form, self.t, ModeInitial(y, yp, True), self.settings[self.mode].weights(y))
             self.begin = ModeInitial(found.y, found.yp, correct)
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -200,7 +195,7 @@ class HybridRun:
         while True:
             guards, y, yp = self.guards[self.mode], self.begin.y, self.begin.yp
             guards.prepare(self.t, y, yp)
-            weights = self._weights(self.mode, y)
+            weights = self.settings[self.mode].weights(y)
             start = guards.at_start(self.t, self.begin, weights, self._look_ahead(), self.before, self.ended)
             self.ended = None
             if start.crossed:
@@ -309,14 +304,7 @@ class HybridRun:
         """What has to be known before the integration: projections that were asked for, y' of implicit problems."""
         form = self.forms[mode]
         needed = begin.yp is None if form.implicit else begin.correct
-        return make_consistent(form, self.t, begin, self._weights(mode, begin.y)) if needed else begin
-
-    def _weights(self, mode: str, y: np.ndarray) -> np.ndarray:
-        """rtol |y| + atol; tolerances that are given for other unknowns count with their extremes."""
-        rtol, atol = self.tolerances[mode]
-        rtol = rtol if rtol.shape in ((), y.shape) else rtol.min()
-        atol = atol if atol.shape in ((), y.shape) else atol.max()
-        return np.maximum(rtol * np.abs(y) + atol, 1e-300)
+        return make_consistent(form, self.t, begin, self.settings[mode].weights(begin.y)) if needed else begin
 
     def _integrate(self, events) -> Solution:
         form, begin = self.forms[self.mode], self.begin
@@ -326,7 +314,7 @@ class HybridRun:
         is_first = self.came_by is None and self.given is not None
         initial = self.given if is_first else form.initial(begin.y, begin.yp)
         self.given = None
-        request = self.requests[self.mode].changed(
+        request = self.settings[self.mode].request.changed(
             span=(self.t, self.pieces[self.piece][1]),
             initial=initial,
             times=self._times(),
@@ -349,7 +337,7 @@ class HybridRun:
         """Initial values that the driver refused, moved by no more than the tolerances explain."""
         begin, came = self.begin, self.came_by
         try:
-            return make_consistent(self.forms[self.mode], self.t, begin, self._weights(self.mode, begin.y))
+            return make_consistent(self.forms[self.mode], self.t, begin, self.settings[self.mode].weights(begin.y))
         except InconsistentInitialError:
             if came is None:
                 raise refusal from None
@@ -388,30 +376,3 @@ class HybridRun:
             count -= 1
         self.next_time += count
         self.store.add(self.mode, self.t, t, solution, count)
-
-
-def _of_mode(request: Request, common: Settings, problem: HybridProblem, name: str) -> Request:
-    """The request of the stretches in a mode: what it says itself goes before what is said for all."""
-    mode: Mode = problem.modes[name]
-    own = checked_settings(**mode.options)
-    given = {option: getattr(own, option) for option in mode.options}
-    shared = {option: problem.tolerance(name, getattr(common, option)) for option in ("rtol", "atol")}
-    return request.changed(problem=mode.problem, settings=replace(common, **shared | given), progress=False)
-
-
-def _tolerances(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    found = []
-    for name in ("rtol", "atol"):
-        try:
-            found.append(np.asarray(getattr(settings, name), dtype=float))
-            found[-1].min()
-        except (TypeError, ValueError):
-            given = getattr(settings, name)
-            raise InvalidProblemError(f"{name} must be a number or a vector of numbers, got {given!r}") from None
-    return found[0], found[1]
-
-
-def _check_count(value) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidProblemError(f"max_events must be a positive integer, got {value!r}")
-    return int(value)

@@ -12,7 +12,7 @@ from daedal.errors import InvalidProblemError
 from daedal.events.event import Event, functions_of, named_events
 from daedal.hybrid.state_form import StateForm
 
-_LOOK = (1e-6, 1e-3, 1e-1)  # parts of a step at which one looks to which side a function leaves zero
+_LOOK = (1e-6, 1e-4, 1e-2, 1e-1)  # parts of a step at which one looks to which side a function leaves zero
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,18 @@ class UserEvents:
         return found
 
     def _leaves_to(self, side: int, i: int, j: int, begin: Instant, step: float) -> bool:
-        """Whether function j of event i, which is zero, leaves to a side, or stays."""
-        motion = self._form.motion(begin.t, begin.y, begin.yp)
+        """Whether function j of event i, which is zero, leaves to a side, or stays.
+
+        Next to a zero its sign may be round-off: that counts in which two places agree.
+        """
+        motion, seen = self._form.motion(begin.t, begin.y, begin.yp), 0.0
         for part in _LOOK:
             ahead = motion(part * step)
             value = 0.0 if ahead is None else self._values(i, Instant(begin.t + part * step, *ahead))[j]
-            if value != 0.0:
-                return bool(value * side > 0.0)
-        return True
+            if value * seen > 0.0:
+                break
+            seen = value or seen
+        return bool(seen * side >= 0.0)
 
     def _values(self, i: int, at: Instant) -> np.ndarray:
         if self._calls is None:
