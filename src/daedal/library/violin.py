@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, check_choice, check_positive
-
-SOURCE = (
-    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
-    "Numer. Anal. 30 (1993), pp. 538-552, section 6.3"
-)
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_choice, check_positive, model
+from daedal.library.sources import BRASEY_HAIRER
 
 # (6.4): speed of the bow, sliding and adhesive friction
 SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0
@@ -75,6 +71,15 @@ def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
 
 
+@model(
+    title="Violin string, slipping",
+    source=BRASEY_HAIRER + ", section 6.3",
+    description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
+    "equation on lines with a constant force in the middle. Not stiff, without damping.",
+    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
+    drawing="string",
+    drawn_by=[string_force],
+)
 def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that slips under the bow, from rest: a constant force on the middle node.
 
@@ -119,7 +124,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
         stretched = np.sum(np.diff(q, axis=0, prepend=0.0, append=0.0) ** 2, axis=0)
         return 0.5 * np.sum(np.square(v), axis=0) + 0.5 * N**2 * stretched + SLIDING * z * q[N // 2 - 1]
 
-    model = mechanical_model(
+    return mechanical_model(
         problem,
         (np.zeros(N - 1), np.zeros(N - 1)),
         t1,
@@ -127,17 +132,21 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
         exact=exact,
         exact_lam=lambda t: np.empty(0),
         extra={"energy": energy, "needed_friction": needed_friction},
-        name="violin_slip",
-        title="Violin string, slipping",
-        source=SOURCE,
-        description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
-        "equation on lines with a constant force in the middle. Not stiff, without damping.",
-        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
+        index=0,
         plot={"variables": [f"u{N // 2}"]},
     )
-    return replace(model, index=0)
 
 
+@model(
+    title="Violin string, sticking",
+    source=BRASEY_HAIRER + ", section 6.3",
+    description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
+    "velocity. A large system of index 2 with a single constraint, not stiff.",
+    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0,\qquad "
+    r"0 = u_{N/2}' - v",
+    drawing="string",
+    drawn_by=[string_force],
+)
 def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
 
@@ -196,13 +205,6 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
         exact=exact,
         exact_lam=lambda t: np.array([SLIDING * needed_friction(exact(t)[: N - 1])]),
         extra={"needed_friction": needed_friction},
-        name="violin_stick",
-        title="Violin string, sticking",
-        source=SOURCE,
-        description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
-        "velocity. A large system of index 2 with a single constraint, not stiff.",
-        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0,\qquad "
-        r"0 = u_{N/2}' - v",
         plot={"variables": [f"u{m}"]},
     )
 

@@ -10,10 +10,17 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanisms import THESIS
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.model import Model, Reference, check_positive, model
+from daedal.library.sources import WIJCKMANS
 
 
+@model(
+    title="Nearly index 2",
+    source=WIJCKMANS + ", example 6.4",
+    description="A constraint that hardly depends on the algebraic variable: formally of index 1, it behaves like "
+    "index 2 once its initial layer is over.",
+    equations=r"x' = -y + \sin t,\qquad 0 = x - \varepsilon y - \cos t",
+)
 def nearly_index2(eps: float = 1e-6) -> Model:
     r"""Example 6.4 of Wijckmans: index 1, but :math:`\varepsilon y` in the constraint is almost nothing.
 
@@ -57,15 +64,16 @@ def nearly_index2(eps: float = 1e-6) -> Model:
         ),
         exact,
         index=1,
-        name="nearly_index2",
-        title="Nearly index 2",
-        source=THESIS + ", example 6.4",
-        description="A constraint that hardly depends on the algebraic variable: formally of index 1, it behaves like "
-        "index 2 once its initial layer is over.",
-        equations=r"x' = -y + \sin t,\qquad 0 = x - \varepsilon y - \cos t",
     )
 
 
+@model(
+    title="Linear index 2",
+    source=WIJCKMANS + ", example 6.5",
+    description="The simplest problem on which errors of the constraint reach the algebraic variable divided by "
+    "the step size.",
+    equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
+)
 def linear_index2() -> Model:
     """Example 6.5 of Wijckmans: the same with eps = 0, of index 2, with the solution x = cos t, y = 2 sin t.
 
@@ -100,15 +108,20 @@ def linear_index2() -> Model:
         ),
         exact,
         index=2,
-        name="linear_index2",
-        title="Linear index 2",
-        source=THESIS + ", example 6.5",
-        description="The simplest problem on which errors of the constraint reach the algebraic variable divided by "
-        "the step size.",
-        equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
     )
 
 
+@model(
+    title="Ill-conditioned constraints",
+    source=WIJCKMANS + ", example 6.7",
+    description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction "
+    "needs no factors of D to tell them apart.",
+    equations=r"\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x + "
+    r"\begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\ "
+    r"0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + "
+    r"\begin{pmatrix} 1 & 0 \\ 0 & \varepsilon \end{pmatrix} y + "
+    r"\binom{\tfrac{t}{2} + \sin t}{\cos t - \sin t} \end{aligned}",
+)
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
     r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that hardly does.
 
@@ -167,16 +180,6 @@ def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
         ),
         exact,
         index=1,
-        name="ill_conditioned_constraints",
-        title="Ill-conditioned constraints",
-        source=THESIS + ", example 6.7",
-        description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction "
-        "needs no factors of D to tell them apart.",
-        equations=r"\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x + "
-        r"\begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\ "
-        r"0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + "
-        r"\begin{pmatrix} 1 & 0 \\ 0 & \varepsilon \end{pmatrix} y + "
-        r"\binom{\tfrac{t}{2} + \sin t}{\cos t - \sin t} \end{aligned}",
     )
 
 
