@@ -88,14 +88,11 @@ def slowest_mode(n, amplitude):
 
 @model(
     title="Chain of pendulums",
-    source="D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter suspensae, "
-    "Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit",
-    equations=(
-        r"\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\ "
-        r"0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}"
-    ),
-    drawing="chain",
-    drawn_by=[link_lengths],
+    source="D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter "
+    "suspensae, Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit",
+    equations=r"\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\ "
+    r"0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}",
+    drawing=("chain", link_lengths),
 )
 def chain_of_pendulums(
     n: int = 10,

@@ -212,8 +212,8 @@ def _network(branches: list[Branch], index: int, exact: Callable[[float, int], A
 @model(
     title="RLC network",
     source=SOURCE,
-    description="The five kinds of branches in one network, with branch voltages, branch currents and node "
-    "voltages as unknowns. Only two of the thirteen variables are differentiated.",
+    description="The five kinds of branches in one network, with branch voltages, branch currents and node voltages as "
+    "unknowns. Only two of the thirteen variables are differentiated.",
     equations=_TABLEAU,
 )
 def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: float = 0.05) -> Model:

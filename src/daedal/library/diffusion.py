@@ -46,12 +46,10 @@ def heat_residual(t, y, yp, p):
 @model(
     title="Heat equation on a square",
     source="the example program idaHeat2D of SUNDIALS; also DASPK's example heat",
-    description="A hot plate cools through its edges. The values inside follow ordinary differential equations, "
-    "those on the edges are set by algebraic ones. Linear and banded.",
-    equations=(
-        r"\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad "
-        r"u(x, y, 0) = 16\,x(1-x)\,y(1-y)"
-    ),
+    description="A hot plate cools through its edges. The values inside follow ordinary differential equations, those "
+    "on the edges are set by algebraic ones. Linear and banded.",
+    equations=r"\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad "
+    r"u(x, y, 0) = 16\,x(1-x)\,y(1-y)",
 )
 def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None) -> Model:
     """Cooling of a square plate whose edges are kept at zero.
@@ -174,16 +172,14 @@ def reaction_residual(t, y, yp, p):
 @model(
     title="Food web",
     source="P. N. Brown, A. C. Hindmarsh, L. R. Petzold, Using Krylov methods in the solution of large-scale "
-    "differential-algebraic systems, SIAM J. Sci. Comput. 15 (1994), pp. 1467-1488; constants of the example "
-    "program idaFoodWeb of SUNDIALS",
+    "differential-algebraic systems, SIAM J. Sci. Comput. 15 (1994), pp. 1467-1488; constants of the example program "
+    "idaFoodWeb of SUNDIALS",
     description="Prey and predators that react and diffuse on the unit square without flux through the boundary, "
-    "discretised by central differences. The predators follow the prey without delay. Large and sparse: the "
-    "problem on which Krylov methods for DAEs were tried out.",
-    equations=(
-        r"\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\ "
-        r"0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\ "
-        r"b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}"
-    ),
+    "discretised by central differences. The predators follow the prey without delay. Large and sparse: the problem on "
+    "which Krylov methods for DAEs were tried out.",
+    equations=r"\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\ "
+    r"0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\ "
+    r"b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}",
 )
 def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bool | None = None) -> Model:
     """Predator and prey on the unit square; the predators react at once, so their equation is algebraic in time.
@@ -281,14 +277,11 @@ def flame_residual(t, y, yp, p):
     "one-dimensional time dependent partial differential equations, SIAM J. Numer. Anal. 23 (1986), pp. 778-796; "
     + BRENAN_CAMPBELL_PETZOLD
     + ", section 6.5",
-    description="A reacting mixture heats up slowly, ignites at the left end and sends a steep front to the right. "
-    "The temperature at the right end is an algebraic equation.",
-    equations=(
-        r"T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad "
-        r"T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1"
-    ),
-    drawing="flame",
-    drawn_by=[flame_residual],
+    description="A reacting mixture heats up slowly, ignites at the left end and sends a steep front to the right. The "
+    "temperature at the right end is an algebraic equation.",
+    equations=r"T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad "
+    r"T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1",
+    drawing=("flame", flame_residual),
 )
 def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) -> Model:
     """Ignition and propagation of a flame (Petzold's moving-mesh test problem, here on a fixed mesh).

@@ -59,7 +59,8 @@ def _time(instant: float) -> Callable:
 @model(
     title="A ramp that begins at t = 10",
     source=WIJCKMANS + ", example 7.1",
-    description="A constant that begins to rise: the discontinuity that costs an unsuspecting integrator many rejected steps.",
+    description="A constant that begins to rise: the discontinuity that costs an unsuspecting integrator many rejected "
+    "steps.",
     equations=r"x' = 0\ (t \le 10),\qquad x' = 5\ (t > 10),\qquad x(0) = 10",
 )
 def switched_ramp(t1: float = 20.0) -> Model:
@@ -91,7 +92,8 @@ def switched_ramp(t1: float = 20.0) -> Model:
 @model(
     title="A pulse that is stepped over",
     source=WIJCKMANS + ", example 7.2",
-    description="A short pulse on a constant rate. A method that is not told of it steps over it and is wrong by exactly 5.",
+    description="A short pulse on a constant rate. A method that is not told of it steps over it and is wrong by "
+    "exactly 5.",
     equations=r"x' = 10\ (10 < t < 11),\qquad x' = 5\ \text{otherwise},\qquad x(0) = 0",
 )
 def switched_pulse(t1: float = 20.0) -> Model:
@@ -156,8 +158,8 @@ def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: flo
 @model(
     title="A switch at a triple zero",
     source=WIJCKMANS + ", example 7.6",
-    description="A right-hand side that switches where both of its branches vanish and the switching function has "
-    "a triple zero: the hardest case for the location of a switching point.",
+    description="A right-hand side that switches where both of its branches vanish and the switching function has a "
+    "triple zero: the hardest case for the location of a switching point.",
     equations=r"x' = 3 (t-3)^2\ (x < 2),\qquad x' = \sin(t-3)\ (x > 2),\qquad x(0) = -25",
 )
 def degenerate_switch(t1: float = 4.0) -> Model:

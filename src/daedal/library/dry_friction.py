@@ -23,10 +23,10 @@ def oscillator_force(t, q, v):
 @model(
     title="Oscillator with dry friction",
     source=WIJCKMANS + ", example 7.10",
-    description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it "
-    "slips, a constraint on the velocity while it sticks.",
+    description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it slips, "
+    "a constraint on the velocity while it sticks.",
     equations=r"x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos(\pi t)",
-    drawing="oscillator",
+    drawing=("oscillator",),
 )
 def friction_oscillator(t1: float = 9.0) -> Model:
     r"""A driven oscillator with dry friction, :math:`x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos \pi t`.
@@ -78,10 +78,10 @@ def friction_oscillator(t1: float = 9.0) -> Model:
 @model(
     title="Block on an inclined plane",
     source="closed solution",
-    description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it "
-    "moves by jerks.",
+    description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it moves "
+    "by jerks.",
     equations=r"m x'' = k (V t - x) - m g \sin\alpha - \mu N\,\mathrm{sgn}(x')",
-    drawing="block",
+    drawing=("block",),
 )
 def stick_slip_block(
     mu: float = 0.3,
@@ -171,7 +171,7 @@ def stick_slip_block(
     description="A bowed string that slips and sticks in turn: the wave equation on lines with dry friction in the "
     "middle. Close to t = 4.18 it nearly sticks, a trap for loose tolerances.",
     equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho\,\mathrm{sgn}(u_i' - v)\,\delta_{i,N/2}",
-    drawing="bowed_string",
+    drawing=("bowed_string",),
 )
 def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model:
     """A violin string under the bow, from rest, through all its slips and sticks; see :func:`play_violin`.
@@ -233,8 +233,8 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
 @model(
     title="Relay control",
     source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
-    description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on "
-    "it: an ordinary differential equation first, a DAE of index 2 afterwards.",
+    description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on it: "
+    "an ordinary differential equation first, a DAE of index 2 afterwards.",
     equations=r"x_1' = x_2,\qquad x_2' = -\mathrm{sgn}(x_1 + x_2)",
 )
 def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> Model:

@@ -70,8 +70,8 @@ def nearly_index2(eps: float = 1e-6) -> Model:
 @model(
     title="Linear index 2",
     source=WIJCKMANS + ", example 6.5",
-    description="The simplest problem on which errors of the constraint reach the algebraic variable divided by "
-    "the step size.",
+    description="The simplest problem on which errors of the constraint reach the algebraic variable divided by the "
+    "step size.",
     equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
 )
 def linear_index2() -> Model:
@@ -114,8 +114,8 @@ def linear_index2() -> Model:
 @model(
     title="Ill-conditioned constraints",
     source=WIJCKMANS + ", example 6.7",
-    description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction "
-    "needs no factors of D to tell them apart.",
+    description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction needs "
+    "no factors of D to tell them apart.",
     equations=r"\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x + "
     r"\begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\ "
     r"0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + "

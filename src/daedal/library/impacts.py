@@ -18,7 +18,7 @@ GRAVITY = 9.81
     source="closed solution",
     description="A ball that bounces until it rests: infinitely many impacts in a finite time.",
     equations=r"\ddot h = -g + \Lambda,\qquad 0 \le h \perp \Lambda \ge 0,\qquad \dot h^+ = -e\, \dot h^-",
-    drawing="ball",
+    drawing=("ball",),
 )
 def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0) -> Model:
     r"""A ball bounces on the floor until it comes to rest.
@@ -75,7 +75,7 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     source="closed solution: energy, and the force of the wall",
     description="A rod slides along wall and floor without friction; one of two unilateral contacts opens.",
     equations=r"0 \le x - \cos\varphi \perp \Lambda_1 \ge 0,\qquad 0 \le y - \sin\varphi \perp \Lambda_2 \ge 0",
-    drawing="ladder",
+    drawing=("ladder",),
 )
 def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     r"""A ladder slides down a smooth wall and loses contact with it.
@@ -127,7 +127,7 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     source="closed solution: energy, and the tension of the rope",
     description="A constraint that disappears at a load: from a pendulum to a body in free flight.",
     equations=r"\|G^T \lambda\| = 3 m g \cos\varphi < s\, m g",
-    drawing="rope",
+    drawing=("rope",),
 )
 def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     r"""A pendulum on a rope that bears only some times the weight.
@@ -179,7 +179,7 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     source=WIJCKMANS + ", example 7.9",
     description="An impact that takes time: elastic, plastic and unloading phases, and a dent that remains.",
     equations=r"F = c_1 p,\quad c_1 p_1 + c_2 (p - p_1),\quad c_3 (p - p_f),\qquad p = -2 l \sin\varphi",
-    drawing="crash",
+    drawing=("crash",),
 )
 def crash_pendulum(t1: float = 2.0) -> Model:
     r"""A heavy pendulum hits a wall that yields: elasto-plastic impact with hysteresis.

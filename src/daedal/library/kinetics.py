@@ -38,14 +38,12 @@ def balance(t, y, z, p):
 
 @model(
     title="Robertson's reaction",
-    source="H. H. Robertson, The solution of a set of reaction rate equations, in: J. Walsh (ed.), Numerical "
-    "Analysis: An Introduction, Academic Press (1966), pp. 178-182",
-    description="Three species and rate constants that differ by nine orders of magnitude. The standard test of "
-    "stiff solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
-    equations=(
-        r"\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\ "
-        r"y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}"
-    ),
+    source="H. H. Robertson, The solution of a set of reaction rate equations, in: J. Walsh (ed.), Numerical Analysis: "
+    "An Introduction, Academic Press (1966), pp. 178-182",
+    description="Three species and rate constants that differ by nine orders of magnitude. The standard test of stiff "
+    "solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
+    equations=r"\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\ "
+    r"y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}",
 )
 def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     """Robertson's autocatalytic reaction with the mass balance as algebraic equation.

@@ -113,13 +113,12 @@ def model(
     source: str = "",
     description: str = "",
     equations: str = "",
-    drawing: str = "",
-    drawn_by: Collection[Callable] = (),
+    drawing: tuple[Any, ...] = (),
 ) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
     """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
 
-    `drawing` names a function of :mod:`daedal.library.drawings`. It is given any problem that has one of the functions
-    `drawn_by` among its equations; without them it is given the model, which is known by its name.
+    `drawing` names a function of :mod:`daedal.library.drawings` and the equations by which a problem is known that it
+    draws. Without them it is given the model, which is known by its name.
     """
     texts = {"title": title, "source": source, "description": description, "equations": equations}
 
@@ -134,7 +133,7 @@ def model(
 
         FACTORIES[name] = made
         if drawing:
-            DRAWINGS.update(dict.fromkeys(drawn_by or (name,), drawing))
+            DRAWINGS.update(dict.fromkeys(drawing[1:] or (name,), drawing[0]))
         return made
 
     return enter

@@ -40,12 +40,11 @@ def edge_bias(t, q, v, p):
 @model(
     title="Knife edge on an incline",
     source="The Chaplygin skate, a classical nonholonomic system; posed for " + ASCHER_PETZOLD,
-    description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves "
-    "all positions within reach.",
+    description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves all "
+    "positions within reach.",
     equations=r"m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad "
     r"J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi",
-    drawing="skate",
-    drawn_by=[edge],
+    drawing=("skate", edge),
 )
 def knife_edge(
     gravity: float = 5.0,
@@ -142,13 +141,12 @@ def bowl_edge(t, q, v, p):
 @model(
     title="Knife edge on a paraboloid",
     source="The knife edge with a surface to move on; posed for " + ASCHER_PETZOLD,
-    description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: "
-    "a test for methods that treat holonomic and nonholonomic constraints together.",
+    description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: a "
+    "test for methods that treat holonomic and nonholonomic constraints together.",
     equations=r"\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad "
     r"m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\ "
     r"0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}",
-    drawing="skate_in_bowl",
-    drawn_by=[bowl],
+    drawing=("skate_in_bowl", bowl),
 )
 def knife_edge_on_paraboloid(
     gravity: float = 5.0,
@@ -234,8 +232,7 @@ def rolling(t, q, v, p):
     equations=r"\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad "
     r"I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\ "
     r"0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}",
-    drawing="disc",
-    drawn_by=[rolling],
+    drawing=("disc", rolling),
 )
 def rolling_disc(
     mass: float = 1.0,

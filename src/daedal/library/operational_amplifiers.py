@@ -15,8 +15,8 @@ from daedal.library.model import Model, check_choice, check_positive, closed_mod
 @model(
     title="Cascade of differentiators",
     source=SOURCE,
-    description="Operational amplifiers that differentiate, one behind the other. There is nothing to integrate: "
-    "the output is a derivative of the input, and the index grows by one with every stage.",
+    description="Operational amplifiers that differentiate, one behind the other. There is nothing to integrate: the "
+    "output is a derivative of the input, and the index grows by one with every stage.",
     equations=r"v_0 = e(t),\qquad i_k = C v_{k-1}',\qquad v_k = -R i_k \qquad (k = 1, \dots, m)",
 )
 def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance: float = 0.5) -> Model:

@@ -46,7 +46,7 @@ def along_guide(t, q):
     description="A crank-slider with dry friction in the guide of the slider. The coefficient is so large that the "
     "normal force is not unique (Painleve's paradox).",
     equations=r"M \ddot q = f - \mu |\lambda_5|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = g(q)",
-    drawing="rubbing_slider",
+    drawing=("rubbing_slider",),
 )
 def friction_crank_slider(t1: float = 1.0) -> Model:
     r"""A crank-slider whose slider rubs in its guide, with the normal force from the multiplier of the guide.
@@ -134,10 +134,10 @@ def along_floor(t, q):
 @model(
     title="Painleve's rod",
     source="P. Painleve, Sur les lois du frottement de glissement, C. R. Acad. Sci. Paris 121 (1895), pp. 112-115",
-    description="A rod that slides on a rough floor. With a large coefficient of friction there are positions in "
-    "which no motion agrees with Coulomb's law.",
+    description="A rod that slides on a rough floor. With a large coefficient of friction there are positions in which "
+    "no motion agrees with Coulomb's law.",
     equations=r"M \ddot q = f - \mu |\lambda|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = y - \sin\alpha",
-    drawing="rod_on_floor",
+    drawing=("rod_on_floor",),
 )
 def painleve_rod(
     mu: float = 2.0, angle: float = 1.0, slip: float = 1.0, rate: float = 0.0, unilateral: bool = True, t1: float = 0.5

@@ -52,11 +52,10 @@ _PENDULUM = r"m q'' = -m g\,e - q \lambda,\qquad 0 = \tfrac12 \bigl(q^T q - l^2\
 @model(
     title="Planar pendulum",
     source=BRASEY_HAIRER + ", first experiment; the paper does not print its data",
-    description="A point mass on a rod in Cartesian coordinates, released from the horizontal. The smallest "
-    "mechanical system with a constraint; its solution is known in elliptic functions.",
+    description="A point mass on a rod in Cartesian coordinates, released from the horizontal. The smallest mechanical "
+    "system with a constraint; its solution is known in elliptic functions.",
     equations=_PENDULUM + r",\qquad q = (x, y),\quad e = (0, 1)",
-    drawing="pendulum",
-    drawn_by=[rod],
+    drawing=("pendulum", rod),
 )
 def planar_pendulum(
     mass: float = 1.0,
@@ -133,11 +132,10 @@ def planar_pendulum(
 @model(
     title="Spatial pendulum",
     source="The spherical pendulum, in Cartesian coordinates",
-    description="A point mass on a rod that swings round the vertical. Two quantities are conserved: the energy "
-    "and the angular momentum about the vertical.",
+    description="A point mass on a rod that swings round the vertical. Two quantities are conserved: the energy and "
+    "the angular momentum about the vertical.",
     equations=_PENDULUM + r",\qquad q = (x, y, z),\quad e = (0, 0, 1)",
-    drawing="pendulum",
-    drawn_by=[rod],
+    drawing=("pendulum", rod),
 )
 def spatial_pendulum(
     mass: float = 1.0,
@@ -220,12 +218,11 @@ def paraboloid(t, q):
 @model(
     title="Particle on a paraboloid",
     source=WUNDERLICH + ", Example 7.2.2; the start is Daedal's",
-    description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can "
-    "always be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
+    description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can always "
+    "be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
     equations=r"q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad "
     r"0 = q_1^2 + q_2^2 - q_3",
-    drawing="particle_in_bowl",
-    drawn_by=[paraboloid],
+    drawing=("particle_in_bowl", paraboloid),
 )
 def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     """A point mass that slides without friction in a paraboloid.

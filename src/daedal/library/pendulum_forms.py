@@ -96,8 +96,7 @@ def _angle(t: float, gravity: float, length: float) -> tuple[float, float]:
 @model(
     title="Plane pendulum",
     source=BRENAN_CAMPBELL_PETZOLD + ", section 6.2",
-    drawing="plane_pendulum",
-    drawn_by=[ggl_residual, index1_residual, index2_residual, index3_residual],
+    drawing=("plane_pendulum", ggl_residual, index1_residual, index2_residual, index3_residual),
 )
 def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Model:
     """A point mass on a rod, started horizontally with downward speed 1.

@@ -54,13 +54,12 @@ def pivot_bias(t, q, v, p):
 @model(
     title="Pendulum of a rod",
     source=WIJCKMANS + ", examples 2.2 and 6.1 to 6.3",
-    description="A rod on a pivot with three coordinates and two constraints, over 50 periods: without "
-    "stabilisation the constraints drift until the answer is worthless.",
+    description="A rod on a pivot with three coordinates and two constraints, over 50 periods: without stabilisation "
+    "the constraints drift until the answer is worthless.",
     equations=r"\begin{aligned} m x'' &= m g - \lambda_1,\qquad m y'' = -\lambda_2,\qquad "
     r"\tfrac13 m l^2 \varphi'' = l\,(\lambda_2 \cos\varphi - \lambda_1 \sin\varphi) \\ "
     r"0 &= x - l \cos\varphi,\qquad 0 = y - l \sin\varphi \end{aligned}",
-    drawing="rods",
-    drawn_by=[pivot],
+    drawing=("rods", pivot),
 )
 def rod_pendulum(
     m: float = 1.0,
@@ -263,8 +262,8 @@ class Rods(NamedTuple):
 @model(
     title="Double pendulum",
     source=WIJCKMANS + ", example 6.9; gravity and end time are not printed there",
-    description="Two rods in absolute coordinates, dropped from the horizontal. With masses 1e6 and 2e-4 the "
-    "matrix of the multipliers has a condition number of 2e10, though that of the constraints is only 10.",
+    description="Two rods in absolute coordinates, dropped from the horizontal. With masses 1e6 and 2e-4 the matrix of "
+    "the multipliers has a condition number of 2e10, though that of the constraints is only 10.",
     equations=r"\begin{aligned} m_1 x_1'' &= m_1 g - \lambda_1,\quad m_1 y_1'' = -\lambda_2,\quad "
     r"\tfrac13 m_1 l_1^2 \varphi_1'' = (\lambda_2 + 2\lambda_4)\, l_1 \cos\varphi_1 "
     r"- (\lambda_1 + 2\lambda_3)\, l_1 \sin\varphi_1 \\ "
@@ -273,8 +272,7 @@ class Rods(NamedTuple):
     r"0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\ "
     r"0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\alpha,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\alpha "
     r"\end{aligned}",
-    drawing="rods",
-    drawn_by=[joints],
+    drawing=("rods", joints),
 )
 def double_pendulum(
     m1: float = 1.0,
@@ -333,16 +331,15 @@ def double_pendulum(
 @model(
     title="Crank and slider",
     source=WIJCKMANS + ", example 6.8; gravity and its direction are not printed there",
-    description="A closed loop of two rods and the ground: six coordinates, five constraints, one degree of "
-    "freedom. The centres of the two rods are always at the same height.",
+    description="A closed loop of two rods and the ground: six coordinates, five constraints, one degree of freedom. "
+    "The centres of the two rods are always at the same height.",
     equations=r"\begin{aligned} \operatorname{diag}(m_1, m_1, \tfrac13 m_1 l_1^2, m_2, m_2, \tfrac13 m_2 l_2^2)\, "
     r"q'' &= (m_1 g, 0, 0, m_2 g, 0, 0)^T - G^T \lambda,\qquad q = (x_1, y_1, \varphi_1, x_2, y_2, \varphi_2) \\ "
     r"0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\ "
     r"0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\varphi_2,\quad "
     r"0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\varphi_2 \\ "
     r"0 &= 2 l_1 \sin\varphi_1 + 2 l_2 \sin\varphi_2 \end{aligned}",
-    drawing="crank_slider",
-    drawn_by=[slider],
+    drawing=("crank_slider", slider),
 )
 def crank_slider(
     m1: float = 1.0,

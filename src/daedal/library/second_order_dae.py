@@ -75,8 +75,8 @@ def order_reduction_residual(t, x, xp, xpp, p):
     title="Order reduction",
     source=WUNDERLICH + ", Example 3.2.1 (from V. Mehrmann, C. Shi); the right-hand sides are Daedal's",
     description="A second-order equation and a constraint. The second variable needs the second derivative of the "
-    "data. Written as a first-order system with the derivatives of all variables, it also asks for the third one, "
-    "and the index rises from 3 to 4.",
+    "data. Written as a first-order system with the derivatives of all variables, it also asks for the third one, and "
+    "the index rises from 3 to 4.",
     equations=r"x_1'' + x_1' + x_2 = \sin t,\qquad x_1 = \frac{\sin \omega t}{\omega^2}",
 )
 def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = False) -> Model:
@@ -149,11 +149,10 @@ def half_circle(t, q):
     title="Particle on a circle",
     source=WUNDERLICH + ", Example 2.4.7; C. Arévalo, P. Lötstedt, Improving the accuracy of BDF methods for index "
     "3 differential-algebraic equations, BIT 35 (1995), pp. 297-308",
-    description="One particle, one constraint, a closed solution. BDF for the first-order form leaves an error "
-    "of size one in the multiplier after every change of the step size; the example that made modified BDF.",
+    description="One particle, one constraint, a closed solution. BDF for the first-order form leaves an error of size "
+    "one in the multiplier after every change of the step size; the example that made modified BDF.",
     equations=r"y_1'' = 2 y_2 + \lambda y_1,\qquad y_2'' = -2 y_1 + \lambda y_2,\qquad 0 = y_1^2 + y_2^2 - 1",
-    drawing="bead",
-    drawn_by=[circle_residual, half_circle],
+    drawing=("bead", circle_residual, half_circle),
 )
 def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bool = False) -> Model:
     r"""A particle that a tangential force drives round a circle ever faster.
@@ -229,8 +228,7 @@ def circle(t, q):
     "stabilisation and with minimal extension.",
     equations=r"q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad "
     r"q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1",
-    drawing="bead",
-    drawn_by=[body_residual, circle],
+    drawing=("bead", body_residual, circle),
 )
 def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool = False) -> Model:
     r"""A body on the unit circle under forces that depend on position and velocity.

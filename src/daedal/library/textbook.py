@@ -79,15 +79,13 @@ def hessenberg_index2_g(t, y, z, p):
 
 @model(
     title="Linear Hessenberg system of index 2",
-    source="U. M. Ascher, L. R. Petzold, Projected implicit Runge-Kutta methods for differential-algebraic "
-    "equations, SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
-    description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes "
-    "with semi-explicit index 2 and with which order in the multiplier.",
-    equations=(
-        r"\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\ "
-        r"y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\ "
-        r"0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}"
-    ),
+    source="U. M. Ascher, L. R. Petzold, Projected implicit Runge-Kutta methods for differential-algebraic equations, "
+    "SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
+    description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes with "
+    "semi-explicit index 2 and with which order in the multiplier.",
+    equations=r"\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\ "
+    r"y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\ "
+    r"0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}",
 )
 def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
     """Ascher and Petzold's linear Hessenberg system of index 2 with variable coefficients.
@@ -134,8 +132,8 @@ def coupled_derivatives_residual(t, y, yp):
 @model(
     title="Coupled derivatives",
     source=BRENAN_CAMPBELL_PETZOLD + ", section 5.3.4",
-    description="Two derivatives in one equation and an algebraic equation for one of the variables. Given Y1'(0), "
-    "the equations at t = 0 leave Y1(0) open; the time derivative of the second equation is needed. A test for the "
+    description="Two derivatives in one equation and an algebraic equation for one of the variables. Given Y1'(0), the "
+    "equations at t = 0 leave Y1(0) open; the time derivative of the second equation is needed. A test for the "
     "computation of consistent initial values.",
     equations=r"Y_1' + Y_2' + Y_1 = \cos t,\qquad Y_2 = \sin t",
 )
@@ -165,8 +163,8 @@ def index3_chain_residual(t, y, yp):
 @model(
     title="Chain of index 3",
     source=BRENAN_CAMPBELL_PETZOLD + ", equation (3.1.4)",
-    description="The third variable is the second derivative of a given function. Variable steps destroy it: a "
-    "code that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
+    description="The third variable is the second derivative of a given function. Variable steps destroy it: a code "
+    "that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
     equations=r"x_1' = x_2,\qquad x_2' = x_3,\qquad 0 = x_1 - \sin t",
 )
 def index3_chain() -> Model:
@@ -193,10 +191,10 @@ def prothero_robinson_residual(t, y, yp, p):
 
 @model(
     title="Prothero-Robinson problem",
-    source="A. Prothero, A. Robinson, On the stability and accuracy of one-step methods for solving stiff systems "
-    "of ordinary differential equations, Math. Comp. 28 (1974), pp. 145-162",
-    description="A stiff ordinary differential equation with a smooth solution; in the limit of infinite stiffness "
-    "it is the algebraic equation y = cos t. Shows order reduction.",
+    source="A. Prothero, A. Robinson, On the stability and accuracy of one-step methods for solving stiff systems of "
+    "ordinary differential equations, Math. Comp. 28 (1974), pp. 145-162",
+    description="A stiff ordinary differential equation with a smooth solution; in the limit of infinite stiffness it "
+    "is the algebraic equation y = cos t. Shows order reduction.",
     equations=r"y' = -k\,(y - \cos t) - \sin t",
 )
 def prothero_robinson(stiffness: float = 1e6) -> Model:
@@ -259,8 +257,8 @@ def jay_g(t, y, z):
 
 @model(
     title="Jay's nonlinear problem of index 2",
-    source="L. Jay, Convergence of a class of Runge-Kutta methods for differential-algebraic systems of index 2, "
-    "BIT 33 (1993), pp. 137-150",
+    source="L. Jay, Convergence of a class of Runge-Kutta methods for differential-algebraic systems of index 2, BIT "
+    "33 (1993), pp. 137-150",
     description="Two differential variables and one algebraic variable, which enters their equations nonlinearly: "
     "order conditions that mechanisms do not see decide on the order of a method.",
     equations=r"y_1' = y_1 y_2^2 z^2,\qquad y_2' = y_1^2 y_2^2 - 3 y_2^2 z,\qquad 0 = y_1^2 y_2 - 1",

@@ -150,8 +150,8 @@ def _initial_derivative(t0, y0, control_rates, params) -> np.ndarray:
 @model(
     title="Trajectory control of index 2",
     source=SOURCE,
-    description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack "
-    "and bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
+    description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack and "
+    "bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
 )
 def tppc2(form: str = "index2") -> Model:
     """Re-entry along a prescribed flight-path angle and azimuth, controlled by angle of attack and bank angle.
@@ -199,9 +199,9 @@ def tppc2(form: str = "index2") -> Model:
 @model(
     title="Trajectory control of index 3",
     source=SOURCE,
-    description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a "
-    "cubic in the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle "
-    "only after two differentiations.",
+    description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a cubic in "
+    "the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle only after two "
+    "differentiations.",
     equations=(
         r"\begin{aligned} " + _MOTION + r"0 &= \frac{D}{m} - (C_0 + C_1 w + C_2 w^2 + C_3 w^3),\qquad w = V - V_0 "
         r"\end{aligned}"

@@ -21,8 +21,8 @@ from daedal.library.sources import ASCHER_PETZOLD
 @model(
     title="Fast turning constraint",
     source=ASCHER_PETZOLD + ", Example 1",
-    description="A linear DAE of index 2 whose constraint turns fast while the solution is smooth. What is stable "
-    "with steps longer than a turn depends on the formulation.",
+    description="A linear DAE of index 2 whose constraint turns fast while the solution is smooth. What is stable with "
+    "steps longer than a turn depends on the formulation.",
     equations=r"\begin{aligned} x' &= -x + C(t)^T y + q(t),\qquad 0 = C(t)\,x + r(t) \\ "
     r"C &= (\sin \nu t,\ \cos \nu t),\quad "
     r"q = e^t \Bigl(2 + \frac{\sin \nu t}{2-t},\ 2 + \frac{\cos \nu t}{2-t}\Bigr)^T,\quad "
@@ -216,16 +216,15 @@ def turning_bias(t, q, v, p):
     title="Turning constraint",
     source=ASCHER_PETZOLD + ", Example 3, with consistent data",
     description="A linear system of order two with a constraint that turns slowly and a mass matrix that makes its "
-    "force turn fast. Backward differentiation acts as a stiff method on some formulations and as an explicit one "
-    "on others.",
+    "force turn fast. Backward differentiation acts as a stiff method on some formulations and as an explicit one on "
+    "others.",
     equations=r"\begin{aligned} M(t)\,p'' &= E(t)\,p' - C(t)^T \lambda + q(t),\qquad 0 = C(t)\,p + r(t) \\ "
     r"M &= \frac{1}{\nu^2 (2+t)} \begin{pmatrix} \frac{\nu^2 + (\nu-1)^2}{2-t} & -\nu (2\nu-1) \\ "
     r"-\nu (2\nu-1) & 2 (2-t) \nu^2 \end{pmatrix},\quad "
     r"E = \operatorname{diag}\Bigl(0, \frac{\kappa}{\nu (2+t)}\Bigr) \\ "
     r"C &= (1,\ t-2),\quad r = (1-t)\,e^t,\quad "
     r"q = e^t \Bigl((M - E) \binom{1}{1} + \frac{1}{2-t}\, C^T\Bigr) \end{aligned}",
-    drawing="turning_line",
-    drawn_by=[turning_constraint],
+    drawing=("turning_line", turning_constraint),
 )
 def stability_example3(nu: float = 1.0, kappa: float = 1.0, compiled: bool = False) -> Model:
     """Example 3 of Ascher and Petzold: a well-conditioned problem on which many formulations explode.

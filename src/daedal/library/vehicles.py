@@ -63,10 +63,10 @@ def axis_bias(t, q, v, p):
 
 @model(
     title="Car axis",
-    source="W. M. Lioen, J. J. B. de Swart, Test Set for Initial Value Problem Solvers, "
-    "CWI Amsterdam (1998), car axis problem",
-    description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one "
-    "is kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
+    source="W. M. Lioen, J. J. B. de Swart, Test Set for Initial Value Problem Solvers, CWI Amsterdam (1998), car axis "
+    "problem",
+    description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one is "
+    "kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
     equations=r"\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b "
     r"- 2 \lambda_2 (x_l - x_r),\qquad "
     r"k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\ "
@@ -74,8 +74,7 @@ def axis_bias(t, q, v, p):
     r"k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\ "
     r"0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\ "
     r"y_b &= r \sin \omega t,\quad x_b = \sqrt{L^2 - y_b^2},\quad k = \tfrac12 M \varepsilon^2 \end{aligned}",
-    drawing="car_axis",
-    drawn_by=[axis_constraint],
+    drawing=("car_axis", axis_constraint),
 )
 def car_axis(
     eps: float = 1e-2,
@@ -270,16 +269,15 @@ def joint_bias(t, q, v, p):
 
 @model(
     title="Truck",
-    source="E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the public "
-    "Python version by O. Verdier and C. Führer",
-    description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. "
-    "The hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
+    source="E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the "
+    "public Python version by O. Verdier and C. Führer",
+    description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. The "
+    "hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
     equations=r"\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T "
     r"- G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\ "
     r"0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} "
     r"- R(a_2)\, a \end{aligned}",
-    drawing="truck",
-    drawn_by=[joint],
+    drawing=("truck", joint),
 )
 def truck(
     pneumatic: bool = False,

@@ -77,8 +77,7 @@ def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
     description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
     "equation on lines with a constant force in the middle. Not stiff, without damping.",
     equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
-    drawing="string",
-    drawn_by=[string_force],
+    drawing=("string", string_force),
 )
 def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that slips under the bow, from rest: a constant force on the middle node.
@@ -144,8 +143,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
     "velocity. A large system of index 2 with a single constraint, not stiff.",
     equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0,\qquad "
     r"0 = u_{N/2}' - v",
-    drawing="string",
-    drawn_by=[string_force],
+    drawing=("string", string_force),
 )
 def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
