@@ -90,8 +90,8 @@ def slowest_mode(n, amplitude):
     title="Chain of pendulums",
     source="D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter "
     "suspensae, Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit",
-    equations=r"\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\ "
-    r"0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}",
+    equations=r"""\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\
+    0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}""",
     drawing=("chain", link_lengths),
 )
 def chain_of_pendulums(
@@ -180,7 +180,7 @@ def chain_of_pendulums(
         configuration(start, np.zeros(n), link),
         t1,
         compiled=False,
-        known=entry and {**entry, "y": np.concatenate(configuration(*entry["minimal"], link))},
+        known=entry and {**entry, "y": np.concatenate(configuration(entry["minimal"][0], entry["minimal"][1], link))},
         description=(
             f"A chain of {n} point masses and rigid links, released in the shape of its slowest mode: {2 * n} "
             "coordinates with sparse mass matrix and constraint Jacobian."

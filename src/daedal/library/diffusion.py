@@ -48,8 +48,8 @@ def heat_residual(t, y, yp, p):
     source="the example program idaHeat2D of SUNDIALS; also DASPK's example heat",
     description="A hot plate cools through its edges. The values inside follow ordinary differential equations, those "
     "on the edges are set by algebraic ones. Linear and banded.",
-    equations=r"\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad "
-    r"u(x, y, 0) = 16\,x(1-x)\,y(1-y)",
+    equations=r"""\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad
+    u(x, y, 0) = 16\,x(1-x)\,y(1-y)""",
 )
 def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None) -> Model:
     """Cooling of a square plate whose edges are kept at zero.
@@ -177,9 +177,9 @@ def reaction_residual(t, y, yp, p):
     description="Prey and predators that react and diffuse on the unit square without flux through the boundary, "
     "discretised by central differences. The predators follow the prey without delay. Large and sparse: the problem on "
     "which Krylov methods for DAEs were tried out.",
-    equations=r"\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\ "
-    r"0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\ "
-    r"b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}",
+    equations=r"""\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\
+    0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\
+    b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}""",
 )
 def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bool | None = None) -> Model:
     """Predator and prey on the unit square; the predators react at once, so their equation is algebraic in time.
@@ -279,8 +279,8 @@ def flame_residual(t, y, yp, p):
     + ", section 6.5",
     description="A reacting mixture heats up slowly, ignites at the left end and sends a steep front to the right. The "
     "temperature at the right end is an algebraic equation.",
-    equations=r"T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad "
-    r"T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1",
+    equations=r"""T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad
+    T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1""",
     drawing=("flame", flame_residual),
 )
 def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) -> Model:
@@ -309,9 +309,11 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
     y0 = np.ones(points)
     yp0 = np.full(points, rate * HEAT_RELEASE)
     yp0[-1] = 0.0
-    entry, values = known("flame", delta=delta, points=points), np.full(points, np.nan)
-    if entry:
+    entry, reference = known("flame", delta=delta, points=points), None
+    if entry is not None:
+        values = np.full(points, np.nan)
         values[entry["points"]] = entry["values"]
+        reference = Reference(entry["t"], values, entry["source"], entry["accuracy"])
     problem = daedal.ImplicitDAE(
         flame_residual,
         points,
@@ -326,7 +328,7 @@ def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) 
         t_span=(0.0, 0.29),
         initial=(y0, yp0),
         index=1,
-        reference=entry and Reference(entry["t"], values, entry["source"], entry["accuracy"]),
+        reference=reference,
         options={"rtol": 1e-6, "atol": 1e-7},
         plot={"variables": shown},
         extra={"x": np.linspace(0.0, 1.0, points), "front_times": FRONT_TIMES.get(float(delta), {})},

@@ -13,39 +13,27 @@ from daedal.library.sources import WIJCKMANS
 
 
 def constant_rate(t, x, xp, p):
-    F = np.empty(1)
-    F[0] = xp[0] - p[0]
-    return F
+    return np.array([xp[0] - p[0]])
 
 
 def ramp_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (5.0 if t > 10.0 else 0.0)
-    return F
+    return np.array([xp[0] - (5.0 if t > 10.0 else 0.0)])
 
 
 def pulse_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (10.0 if 10.0 < t < 11.0 else 5.0)
-    return F
+    return np.array([xp[0] - (10.0 if 10.0 < t < 11.0 else 5.0)])
 
 
 def cubic_rate(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - 3.0 * (t - 3.0) ** 2
-    return F
+    return np.array([xp[0] - 3.0 * (t - 3.0) ** 2])
 
 
 def sine_rate(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - np.sin(t - 3.0)
-    return F
+    return np.array([xp[0] - np.sin(t - 3.0)])
 
 
 def degenerate_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (3.0 * (t - 3.0) ** 2 if x[0] < 2.0 else np.sin(t - 3.0))
-    return F
+    return np.array([xp[0] - (3.0 * (t - 3.0) ** 2 if x[0] < 2.0 else np.sin(t - 3.0))])
 
 
 def _rate(value: float):
@@ -59,8 +47,7 @@ def _time(instant: float) -> Callable:
 @model(
     title="A ramp that begins at t = 10",
     source=WIJCKMANS + ", example 7.1",
-    description="A constant that begins to rise: the discontinuity that costs an unsuspecting integrator many rejected "
-    "steps.",
+    description="A constant that begins to rise, which costs an unsuspecting integrator many rejected steps.",
     equations=r"x' = 0\ (t \le 10),\qquad x' = 5\ (t > 10),\qquad x(0) = 10",
 )
 def switched_ramp(t1: float = 20.0) -> Model:

@@ -15,9 +15,7 @@ from daedal.library.violin import ADHESION, SLIDING, SPEED, violin_slip
 
 
 def oscillator_force(t, q, v):
-    f = np.empty(1)
-    f[0] = 2.0 * np.cos(np.pi * t) - q[0] - 0.2 * v[0]
-    return f
+    return np.array([2.0 * np.cos(np.pi * t) - q[0] - 0.2 * v[0]])
 
 
 @model(

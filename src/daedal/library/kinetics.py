@@ -11,29 +11,20 @@ RATES = (0.04, 1.0e4, 3.0e7)
 
 
 def residual(t, y, yp, p):
-    r = np.empty(3)
     slow = p[0] * y[0]
     back = p[1] * y[1] * y[2]
     fast = p[2] * y[1] * y[1]
-    r[0] = yp[0] + slow - back
-    r[1] = yp[1] - slow + back + fast
-    r[2] = y[0] + y[1] + y[2] - 1.0
-    return r
+    return np.array([yp[0] + slow - back, yp[1] - slow + back + fast, y[0] + y[1] + y[2] - 1.0])
 
 
 def rates(t, y, z, p):
     slow = p[0] * y[0]
     back = p[1] * y[1] * z[0]
-    f = np.empty(2)
-    f[0] = back - slow
-    f[1] = slow - back - p[2] * y[1] * y[1]
-    return f
+    return np.array([back - slow, slow - back - p[2] * y[1] * y[1]])
 
 
 def balance(t, y, z, p):
-    g = np.empty(1)
-    g[0] = y[0] + y[1] + z[0] - 1.0
-    return g
+    return np.array([y[0] + y[1] + z[0] - 1.0])
 
 
 @model(
@@ -42,8 +33,8 @@ def balance(t, y, z, p):
     "An Introduction, Academic Press (1966), pp. 178-182",
     description="Three species and rate constants that differ by nine orders of magnitude. The standard test of stiff "
     "solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
-    equations=r"\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\ "
-    r"y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}",
+    equations=r"""\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\
+    y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}""",
 )
 def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     """Robertson's autocatalytic reaction with the mass balance as algebraic equation.

@@ -117,9 +117,11 @@ def model(
 ) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
     """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
 
+    The equations are LaTeX, in which lines may be broken at any blank.
     `drawing` names a function of :mod:`daedal.library.drawings` and the equations by which a problem is known that it
     draws. Without them it is given the model, which is known by its name.
     """
+    equations = " ".join(equations.split())
     texts = {"title": title, "source": source, "description": description, "equations": equations}
 
     def enter(factory: Callable[P, Model]) -> Callable[P, Model]:
@@ -176,7 +178,7 @@ def known(problem: str, **given: Any) -> dict[str, Any] | None:
 def known_reference(problem: str, **given: Any) -> Reference | None:
     """The values ``y`` at the time ``t`` of such an entry."""
     entry = known(problem, **given)
-    return entry and Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
+    return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
 
 
 def compile_if_large(problem, compiled: bool | None, large: int = 200):

@@ -15,9 +15,7 @@ from daedal.library.sources import ASCHER_PETZOLD
 
 
 def edge_force(t, q, v, p):
-    f = np.zeros(3)
-    f[0] = p[0]
-    return f
+    return np.array([p[0], 0.0, 0.0])
 
 
 def edge(t, q, v, p):
@@ -32,9 +30,7 @@ def edge_jacobian(t, q, p):
 
 
 def edge_bias(t, q, v, p):
-    gamma = np.empty(1)
-    gamma[0] = -v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])
-    return gamma
+    return np.array([-v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])])
 
 
 @model(
@@ -42,8 +38,8 @@ def edge_bias(t, q, v, p):
     source="The Chaplygin skate, a classical nonholonomic system; posed for " + ASCHER_PETZOLD,
     description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves all "
     "positions within reach.",
-    equations=r"m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad "
-    r"J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi",
+    equations=r"""m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad
+    J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi""",
     drawing=("skate", edge),
 )
 def knife_edge(
@@ -122,16 +118,11 @@ def knife_edge(
 
 
 def bowl_force(t, q, v, p):
-    f = np.zeros(4)
-    f[0] = p[0]
-    f[2] = -p[1]
-    return f
+    return np.array([p[0], 0.0, -p[1], 0.0])
 
 
 def bowl(t, q, p):
-    g = np.empty(1, q.dtype)
-    g[0] = q[2] - 0.5 * (q[0] * q[0] + q[1] * q[1])
-    return g
+    return np.array([q[2] - 0.5 * (q[0] * q[0] + q[1] * q[1])])
 
 
 def bowl_edge(t, q, v, p):
@@ -143,9 +134,9 @@ def bowl_edge(t, q, v, p):
     source="The knife edge with a surface to move on; posed for " + ASCHER_PETZOLD,
     description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: a "
     "test for methods that treat holonomic and nonholonomic constraints together.",
-    equations=r"\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad "
-    r"m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\ "
-    r"0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}",
+    equations=r"""\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad
+    m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\
+    0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}""",
     drawing=("skate_in_bowl", bowl),
 )
 def knife_edge_on_paraboloid(
@@ -158,6 +149,8 @@ def knife_edge_on_paraboloid(
     compiled: bool = False,
 ) -> Model:
     """A skate on the paraboloid z = (x^2 + y^2)/2: a constraint of positions and one of velocities.
+
+    All derivatives of the constraints are left to Daedal.
 
     Parameters
     ----------
@@ -174,7 +167,7 @@ def knife_edge_on_paraboloid(
 
     Notes
     -----
-    All derivatives of the constraints are left to Daedal. ``model.extra`` has ``energy`` and ``lam``.
+    ``model.extra`` has ``energy`` and ``lam``.
 
     Examples
     --------
@@ -216,9 +209,7 @@ def knife_edge_on_paraboloid(
 
 
 def disc_force(t, q, v, p):
-    f = np.zeros(4)
-    f[0] = p[1]
-    return f
+    return np.array([p[1], 0.0, 0.0, 0.0])
 
 
 def rolling(t, q, v, p):
@@ -229,9 +220,9 @@ def rolling(t, q, v, p):
     title="Rolling disc",
     source="The upright rolling disc, a classical nonholonomic system",
     description="A disc kept upright rolls without slipping: two constraints of velocities between four coordinates.",
-    equations=r"\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad "
-    r"I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\ "
-    r"0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}",
+    equations=r"""\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad
+    I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\
+    0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}""",
     drawing=("disc", rolling),
 )
 def rolling_disc(

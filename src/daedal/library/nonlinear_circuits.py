@@ -69,15 +69,15 @@ def initial_derivative() -> np.ndarray:
     description="Voltages of a two-stage amplifier that turns 0.1 V at 100 Hz into a distorted signal of some volts. "
     "Every derivative occurs, but only in five combinations: the capacitors couple pairs of nodes. The diodes make the "
     "problem stiff.",
-    equations=r"\begin{aligned} M U' &= f(U, t),\quad g(u) = \beta\,(e^{u/U_F} - 1),\quad U_e = 0.1 \sin 200\pi t \\ "
-    r"C_1(U_2' - U_1') &= (U_1 - U_e)/R_0 \\ "
-    r"C_1(U_1' - U_2') &= -U_b/R_2 + U_2(1/R_1 + 1/R_2) - (\alpha - 1)\,g(U_2 - U_3) \\ "
-    r"-C_2 U_3' &= -g(U_2 - U_3) + U_3/R_3 \\ "
-    r"C_3(U_5' - U_4') &= (U_4 - U_b)/R_4 + \alpha\,g(U_2 - U_3) \\ "
-    r"C_3(U_4' - U_5') &= -U_b/R_6 + U_5(1/R_5 + 1/R_6) - (\alpha - 1)\,g(U_5 - U_6) \\ "
-    r"-C_4 U_6' &= -g(U_5 - U_6) + U_6/R_7 \\ "
-    r"C_5(U_8' - U_7') &= (U_7 - U_b)/R_8 + \alpha\,g(U_5 - U_6) \\ "
-    r"C_5(U_7' - U_8') &= U_8/R_9 \end{aligned}",
+    equations=r"""\begin{aligned} M U' &= f(U, t),\quad g(u) = \beta\,(e^{u/U_F} - 1),\quad U_e = 0.1 \sin 200\pi t \\
+    C_1(U_2' - U_1') &= (U_1 - U_e)/R_0 \\
+    C_1(U_1' - U_2') &= -U_b/R_2 + U_2(1/R_1 + 1/R_2) - (\alpha - 1)\,g(U_2 - U_3) \\
+    -C_2 U_3' &= -g(U_2 - U_3) + U_3/R_3 \\
+    C_3(U_5' - U_4') &= (U_4 - U_b)/R_4 + \alpha\,g(U_2 - U_3) \\
+    C_3(U_4' - U_5') &= -U_b/R_6 + U_5(1/R_5 + 1/R_6) - (\alpha - 1)\,g(U_5 - U_6) \\
+    -C_4 U_6' &= -g(U_5 - U_6) + U_6/R_7 \\
+    C_5(U_8' - U_7') &= (U_7 - U_b)/R_8 + \alpha\,g(U_5 - U_6) \\
+    C_5(U_7' - U_8') &= U_8/R_9 \end{aligned}""",
 )
 def transistor_amplifier() -> Model:
     """A two-stage transistor amplifier: eight node voltages, a mass matrix of rank five."""
@@ -118,8 +118,8 @@ def unicursal_residual(t, y, yp, p):
     "curves that may cross themselves: v = cos^3 tau1, i = sin^3 tau1 for the resistor, flux cos tau2 and current 2 "
     "sin tau2 for the inductor, charge tau3 - sin tau3 and voltage 1 - cos tau3 for the capacitor. The leading matrix "
     "depends on the state and becomes singular where a characteristic has a turning point.",
-    equations=r"\begin{aligned} \sin\tau_2\;\tau_2' &= \cos^3\tau_1 - \cos\tau_3 + 1 \\ "
-    r"(1 - \cos\tau_3)\,\tau_3' &= 2\sin\tau_2 \\ 0 &= \sin^3\tau_1 - 2\sin\tau_2 \end{aligned}",
+    equations=r"""\begin{aligned} \sin\tau_2\;\tau_2' &= \cos^3\tau_1 - \cos\tau_3 + 1 \\
+    (1 - \cos\tau_3)\,\tau_3' &= 2\sin\tau_2 \\ 0 &= \sin^3\tau_1 - 2\sin\tau_2 \end{aligned}""",
 )
 def unicursal_loop() -> Model:
     """Resistor, inductor and capacitor in a loop, each with a unicursal characteristic."""

@@ -114,15 +114,11 @@ GRAVITY = 9.81
 
 
 def rod_weight(t, q, v):
-    f = np.zeros(3)
-    f[1] = -GRAVITY
-    return f
+    return np.array([0.0, -GRAVITY, 0.0])
 
 
 def rod_on_floor(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[1] - np.sin(q[2])
-    return g
+    return np.array([q[1] - np.sin(q[2])])
 
 
 def along_floor(t, q):

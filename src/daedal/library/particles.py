@@ -204,15 +204,11 @@ def spatial_pendulum(
 
 
 def unit_weight(t, q, v):
-    f = np.zeros(3)
-    f[2] = -1.0
-    return f
+    return np.array([0.0, 0.0, -1.0])
 
 
 def paraboloid(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[0] * q[0] + q[1] * q[1] - q[2]
-    return g
+    return np.array([q[0] * q[0] + q[1] * q[1] - q[2]])
 
 
 @model(
@@ -220,8 +216,8 @@ def paraboloid(t, q):
     source=WUNDERLICH + ", Example 7.2.2; the start is Daedal's",
     description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can always "
     "be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
-    equations=r"q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad "
-    r"0 = q_1^2 + q_2^2 - q_3",
+    equations=r"""q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad
+    0 = q_1^2 + q_2^2 - q_3""",
     drawing=("particle_in_bowl", paraboloid),
 )
 def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:

@@ -6,10 +6,12 @@ one.)
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice, check_positive, known, model
+from daedal.library.model import Model, check_choice, check_positive, known_reference, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 
@@ -128,7 +130,7 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
         algebraic=[4, 5] if stabilised else [4],
         names=names,
     )
-    entry = known("pendulum", gravity=gravity, length=length)
+    reference = known_reference("pendulum", gravity=gravity, length=length)
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         a, w = _angle(t, gravity, length)
@@ -160,8 +162,7 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
             r"\begin{aligned} z_1' &= z_3" + mu.format(1) + r",\qquad z_2' = z_4" + mu.format(2) + r" \\ "
             r"z_3' &= -\lambda z_1,\qquad z_4' = -\lambda z_2 + g \\ " + _CONSTRAINTS[form] + r" \end{aligned}"
         ),
-        reference=entry
-        and Reference(entry["t"], np.array(entry["y"] + [0.0] * stabilised), entry["source"], entry["accuracy"]),
+        reference=reference and replace(reference, y=reference.y[: len(names)]),
         options=_options(index, exact),
         plot={"variables": ["z1", "z2", "lambda"]},
         extra={"constraints": constraints, "exact": exact},

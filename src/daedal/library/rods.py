@@ -23,16 +23,11 @@ GRAVITY_PERIOD_2 = 18.33382884805432754
 
 
 def rod_weight(t, q, v, p):
-    f = np.zeros(3)
-    f[0] = p[1]
-    return f
+    return np.array([p[1], 0.0, 0.0])
 
 
 def pivot(t, q, p):
-    g = np.empty(2, q.dtype)
-    g[0] = q[0] - p[0] * np.cos(q[2])
-    g[1] = q[1] - p[0] * np.sin(q[2])
-    return g
+    return np.array([q[0] - p[0] * np.cos(q[2]), q[1] - p[0] * np.sin(q[2])])
 
 
 def pivot_jacobian(t, q, p):
@@ -45,10 +40,7 @@ def pivot_jacobian(t, q, p):
 
 
 def pivot_bias(t, q, v, p):
-    gamma = np.empty(2)
-    gamma[0] = -p[0] * math.cos(q[2]) * v[2] * v[2]
-    gamma[1] = -p[0] * math.sin(q[2]) * v[2] * v[2]
-    return gamma
+    return np.array([-p[0] * math.cos(q[2]) * v[2] * v[2], -p[0] * math.sin(q[2]) * v[2] * v[2]])
 
 
 @model(
@@ -56,9 +48,9 @@ def pivot_bias(t, q, v, p):
     source=WIJCKMANS + ", examples 2.2 and 6.1 to 6.3",
     description="A rod on a pivot with three coordinates and two constraints, over 50 periods: without stabilisation "
     "the constraints drift until the answer is worthless.",
-    equations=r"\begin{aligned} m x'' &= m g - \lambda_1,\qquad m y'' = -\lambda_2,\qquad "
-    r"\tfrac13 m l^2 \varphi'' = l\,(\lambda_2 \cos\varphi - \lambda_1 \sin\varphi) \\ "
-    r"0 &= x - l \cos\varphi,\qquad 0 = y - l \sin\varphi \end{aligned}",
+    equations=r"""\begin{aligned} m x'' &= m g - \lambda_1,\qquad m y'' = -\lambda_2,\qquad
+    \tfrac13 m l^2 \varphi'' = l\,(\lambda_2 \cos\varphi - \lambda_1 \sin\varphi) \\
+    0 &= x - l \cos\varphi,\qquad 0 = y - l \sin\varphi \end{aligned}""",
     drawing=("rods", pivot),
 )
 def rod_pendulum(
@@ -138,10 +130,7 @@ def rod_pendulum(
 
 
 def rods_weight(t, q, v, p):
-    f = np.zeros(6)
-    f[0] = p[2]
-    f[3] = p[3]
-    return f
+    return np.array([p[2], 0.0, 0.0, p[3], 0.0, 0.0])
 
 
 def joints(t, q, p):
@@ -264,14 +253,13 @@ class Rods(NamedTuple):
     source=WIJCKMANS + ", example 6.9; gravity and end time are not printed there",
     description="Two rods in absolute coordinates, dropped from the horizontal. With masses 1e6 and 2e-4 the matrix of "
     "the multipliers has a condition number of 2e10, though that of the constraints is only 10.",
-    equations=r"\begin{aligned} m_1 x_1'' &= m_1 g - \lambda_1,\quad m_1 y_1'' = -\lambda_2,\quad "
-    r"\tfrac13 m_1 l_1^2 \varphi_1'' = (\lambda_2 + 2\lambda_4)\, l_1 \cos\varphi_1 "
-    r"- (\lambda_1 + 2\lambda_3)\, l_1 \sin\varphi_1 \\ "
-    r"m_2 x_2'' &= m_2 g - \lambda_3,\quad m_2 y_2'' = -\lambda_4,\quad "
-    r"\tfrac13 m_2 l_2^2 \alpha'' = \lambda_4 l_2 \cos\alpha - \lambda_3 l_2 \sin\alpha \\ "
-    r"0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\ "
-    r"0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\alpha,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\alpha "
-    r"\end{aligned}",
+    equations=r"""\begin{aligned} m_1 x_1'' &= m_1 g - \lambda_1,\quad m_1 y_1'' = -\lambda_2,\quad
+    \tfrac13 m_1 l_1^2 \varphi_1'' = (\lambda_2 + 2\lambda_4)\, l_1 \cos\varphi_1
+    - (\lambda_1 + 2\lambda_3)\, l_1 \sin\varphi_1 \\ m_2 x_2'' &= m_2 g - \lambda_3,\quad m_2 y_2'' = -\lambda_4,\quad
+    \tfrac13 m_2 l_2^2 \alpha'' = \lambda_4 l_2 \cos\alpha - \lambda_3 l_2 \sin\alpha \\
+    0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\
+    0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\alpha,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\alpha
+    \end{aligned}""",
     drawing=("rods", joints),
 )
 def double_pendulum(
@@ -333,12 +321,11 @@ def double_pendulum(
     source=WIJCKMANS + ", example 6.8; gravity and its direction are not printed there",
     description="A closed loop of two rods and the ground: six coordinates, five constraints, one degree of freedom. "
     "The centres of the two rods are always at the same height.",
-    equations=r"\begin{aligned} \operatorname{diag}(m_1, m_1, \tfrac13 m_1 l_1^2, m_2, m_2, \tfrac13 m_2 l_2^2)\, "
-    r"q'' &= (m_1 g, 0, 0, m_2 g, 0, 0)^T - G^T \lambda,\qquad q = (x_1, y_1, \varphi_1, x_2, y_2, \varphi_2) \\ "
-    r"0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\ "
-    r"0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\varphi_2,\quad "
-    r"0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\varphi_2 \\ "
-    r"0 &= 2 l_1 \sin\varphi_1 + 2 l_2 \sin\varphi_2 \end{aligned}",
+    equations=r"""\begin{aligned} \operatorname{diag}(m_1, m_1, \tfrac13 m_1 l_1^2, m_2, m_2, \tfrac13 m_2 l_2^2)\, q''
+    &= (m_1 g, 0, 0, m_2 g, 0, 0)^T - G^T \lambda,\qquad q = (x_1, y_1, \varphi_1, x_2, y_2, \varphi_2) \\
+    0 &= x_1 - l_1 \cos\varphi_1,\quad 0 = y_1 - l_1 \sin\varphi_1 \\
+    0 &= x_2 - 2 l_1 \cos\varphi_1 - l_2 \cos\varphi_2,\quad 0 = y_2 - 2 l_1 \sin\varphi_1 - l_2 \sin\varphi_2 \\
+    0 &= 2 l_1 \sin\varphi_1 + 2 l_2 \sin\varphi_2 \end{aligned}""",
     drawing=("crank_slider", slider),
 )
 def crank_slider(

@@ -65,10 +65,7 @@ def _mechanical_model(
 
 
 def order_reduction_residual(t, x, xp, xpp, p):
-    r = np.empty(2)
-    r[0] = xpp[0] + xp[0] + x[1] - math.sin(t)
-    r[1] = x[0] - math.sin(p[0] * t) / (p[0] * p[0])
-    return r
+    return np.array([xpp[0] + xp[0] + x[1] - math.sin(t), x[0] - math.sin(p[0] * t) / (p[0] * p[0])])
 
 
 @model(
@@ -140,9 +137,7 @@ def tangential_force(t, q, v):
 
 
 def half_circle(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = 0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)
-    return g
+    return np.array([0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)])
 
 
 @model(
@@ -216,9 +211,7 @@ def body_force(t, q, v):
 
 
 def circle(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[0] * q[0] + q[1] * q[1] - 1.0
-    return g
+    return np.array([q[0] * q[0] + q[1] * q[1] - 1.0])
 
 
 @model(
@@ -226,8 +219,8 @@ def circle(t, q):
     source=WUNDERLICH + ", section 8.1.1 (from A. Steinbrecher, TU Berlin, technical report 742 (2002))",
     description="The first experiment of the source: one body of mass 1, solved as it stands, with the GGL "
     "stabilisation and with minimal extension.",
-    equations=r"q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad "
-    r"q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1",
+    equations=r"""q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad
+    q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1""",
     drawing=("bead", body_residual, circle),
 )
 def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool = False) -> Model:

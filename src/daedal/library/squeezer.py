@@ -143,8 +143,8 @@ def loops_bias(t, q, v, p):
     description="A motor turns a crank that squeezes a spring through a mechanism of seven bodies. Angles are "
     "relative, so the mass matrix depends on the position. Fast, nonlinear, not stiff: the usual test of methods for "
     "mechanical systems.",
-    equations=r"M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q),\qquad "
-    r"q = (\beta, \Theta, \gamma, \Phi, \delta, \Omega, \varepsilon)",
+    equations=r"""M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q),\qquad
+    q = (\beta, \Theta, \gamma, \Phi, \delta, \Omega, \varepsilon)""",
     drawing=("seven_body", loops),
 )
 def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False) -> Model:

@@ -22,10 +22,7 @@ def _model(problem, solution: Callable[[float], tuple[np.ndarray, np.ndarray]], 
 
 
 def linear_index1_residual(t, y, yp):
-    r = np.empty(2)
-    r[0] = yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1]
-    r[1] = y[1] - math.sin(t)
-    return r
+    return np.array([yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1], y[1] - math.sin(t)])
 
 
 @model(
@@ -72,9 +69,7 @@ def hessenberg_index2_f(t, y, z, p):
 
 
 def hessenberg_index2_g(t, y, z, p):
-    g = np.empty(1)
-    g[0] = (t + 2.0) * y[0] + (t * t - 4.0) * y[1] - (t * t + t - 2.0) * math.exp(t)
-    return g
+    return np.array([(t + 2.0) * y[0] + (t * t - 4.0) * y[1] - (t * t + t - 2.0) * math.exp(t)])
 
 
 @model(
@@ -83,9 +78,9 @@ def hessenberg_index2_g(t, y, z, p):
     "SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
     description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes with "
     "semi-explicit index 2 and with which order in the multiplier.",
-    equations=r"\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\ "
-    r"y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\ "
-    r"0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}",
+    equations=r"""\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\
+    y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\
+    0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}""",
 )
 def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
     """Ascher and Petzold's linear Hessenberg system of index 2 with variable coefficients.
@@ -123,10 +118,7 @@ def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
 
 
 def coupled_derivatives_residual(t, y, yp):
-    r = np.empty(2)
-    r[0] = yp[0] + yp[1] + y[0] - math.cos(t)
-    r[1] = y[1] - math.sin(t)
-    return r
+    return np.array([yp[0] + yp[1] + y[0] - math.cos(t), y[1] - math.sin(t)])
 
 
 @model(
@@ -153,11 +145,7 @@ def coupled_derivatives() -> Model:
 
 
 def index3_chain_residual(t, y, yp):
-    r = np.empty(3)
-    r[0] = yp[0] - y[1]
-    r[1] = yp[1] - y[2]
-    r[2] = y[0] - math.sin(t)
-    return r
+    return np.array([yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)])
 
 
 @model(
@@ -184,9 +172,7 @@ def index3_chain() -> Model:
 
 
 def prothero_robinson_residual(t, y, yp, p):
-    r = np.empty(1)
-    r[0] = yp[0] + p[0] * (y[0] - math.cos(t)) + math.sin(t)
-    return r
+    return np.array([yp[0] + p[0] * (y[0] - math.cos(t)) + math.sin(t)])
 
 
 @model(
@@ -212,10 +198,7 @@ def prothero_robinson(stiffness: float = 1e6) -> Model:
 
 
 def damped_oscillator_residual(t, y, yp, p):
-    r = np.empty(2)
-    r[0] = yp[0] + p[0] * y[0] - p[1] * y[1]
-    r[1] = yp[1] + p[1] * y[0] + p[0] * y[1]
-    return r
+    return np.array([yp[0] + p[0] * y[0] - p[1] * y[1], yp[1] + p[1] * y[0] + p[0] * y[1]])
 
 
 @model(
@@ -243,16 +226,11 @@ def damped_oscillator(damping: float = 10.0, frequency: float = 200.0) -> Model:
 
 
 def jay_f(t, y, z):
-    f = np.empty(2)
-    f[0] = y[0] * y[1] ** 2 * z[0] ** 2
-    f[1] = y[0] ** 2 * y[1] ** 2 - 3.0 * y[1] ** 2 * z[0]
-    return f
+    return np.array([y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3.0 * y[1] ** 2 * z[0]])
 
 
 def jay_g(t, y, z):
-    g = np.empty(1)
-    g[0] = y[0] ** 2 * y[1] - 1.0
-    return g
+    return np.array([y[0] ** 2 * y[1] - 1.0])
 
 
 @model(

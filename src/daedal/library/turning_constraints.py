@@ -23,10 +23,9 @@ from daedal.library.sources import ASCHER_PETZOLD
     source=ASCHER_PETZOLD + ", Example 1",
     description="A linear DAE of index 2 whose constraint turns fast while the solution is smooth. What is stable with "
     "steps longer than a turn depends on the formulation.",
-    equations=r"\begin{aligned} x' &= -x + C(t)^T y + q(t),\qquad 0 = C(t)\,x + r(t) \\ "
-    r"C &= (\sin \nu t,\ \cos \nu t),\quad "
-    r"q = e^t \Bigl(2 + \frac{\sin \nu t}{2-t},\ 2 + \frac{\cos \nu t}{2-t}\Bigr)^T,\quad "
-    r"r = -e^t (\sin \nu t + \cos \nu t) \end{aligned}",
+    equations=r"""\begin{aligned} x' &= -x + C(t)^T y + q(t),\qquad 0 = C(t)\,x + r(t) \\
+    C &= (\sin \nu t,\ \cos \nu t),\quad
+    q = e^t \Bigl(2 + \frac{\sin \nu t}{2-t},\ 2 + \frac{\cos \nu t}{2-t}\Bigr)^T,\quad r = -e^t (\sin \nu t + \cos \nu t) \end{aligned}""",
 )
 def stability_example1(nu: float = 1000.0) -> Model:
     r"""Example 1 of Ascher and Petzold: the constraint turns with the rate nu, the underlying ODE is u' = -u.
@@ -96,8 +95,8 @@ def stability_example1(nu: float = 1000.0) -> Model:
     source=ASCHER_PETZOLD + ", Example 2",
     description="A linear DAE of index 2 whose constraint turns slowly but whose constraint force has a large "
     "direction B. Formulas that impose the constraint through B explode for steps longer than 2(2 - t)/nu.",
-    equations=r"\begin{aligned} x' &= \binom{(2-t)\,\nu}{\nu-1}\, y + "
-    r"e^t \binom{1+\nu}{1+\frac{\nu-1}{2-t}} \\ 0 &= (t+2)\,x_1 + (t^2-4)\,x_2 - (t^2+t-2)\,e^t \end{aligned}",
+    equations=r"""\begin{aligned} x' &= \binom{(2-t)\,\nu}{\nu-1}\, y + e^t \binom{1+\nu}{1+\frac{\nu-1}{2-t}} \\
+    0 &= (t+2)\,x_1 + (t^2-4)\,x_2 - (t^2+t-2)\,e^t \end{aligned}""",
 )
 def stability_example2(nu: float = 1000.0) -> Model:
     r"""Example 2 of Ascher and Petzold: slow coefficients, yet backward Euler acts on the DAE as an explicit method.
@@ -188,10 +187,7 @@ def turning_force(t, q, v, p):
     off_diagonal = -nu * (2.0 * nu - 1.0)
     first = scale * ((nu * nu + (nu - 1.0) * (nu - 1.0)) / (2.0 - t) + off_diagonal)
     second = scale * (off_diagonal + 2.0 * (2.0 - t) * nu * nu)
-    f = np.empty(2)
-    f[0] = e * (first + 1.0 / (2.0 - t))
-    f[1] = e * (second - 1.0) + p[1] / (nu * (2.0 + t)) * (v[1] - e)
-    return f
+    return np.array([e * (first + 1.0 / (2.0 - t)), e * (second - 1.0) + p[1] / (nu * (2.0 + t)) * (v[1] - e)])
 
 
 def turning_constraint(t, q, p):
@@ -207,9 +203,7 @@ def turning_constraint_t(t, q, p):
 
 
 def turning_bias(t, q, v, p):
-    gamma = np.empty(1)
-    gamma[0] = -2.0 * v[1] + (1.0 + t) * math.exp(t)
-    return gamma
+    return np.array([-2.0 * v[1] + (1.0 + t) * math.exp(t)])
 
 
 @model(
@@ -218,12 +212,11 @@ def turning_bias(t, q, v, p):
     description="A linear system of order two with a constraint that turns slowly and a mass matrix that makes its "
     "force turn fast. Backward differentiation acts as a stiff method on some formulations and as an explicit one on "
     "others.",
-    equations=r"\begin{aligned} M(t)\,p'' &= E(t)\,p' - C(t)^T \lambda + q(t),\qquad 0 = C(t)\,p + r(t) \\ "
-    r"M &= \frac{1}{\nu^2 (2+t)} \begin{pmatrix} \frac{\nu^2 + (\nu-1)^2}{2-t} & -\nu (2\nu-1) \\ "
-    r"-\nu (2\nu-1) & 2 (2-t) \nu^2 \end{pmatrix},\quad "
-    r"E = \operatorname{diag}\Bigl(0, \frac{\kappa}{\nu (2+t)}\Bigr) \\ "
-    r"C &= (1,\ t-2),\quad r = (1-t)\,e^t,\quad "
-    r"q = e^t \Bigl((M - E) \binom{1}{1} + \frac{1}{2-t}\, C^T\Bigr) \end{aligned}",
+    equations=r"""\begin{aligned} M(t)\,p'' &= E(t)\,p' - C(t)^T \lambda + q(t),\qquad 0 = C(t)\,p + r(t) \\
+    M &= \frac{1}{\nu^2 (2+t)} \begin{pmatrix} \frac{\nu^2 + (\nu-1)^2}{2-t} & -\nu (2\nu-1) \\
+    -\nu (2\nu-1) & 2 (2-t) \nu^2 \end{pmatrix},\quad E = \operatorname{diag}\Bigl(0, \frac{\kappa}{\nu (2+t)}\Bigr) \\
+    C &= (1,\ t-2),\quad r = (1-t)\,e^t,\quad q = e^t \Bigl((M - E) \binom{1}{1} + \frac{1}{2-t}\, C^T\Bigr)
+    \end{aligned}""",
     drawing=("turning_line", turning_constraint),
 )
 def stability_example3(nu: float = 1.0, kappa: float = 1.0, compiled: bool = False) -> Model:

@@ -55,10 +55,7 @@ def axis_bias(t, q, v, p):
     xb1 = -yb * yb1 / xb
     xb2 = -(xb1 * xb1 + yb1 * yb1 + yb * yb2) / xb
     dx, dy = v[0] - v[2], v[1] - v[3]
-    gamma = np.empty(2)
-    gamma[0] = -2.0 * (xb1 * v[0] + yb1 * v[1]) - xb2 * q[0] - yb2 * q[1]
-    gamma[1] = -2.0 * (dx * dx + dy * dy)
-    return gamma
+    return np.array([-2.0 * (xb1 * v[0] + yb1 * v[1]) - xb2 * q[0] - yb2 * q[1], -2.0 * (dx * dx + dy * dy)])
 
 
 @model(
@@ -67,13 +64,12 @@ def axis_bias(t, q, v, p):
     "problem",
     description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one is "
     "kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
-    equations=r"\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b "
-    r"- 2 \lambda_2 (x_l - x_r),\qquad "
-    r"k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\ "
-    r"k x_r'' &= (L_0 - L_r) \frac{x_r - x_b}{L_r} + 2 \lambda_2 (x_l - x_r),\qquad "
-    r"k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\ "
-    r"0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\ "
-    r"y_b &= r \sin \omega t,\quad x_b = \sqrt{L^2 - y_b^2},\quad k = \tfrac12 M \varepsilon^2 \end{aligned}",
+    equations=r"""\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b
+    - 2 \lambda_2 (x_l - x_r),\qquad k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\
+    k x_r'' &= (L_0 - L_r) \frac{x_r - x_b}{L_r} + 2 \lambda_2 (x_l - x_r),\qquad
+    k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\
+    0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\
+    y_b &= r \sin \omega t,\quad x_b = \sqrt{L^2 - y_b^2},\quad k = \tfrac12 M \varepsilon^2 \end{aligned}""",
     drawing=("car_axis", axis_constraint),
 )
 def car_axis(
@@ -273,10 +269,10 @@ def joint_bias(t, q, v, p):
     "public Python version by O. Verdier and C. Führer",
     description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. The "
     "hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
-    equations=r"\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T "
-    r"- G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\ "
-    r"0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} "
-    r"- R(a_2)\, a \end{aligned}",
+    equations=r"""\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T
+    - G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\
+    0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} - R(a_2)\, a
+    \end{aligned}""",
     drawing=("truck", joint),
 )
 def truck(
