@@ -25,7 +25,8 @@ from daedal.library.sources import ASCHER_PETZOLD
     "steps longer than a turn depends on the formulation.",
     equations=r"""\begin{aligned} x' &= -x + C(t)^T y + q(t),\qquad 0 = C(t)\,x + r(t) \\
     C &= (\sin \nu t,\ \cos \nu t),\quad
-    q = e^t \Bigl(2 + \frac{\sin \nu t}{2-t},\ 2 + \frac{\cos \nu t}{2-t}\Bigr)^T,\quad r = -e^t (\sin \nu t + \cos \nu t) \end{aligned}""",
+    q = e^t \Bigl(2 + \frac{\sin \nu t}{2-t},\ 2 + \frac{\cos \nu t}{2-t}\Bigr)^T,\quad
+    r = -e^t (\sin \nu t + \cos \nu t) \end{aligned}""",
 )
 def stability_example1(nu: float = 1000.0) -> Model:
     r"""Example 1 of Ascher and Petzold: the constraint turns with the rate nu, the underlying ODE is u' = -u.

@@ -65,7 +65,8 @@ def axis_bias(t, q, v, p):
     description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one is "
     "kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
     equations=r"""\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b
-    - 2 \lambda_2 (x_l - x_r),\qquad k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\
+    - 2 \lambda_2 (x_l - x_r),\qquad
+    k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\
     k x_r'' &= (L_0 - L_r) \frac{x_r - x_b}{L_r} + 2 \lambda_2 (x_l - x_r),\qquad
     k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\
     0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\
