@@ -104,7 +104,7 @@ class Model:
 
 
 FACTORIES: dict[str, Callable[..., Model]] = {}
-DRAWINGS: dict[Any, str] = {}
+DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the model
 
 
 def model(
@@ -117,9 +117,9 @@ def model(
 ) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
     """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
 
-    The equations are LaTeX, in which lines may be broken at any blank.
-    `drawing` names a function of :mod:`daedal.library.drawings` and the equations by which a problem is known that it
-    draws. Without them it is given the model, which is known by its name.
+    `equations` are LaTeX, with lines broken at any blank. `drawing` is the name of a function of
+    :mod:`daedal.library.drawings` and the functions by which a problem is known that it draws; without functions it
+    draws the model, which is known by its name.
     """
     equations = " ".join(equations.split())
     texts = {"title": title, "source": source, "description": description, "equations": equations}
