@@ -11,22 +11,18 @@ from daedal.library.mechanical_model import check_angle, mechanical_model, pendu
 from daedal.library.model import Model, check_positive, known, model
 from daedal.library.sources import BRASEY_HAIRER, WUNDERLICH
 
-# --- on a circle and on a sphere: p = (mass, length, gravity), the last coordinate points upwards ---------------
-
-
-def point_mass(t, q, p):
-    return p[0] * np.eye(q.size)
+# --- on a circle and on a sphere: p = (length, weight), the last coordinate points upwards ----------------------
 
 
 def weight(t, q, v, p):
     f = np.zeros(q.size)
-    f[q.size - 1] = -p[0] * p[2]
+    f[q.size - 1] = -p[1]
     return f
 
 
 def rod(t, q, p):
     g = np.empty(1, q.dtype)
-    g[0] = -0.5 * p[1] * p[1]
+    g[0] = -0.5 * p[0] * p[0]
     for i in range(q.size):
         g[0] += 0.5 * q[i] * q[i]
     return g
@@ -93,14 +89,14 @@ def planar_pendulum(
     check_positive(mass=mass, length=length, gravity=gravity, t1=t1)
     check_angle(angle=angle)
     problem = daedal.MechanicalSystem(
-        point_mass,
+        mass,
         weight,
         rod,
         n_q=2,
         n_constraints=1,
         constraint_jacobian=rod_jacobian,
         acceleration_bias=rod_bias,
-        params=np.array([mass, length, gravity], dtype=float),
+        params=np.array([length, mass * gravity], dtype=float),
         names=["x", "y"],
         constraint_names=["rod"],
     )
@@ -172,13 +168,13 @@ def spatial_pendulum(
     """
     check_positive(mass=mass, length=length, t1=t1)
     problem = daedal.MechanicalSystem(
-        point_mass,
+        mass,
         weight,
         rod,
         n_q=3,
         n_constraints=1,
         constraint_jacobian=rod_jacobian,
-        params=np.array([mass, length, gravity], dtype=float),
+        params=np.array([length, mass * gravity], dtype=float),
         names=["x", "y", "z"],
         constraint_names=["rod"],
     )

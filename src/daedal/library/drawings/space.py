@@ -23,7 +23,7 @@ def _ring(radius: float, z: float) -> list[tuple[float, float]]:
 def pendulum(system) -> Drawing:
     if system.n_q == 2:
         return plane_pendulum(system, -1.0)
-    length = system.params[1]
+    length = system.params[0]
     return Drawing(
         {"pivot": (0.0, 0.0), "bob": lambda q: _seen(q[0], q[1], q[2])},
         rods=[("pivot", "bob")],
