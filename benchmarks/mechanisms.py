@@ -91,8 +91,16 @@ def _through_numba(function: Callable[..., Array], compiled: bool) -> Callable[.
     return numba.njit(function)
 
 
+def _mass(system: Any) -> Callable[..., Array]:
+    """M(t, q), also where it is constant; compiled if the other functions are."""
+    matrix = system.mass
+    if callable(matrix):
+        return matrix
+    return _through_numba(lambda t, q, p: matrix, hasattr(system.force, "py_func"))
+
+
 def _index1(system: Any, n: int, m: int) -> Callable[..., Array]:
-    mass, force, jacobian, bias = system.mass, system.force, system.constraint_jacobian, system.acceleration_bias
+    mass, force, jacobian, bias = _mass(system), system.force, system.constraint_jacobian, system.acceleration_bias
 
     def residual(t, y, yp, p):
         q, v, lam, a = y[:n], y[n : 2 * n], y[2 * n :], yp[n : 2 * n]
@@ -107,7 +115,7 @@ def _index1(system: Any, n: int, m: int) -> Callable[..., Array]:
 
 
 def _ggl(system: Any, n: int, m: int, lowered: bool, velocity_level: Callable[..., Array]) -> Callable[..., Array]:
-    mass, force, constraint, jacobian = system.mass, system.force, system.constraint, system.constraint_jacobian
+    mass, force, constraint, jacobian = _mass(system), system.force, system.constraint, system.constraint_jacobian
 
     def residual(t, y, yp, p):
         q, v = y[:n], y[n : 2 * n]
@@ -131,7 +139,7 @@ def _velocity_level(partial_t: Any) -> Callable[..., Array]:
 
 
 def _rate(system: Any, n: int, m: int) -> Callable[..., Array]:
-    mass, force, jacobian, bias = system.mass, system.force, system.constraint_jacobian, system.acceleration_bias
+    mass, force, jacobian, bias = _mass(system), system.force, system.constraint_jacobian, system.acceleration_bias
 
     def rate(t, y, p):
         q, v = y[:n], y[n:]

@@ -102,7 +102,7 @@ def statement(name: str) -> Statement:
         return np.array([Symbol(f"{letter}{i}", named) for i in range(count)], dtype=object)
 
     t, q, v, a, lam = Symbol("t", named), symbols("q", n), symbols("v", n), symbols("a", n), symbols("lam", m)
-    mass = _on_symbols(system.mass)(t, q, params)
+    mass = _on_symbols(system.mass)(t, q, params) if callable(system.mass) else system.mass
     force = _on_symbols(system.force)(t, q, v, params)
     jacobian = _on_symbols(system.constraint_jacobian)(t, q, params)
     bias = _on_symbols(system.acceleration_bias)(t, q, v, params)

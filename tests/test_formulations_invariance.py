@@ -312,7 +312,7 @@ def test_parameters_reach_every_function(pendulum):
     """Gravity from params, with_params and a closure: the same."""
     heavy = library.planar_pendulum(gravity=4.0, t1=2.0)
     options = {"rtol": 1e-8, "t_eval": np.linspace(0.0, 2.0, 5)}
-    other = daedal.solve(pendulum.problem.with_params(np.array([1.0, 1.0, 4.0])), (0.0, 2.0), heavy.initial, **options)
+    other = daedal.solve(pendulum.problem.with_params(np.array([1.0, 4.0])), (0.0, 2.0), heavy.initial, **options)
     np.testing.assert_allclose(other.y, run(heavy, **options).y, atol=1e-12)
     np.testing.assert_allclose(other.y[:, -1], heavy.extra["exact"](2.0), atol=1e-5)
 

@@ -3,8 +3,15 @@
 The references are checked without Daedal's integrators: the DAEs are reduced to ODEs by hand and given to SciPy.
 """
 
+import inspect
 import math
+import pickle
+import pkgutil
+import subprocess
+import sys
+import tomllib
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +99,56 @@ def jacobians(model, t, y, yp):
             matrix[:, k] = (plus - minus) / (2.0 * h)
         result.append(matrix)
     return result
+
+
+# --- the index ------------------------------------------------------------------------------------------------
+
+
+def in_a_new_process(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_the_library_shows_its_problems_and_nothing_that_it_imports():
+    others = {"Branch", "Model", "Reference", "Source", "ViolinRun", "get", "names", "play_violin", "sparse_tableau"}
+    assert dir(library) == library.__all__ == sorted({*library.names(), *others})
+    assert in_a_new_process("from daedal.library import *; print(*(name for name in dir() if name[0] != '_'))") == dir(
+        library
+    )
+    assert len(library.names()) == 57
+
+
+def test_problems_are_imported_when_one_is_asked_for():
+    modules = "print(*(name for name in sys.modules if name.startswith('daedal.library')))"
+    assert in_a_new_process(f"import sys, daedal; {modules}") == ["daedal.library"]
+    assert "daedal.library.rods" in in_a_new_process(f"import sys, daedal; daedal.library.crank_slider; {modules}")
+
+
+def test_no_module_of_the_library_stands_in_the_way_of_a_problem():
+    """An import of daedal.library.x would hide a problem x."""
+    modules = {module.name for module in pkgutil.iter_modules(library.__path__)}
+    assert modules.isdisjoint(dir(library))
+
+
+def test_an_unknown_name_is_no_attribute_of_the_library():
+    with pytest.raises(AttributeError, match="has no attribute 'robinson'"):
+        library.robinson  # noqa: B018
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_factories_keep_their_names_and_parameters(name):
+    factory = getattr(library, name)
+    assert factory.__name__ == library.get(name).name == name
+    assert factory.__doc__ and pickle.loads(pickle.dumps(factory)) is factory
+    assert inspect.signature(factory).return_annotation == "Model"
+
+
+def test_known_solutions_are_found_by_their_parameters():
+    tables = tomllib.loads(Path(library.__path__[0], "solutions.toml").read_text(encoding="utf-8"))
+    for name, entries in tables.items():
+        for entry in entries:
+            reference = library.get(name, **entry["given"]).reference
+            assert (reference.source, reference.accuracy) == (entry["source"], entry["accuracy"])
+            assert reference.t == entry["given"].get("t1", reference.t) == entry.get("t", reference.t)
 
 
 # --- the data -------------------------------------------------------------------------------------------------

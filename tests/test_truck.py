@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal import library
-from daedal.library.truck import COORDINATES, ELEMENTS, MASSES
+from daedal.library.vehicles import COORDINATES, ELEMENTS, MASSES
 
 VERTICAL = np.array([row[0][0] == "z" for row in COORDINATES])
 STIFFNESS, DAMPING, NOMINAL = np.array([row[3:] for row in ELEMENTS], dtype=float).T

@@ -8,43 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.mechanical_model import check_angle, mechanical_model
+from daedal.library.model import Model, check_positive, known, model
 
-SOURCE = (
-    "D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter suspensae, "
-    "Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit"
-)
-ANGLES = "the equations of the angles (full mass matrix, no constraints), by DOP853 with rtol 1e-13"
 SLOWEST = 2.4048255576957727686  # first zero of the Bessel function J_0
 LARGEST_IN_ANGLES = 100
-
-# Angles of the links of the standard chain and their rates at t = 1; DOP853 and Radau agree to 2e-12.
-ANGLES_AT_1 = (
-    -0.1973949430316,
-    -0.2168678246577,
-    -0.2376534288597,
-    -0.2598553028920,
-    -0.2836061103537,
-    -0.3088905475486,
-    -0.3355918177166,
-    -0.3634069962221,
-    -0.3919783585133,
-    -0.4209489417093,
-)
-RATES_AT_1 = (
-    0.4353549698112,
-    0.4843037028630,
-    0.5329134345193,
-    0.5832786479738,
-    0.6256121732912,
-    0.6573826465720,
-    0.6713466535723,
-    0.6565765626610,
-    0.6004139872798,
-    0.4923160104430,
-)
-
 
 # --- the equations: q = (x_1, y_1, x_2, y_2, ...), y upwards, p = (mass of a bob, length of a link, gravity) ----------
 
@@ -118,6 +86,14 @@ def slowest_mode(n, amplitude):
     return amplitude * 2.0 * j1(x) / x
 
 
+@model(
+    title="Chain of pendulums",
+    source="D. Bernoulli, Theoremata de oscillationibus corporum filo flexili connexorum et catenae verticaliter "
+    "suspensae, Comm. Acad. Sci. Petrop. 6 (1738) 108-122: n bodies on a thread, and the hanging chain as their limit",
+    equations=r"""\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\
+    0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}""",
+    drawing=("chain", link_lengths),
+)
 def chain_of_pendulums(
     n: int = 10,
     length: float = 1.0,
@@ -162,8 +138,7 @@ def chain_of_pendulums(
     check_positive(n=n, length=length, mass=mass, gravity=gravity, t1=t1)
     if int(n) != n:
         raise daedal.InvalidProblemError(f"n={n!r} must be an integer")
-    if not abs(amplitude) < math.pi:
-        raise daedal.InvalidProblemError(f"amplitude={amplitude!r} must lie between -pi and pi")
+    check_angle(amplitude=amplitude)
     n = int(n)
     bob, link = mass / n, length / n
     from scipy.sparse import csr_array, eye_array
@@ -199,26 +174,16 @@ def chain_of_pendulums(
         q, v = np.asarray(q), np.asarray(v)
         return 0.5 * bob * np.sum(v**2, axis=0) + bob * gravity * np.sum(q[1::2], axis=0)
 
-    standard = (n, length, mass, gravity, amplitude, t1) == (10, 1.0, 1.0, 9.81, 0.5, 1.0)
-    reference = None
-    if standard:
-        reference = Reference(1.0, np.concatenate(configuration(ANGLES_AT_1, RATES_AT_1, link)), ANGLES, 1e-10)
+    entry = known("chain_of_pendulums", n=n, length=length, mass=mass, gravity=gravity, amplitude=amplitude, t1=t1)
     return mechanical_model(
         problem,
         configuration(start, np.zeros(n), link),
         t1,
         compiled=False,
-        reference=reference,
-        name="chain_of_pendulums",
-        title="Chain of pendulums",
-        source=SOURCE,
+        known=entry and {**entry, "y": np.concatenate(configuration(entry["minimal"][0], entry["minimal"][1], link))},
         description=(
             f"A chain of {n} point masses and rigid links, released in the shape of its slowest mode: {2 * n} "
             "coordinates with sparse mass matrix and constraint Jacobian."
-        ),
-        equations=(
-            r"\begin{aligned} m q_i'' &= -m g\,e_y - \lambda_i (q_i - q_{i-1}) + \lambda_{i+1} (q_{i+1} - q_i) \\ "
-            r"0 &= \tfrac12 \bigl(|q_i - q_{i-1}|^2 - l^2\bigr),\qquad q_0 = 0,\; i = 1 \dots n \end{aligned}"
         ),
         options={"rtol": 1e-8, "atol": 1e-8, "formulation": "ggl"},
         plot={"variables": [f"x{n}", f"y{n}"]},

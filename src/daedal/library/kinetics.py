@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice, check_positive
+from daedal.library.model import Model, check_choice, check_positive, known_reference, model
 
 RATES = (0.04, 1.0e4, 3.0e7)
 
-# Solution at two times. 1e11: F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers (2008). 4e10: Radau
-# at rtol 1e-12, which gives 12 digits at 1e11.
-SOLUTION = {
-    4e10: ((5.20834517680e-8, 2.08333817793e-13, 0.999999947916340), "Radau at rtol 1e-12", 1e-11),
-    1e11: (
-        (0.2083340149701255e-7, 0.8333360770334713e-13, 0.9999999791665050),
-        "F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers (2008)",
-        1e-11,
-    ),
-}
-
 
 def residual(t, y, yp, p):
-    r = np.empty(3)
     slow = p[0] * y[0]
     back = p[1] * y[1] * y[2]
     fast = p[2] * y[1] * y[1]
-    r[0] = yp[0] + slow - back
-    r[1] = yp[1] - slow + back + fast
-    r[2] = y[0] + y[1] + y[2] - 1.0
-    return r
+    return np.array([yp[0] + slow - back, yp[1] - slow + back + fast, y[0] + y[1] + y[2] - 1.0])
 
 
 def rates(t, y, z, p):
     slow = p[0] * y[0]
     back = p[1] * y[1] * z[0]
-    f = np.empty(2)
-    f[0] = back - slow
-    f[1] = slow - back - p[2] * y[1] * y[1]
-    return f
+    return np.array([back - slow, slow - back - p[2] * y[1] * y[1]])
 
 
 def balance(t, y, z, p):
-    g = np.empty(1)
-    g[0] = y[0] + y[1] + z[0] - 1.0
-    return g
+    return np.array([y[0] + y[1] + z[0] - 1.0])
 
 
+@model(
+    title="Robertson's reaction",
+    source="H. H. Robertson, The solution of a set of reaction rate equations, in: J. Walsh (ed.), Numerical Analysis: "
+    "An Introduction, Academic Press (1966), pp. 178-182",
+    description="Three species and rate constants that differ by nine orders of magnitude. The standard test of stiff "
+    "solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
+    equations=r"""\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\
+    y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}""",
+)
 def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     """Robertson's autocatalytic reaction with the mass balance as algebraic equation.
 
@@ -75,26 +62,12 @@ def robertson(t1: float = 1e11, form: str = "implicit") -> Model:
     else:
         problem = daedal.SemiExplicitDAE(rates, balance, 2, 1, params=params, names=names)
         initial = (np.array([1.0, 0.0]), np.array([0.0]))
-    reference = None
-    for t, (values, source, accuracy) in SOLUTION.items():
-        if math.isclose(t, t1, rel_tol=1e-12):
-            reference = Reference(t, np.array(values), source, accuracy)
     return Model(
-        name="robertson",
-        title="Robertson's reaction",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=initial,
         index=1,
-        source="H. H. Robertson, The solution of a set of reaction rate equations, in: J. Walsh (ed.), Numerical "
-        "Analysis: An Introduction, Academic Press (1966), pp. 178-182",
-        description="Three species and rate constants that differ by nine orders of magnitude. The standard test of "
-        "stiff solvers: after a fast transient the step size has to grow by fifteen orders of magnitude.",
-        equations=(
-            r"\begin{aligned} y_1' &= -0.04\,y_1 + 10^4 y_2 y_3 \\ "
-            r"y_2' &= 0.04\,y_1 - 10^4 y_2 y_3 - 3\cdot 10^7 y_2^2 \\ 0 &= y_1 + y_2 + y_3 - 1 \end{aligned}"
-        ),
-        reference=reference,
+        reference=known_reference("robertson", t1=float(f"{t1:.12g}")),
         options={"rtol": 1e-6, "atol": np.array([1e-14, 1e-19, 1e-9])},
         plot={"variables": ["y1", "y2", "y3"], "xscale": "log", "factors": {"y2": 1e4}},
     )

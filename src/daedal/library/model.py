@@ -1,14 +1,23 @@
-"""What a ready-made problem consists of: the equations, the data, and how the answer is known."""
+"""What a ready-made problem consists of: the equations, the data, and how the answer is known.
+
+A problem is stated in one place: a factory, decorated with :func:`model`, that returns a :class:`Model`. Solutions that
+are known, but not closed, stand in ``solutions.toml``, each with the parameters for which it holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import functools
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import numpy as np
 
 import daedal
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Reference:
         return np.abs(np.asarray(y) - self.y) / size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Model:
     """A problem of the library with everything needed to solve it and to judge the answer.
 
@@ -76,15 +85,15 @@ class Model:
     >>> solution = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     """
 
-    name: str
-    title: str
+    name: str = ""
+    title: str = ""
     problem: Any = field(repr=False)
     t_span: tuple[float, float]
     initial: tuple[Any, Any] = field(repr=False)
     index: int
-    source: str = field(repr=False)
-    description: str = field(repr=False)
-    equations: str = field(repr=False)
+    source: str = field(default="", repr=False)
+    description: str = field(default="", repr=False)
+    equations: str = field(default="", repr=False)
     reference: Reference | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     plot: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -92,6 +101,84 @@ class Model:
 
     def _repr_markdown_(self) -> str:
         return f"**{self.title}** (`{self.name}`, index {self.index})\n\n{self.description}\n\n$${self.equations}$$"
+
+
+FACTORIES: dict[str, Callable[..., Model]] = {}
+DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the model
+
+
+def model(
+    *,
+    title: str = "",
+    source: str = "",
+    description: str = "",
+    equations: str = "",
+    drawing: tuple[Any, ...] = (),
+) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
+    """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
+
+    `equations` are LaTeX, with lines broken at any blank. `drawing` is the name of a function of
+    :mod:`daedal.library.drawings` and the functions by which a problem is known that it draws; without functions it
+    draws the model, which is known by its name.
+    """
+    equations = " ".join(equations.split())
+    texts = {"title": title, "source": source, "description": description, "equations": equations}
+
+    def enter(factory: Callable[P, Model]) -> Callable[P, Model]:
+        name = factory.__name__
+
+        @functools.wraps(factory)
+        def made(*args: P.args, **parameters: P.kwargs) -> Model:
+            bare = factory(*args, **parameters)
+            missing: dict[str, Any] = {field: text for field, text in texts.items() if not getattr(bare, field)}
+            return replace(bare, name=name, **missing)
+
+        FACTORIES[name] = made
+        if drawing:
+            DRAWINGS.update(dict.fromkeys(drawing[1:] or (name,), drawing[0]))
+        return made
+
+    return enter
+
+
+def closed_model(
+    problem,
+    exact: Callable[..., np.ndarray],
+    t1: float,
+    *,
+    initial: Any = None,
+    accuracy: float = 1e-14,
+    origin: str = "closed solution",
+    extra: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Model:
+    """A model on [0, t1] with the closed solution ``exact(t, derivative)``, that of its start and of its reference."""
+    others.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
+    others.setdefault("plot", {"variables": list(problem.names)})
+    return Model(
+        problem=problem,
+        t_span=(0.0, float(t1)),
+        initial=(exact(0.0, 0), exact(0.0, 1)) if initial is None else initial,
+        reference=Reference(float(t1), exact(t1, 0), origin, accuracy),
+        extra={"exact": exact, **(extra or {})},
+        **others,
+    )
+
+
+@functools.cache
+def _solutions() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(Path(__file__).with_name("solutions.toml").read_text(encoding="utf-8"))
+
+
+def known(problem: str, **given: Any) -> dict[str, Any] | None:
+    """The entry of ``solutions.toml`` for a problem with the parameters `given`; None if there is none."""
+    return next((entry for entry in _solutions()[problem] if entry["given"] == given), None)
+
+
+def known_reference(problem: str, **given: Any) -> Reference | None:
+    """The values ``y`` at the time ``t`` of such an entry."""
+    entry = known(problem, **given)
+    return None if entry is None else Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"])
 
 
 def compile_if_large(problem, compiled: bool | None, large: int = 200):

@@ -7,37 +7,15 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_positive, known, model
+from daedal.library.sources import ASCHER_PETZOLD
 
-PAPER = (
-    "U. M. Ascher, L. R. Petzold, Stability of computational methods for constrained dynamics systems, Technical "
-    "Report 91-3, University of British Columbia (1991)"
-)
-
-# The knife edge on the paraboloid with the default data at t = 1: (x, y, z, phi), velocities, multipliers
-PARABOLOID_AT_1 = (
-    (0.49487330498623804425, 1.1960263992533133906, 0.83768936784942419087, 2.0),
-    (-0.69442025452096919564, 1.5173359379845277466, 1.4711237919611069128, 2.0),
-)
-PARABOLOID_LAM_AT_1 = (1.2450438281819463665, 9.063808066408080092)
-
-
-# --- a knife edge on an incline: q = (x, y, phi), p = (m, J, gravity) -------------------------------------------
-
-
-def edge_mass(t, q, p):
-    m = np.zeros((3, 3))
-    m[0, 0] = p[0]
-    m[1, 1] = p[0]
-    m[2, 2] = p[1]
-    return m
+# --- a knife edge on an incline: q = (x, y, phi), p = (weight along the incline) --------------------------------
 
 
 def edge_force(t, q, v, p):
-    f = np.zeros(3)
-    f[0] = p[0] * p[2]
-    return f
+    return np.array([p[0], 0.0, 0.0])
 
 
 def edge(t, q, v, p):
@@ -52,11 +30,18 @@ def edge_jacobian(t, q, p):
 
 
 def edge_bias(t, q, v, p):
-    gamma = np.empty(1)
-    gamma[0] = -v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])
-    return gamma
+    return np.array([-v[2] * (math.cos(q[2]) * v[0] + math.sin(q[2]) * v[1])])
 
 
+@model(
+    title="Knife edge on an incline",
+    source="The Chaplygin skate, a classical nonholonomic system; posed for " + ASCHER_PETZOLD,
+    description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves all "
+    "positions within reach.",
+    equations=r"""m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad
+    J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi""",
+    drawing=("skate", edge),
+)
 def knife_edge(
     gravity: float = 5.0,
     omega: float = 2.0,
@@ -94,14 +79,14 @@ def knife_edge(
     check_positive(mass=mass, inertia=inertia, t1=t1)
     _check_rate(omega)
     problem = daedal.MechanicalSystem(
-        edge_mass,
+        [mass, mass, inertia],
         edge_force,
         n_q=3,
         velocity_constraint=edge,
         n_velocity_constraints=1,
         velocity_jacobian=edge_jacobian,
         velocity_bias=edge_bias,
-        params=np.array([mass, inertia, gravity], dtype=float),
+        params=np.array([mass * gravity], dtype=float),
         names=["x", "y", "phi"],
         constraint_names=["edge"],
     )
@@ -126,45 +111,34 @@ def knife_edge(
         exact=exact,
         exact_lam=exact_lam,
         extra={"energy": energy},
-        name="knife_edge",
-        title="Knife edge on an incline",
-        source="The Chaplygin skate, a classical nonholonomic system; posed for " + PAPER,
-        description="A blade moves only along its own direction. The constraint is one of velocities alone and leaves "
-        "all positions within reach.",
-        equations=r"m x'' = m g - \hat\lambda \sin\varphi,\qquad m y'' = \hat\lambda \cos\varphi,\qquad "
-        r"J \varphi'' = 0,\qquad 0 = x' \sin\varphi - y' \cos\varphi",
     )
 
 
-# --- the same on a paraboloid: q = (x, y, z, phi), p = (m, J, gravity, gravity_z) -------------------------------
-
-
-def bowl_mass(t, q, p):
-    m = np.zeros((4, 4))
-    m[0, 0] = p[0]
-    m[1, 1] = p[0]
-    m[2, 2] = p[0]
-    m[3, 3] = p[1]
-    return m
+# --- the same on a paraboloid: q = (x, y, z, phi), p = (weight along x, along -z) -------------------------------
 
 
 def bowl_force(t, q, v, p):
-    f = np.zeros(4)
-    f[0] = p[0] * p[2]
-    f[2] = -p[0] * p[3]
-    return f
+    return np.array([p[0], 0.0, -p[1], 0.0])
 
 
 def bowl(t, q, p):
-    g = np.empty(1, q.dtype)
-    g[0] = q[2] - 0.5 * (q[0] * q[0] + q[1] * q[1])
-    return g
+    return np.array([q[2] - 0.5 * (q[0] * q[0] + q[1] * q[1])])
 
 
 def bowl_edge(t, q, v, p):
     return np.array([np.sin(q[3]) * v[0] - np.cos(q[3]) * v[1]])
 
 
+@model(
+    title="Knife edge on a paraboloid",
+    source="The knife edge with a surface to move on; posed for " + ASCHER_PETZOLD,
+    description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: a "
+    "test for methods that treat holonomic and nonholonomic constraints together.",
+    equations=r"""\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad
+    m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\
+    0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}""",
+    drawing=("skate_in_bowl", bowl),
+)
 def knife_edge_on_paraboloid(
     gravity: float = 5.0,
     gravity_z: float = 0.0,
@@ -175,6 +149,8 @@ def knife_edge_on_paraboloid(
     compiled: bool = False,
 ) -> Model:
     """A skate on the paraboloid z = (x^2 + y^2)/2: a constraint of positions and one of velocities.
+
+    All derivatives of the constraints are left to Daedal.
 
     Parameters
     ----------
@@ -191,7 +167,7 @@ def knife_edge_on_paraboloid(
 
     Notes
     -----
-    All derivatives of the constraints are left to Daedal. ``model.extra`` has ``energy`` and ``lam``.
+    ``model.extra`` has ``energy`` and ``lam``.
 
     Examples
     --------
@@ -202,21 +178,18 @@ def knife_edge_on_paraboloid(
     """
     check_positive(mass=mass, inertia=inertia, t1=t1)
     problem = daedal.MechanicalSystem(
-        bowl_mass,
+        [mass, mass, mass, inertia],
         bowl_force,
         bowl,
         n_q=4,
         n_constraints=1,
         velocity_constraint=bowl_edge,
         n_velocity_constraints=1,
-        params=np.array([mass, inertia, gravity, gravity_z], dtype=float),
+        params=np.array([mass * gravity, mass * gravity_z], dtype=float),
         names=["x", "y", "z", "phi"],
         constraint_names=["paraboloid", "edge"],
     )
-    reference = None
-    if (gravity, gravity_z, omega, t1) == (5.0, 0.0, 2.0, 1.0):
-        source = "the equations of index 1, by extrapolation (order 18) in 34-digit arithmetic"
-        reference = Reference(t1, np.concatenate(PARABOLOID_AT_1), source, 1e-15)
+    entry = known("knife_edge_on_paraboloid", gravity=gravity, gravity_z=gravity_z, omega=omega, t1=t1)
 
     def energy(q, v):
         kinetic = 0.5 * mass * (v[0] ** 2 + v[1] ** 2 + v[2] ** 2) + 0.5 * inertia * v[3] ** 2
@@ -227,42 +200,31 @@ def knife_edge_on_paraboloid(
         (np.zeros(4), [0.0, 0.0, 0.0, omega]),
         t1,
         compiled=compiled,
-        reference=reference,
-        lam=[mass * value for value in PARABOLOID_LAM_AT_1],
+        known=entry and {**entry, "lam": [mass * value for value in entry["lam"]]},
         extra={"energy": energy},
-        name="knife_edge_on_paraboloid",
-        title="Knife edge on a paraboloid",
-        source="The knife edge with a surface to move on; posed for " + PAPER,
-        description="A blade on a curved surface. The one constraint has to be differentiated twice, the other once: "
-        "a test for methods that treat holonomic and nonholonomic constraints together.",
-        equations=r"\begin{aligned} m x'' &= m g_x + \lambda x - \hat\lambda \sin\varphi,\qquad "
-        r"m y'' = \lambda y + \hat\lambda \cos\varphi,\qquad m z'' = -m g_z - \lambda,\qquad J \varphi'' = 0 \\ "
-        r"0 &= z - \tfrac12 (x^2 + y^2),\qquad 0 = x' \sin\varphi - y' \cos\varphi \end{aligned}",
     )
 
 
-# --- an upright disc on an incline: q = (x, y, theta, phi), p = (m, I, J, R, gravity) ---------------------------
-
-
-def disc_mass(t, q, p):
-    m = np.zeros((4, 4))
-    m[0, 0] = p[0]
-    m[1, 1] = p[0]
-    m[2, 2] = p[1]
-    m[3, 3] = p[2]
-    return m
+# --- an upright disc on an incline: q = (x, y, theta, phi), p = (R, weight along the incline) -------------------
 
 
 def disc_force(t, q, v, p):
-    f = np.zeros(4)
-    f[0] = p[0] * p[4]
-    return f
+    return np.array([p[1], 0.0, 0.0, 0.0])
 
 
 def rolling(t, q, v, p):
-    return np.array([v[0] - p[3] * np.cos(q[3]) * v[2], v[1] - p[3] * np.sin(q[3]) * v[2]])
+    return np.array([v[0] - p[0] * np.cos(q[3]) * v[2], v[1] - p[0] * np.sin(q[3]) * v[2]])
 
 
+@model(
+    title="Rolling disc",
+    source="The upright rolling disc, a classical nonholonomic system",
+    description="A disc kept upright rolls without slipping: two constraints of velocities between four coordinates.",
+    equations=r"""\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad
+    I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\
+    0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}""",
+    drawing=("disc", rolling),
+)
 def rolling_disc(
     mass: float = 1.0,
     radius: float = 0.5,
@@ -304,12 +266,12 @@ def rolling_disc(
     _check_rate(omega)
     rolling_inertia, turning_inertia = 0.5 * mass * radius**2, 0.25 * mass * radius**2
     problem = daedal.MechanicalSystem(
-        disc_mass,
+        [mass, mass, rolling_inertia, turning_inertia],
         disc_force,
         n_q=4,
         velocity_constraint=rolling,
         n_velocity_constraints=2,
-        params=np.array([mass, rolling_inertia, turning_inertia, radius, gravity], dtype=float),
+        params=np.array([radius, mass * gravity], dtype=float),
         names=["x", "y", "theta", "phi"],
         constraint_names=["rolling x", "rolling y"],
     )
@@ -343,14 +305,6 @@ def rolling_disc(
         exact=exact,
         exact_lam=exact_lam,
         extra={"energy": energy},
-        name="rolling_disc",
-        title="Rolling disc",
-        source="The upright rolling disc, a classical nonholonomic system",
-        description="A disc kept upright rolls without slipping: two constraints of velocities between four "
-        "coordinates.",
-        equations=r"\begin{aligned} m x'' &= m g - \hat\lambda_1,\qquad m y'' = -\hat\lambda_2,\qquad "
-        r"I \theta'' = R\,(\hat\lambda_1 \cos\varphi + \hat\lambda_2 \sin\varphi),\qquad J \varphi'' = 0 \\ "
-        r"0 &= x' - R\,\theta' \cos\varphi,\qquad 0 = y' - R\,\theta' \sin\varphi \end{aligned}",
     )
 
 

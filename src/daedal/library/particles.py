@@ -7,45 +7,22 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model, pendulum_angle
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.mechanical_model import check_angle, mechanical_model, pendulum_angle
+from daedal.library.model import Model, check_positive, known, model
+from daedal.library.sources import BRASEY_HAIRER, WUNDERLICH
 
-EXTRAPOLATED = "the equations of index 1, by extrapolation (order 18) in 34-digit arithmetic"
-
-# Released from (0.8, 0, -0.6) with velocity (0, 1.5, 0) under gravity 9.81, at t = 10
-SPATIAL_AT_10 = (
-    (-0.45141075112530733525, 0.19769900630655316339, -0.87013989488695856192),
-    (0.037837211579744212494, -2.6749039009829457021, -0.62737724186347090544),
-)
-SPATIAL_LAM_AT_10 = 16.086217106523190477
-# From q = (1, 0, 1), v = (0.3, 0.7, 0.6), at t = 1; the digits of the source are the same.
-PARABOLOID_AT_1 = (
-    (0.93851147478357353463, 0.6275497667033303086, 1.2746224979898424802),
-    (-0.37141557134139508566, 0.49750936179272349561, -0.072731783382899775956),
-)
-PARABOLOID_LAM_AT_1 = 0.29038830690013772627
-
-
-# --- on a circle and on a sphere: p = (mass, length, gravity), the last coordinate points upwards ---------------
-
-
-def point_mass(t, q, p):
-    n = q.size
-    m = np.zeros((n, n))
-    for i in range(n):
-        m[i, i] = p[0]
-    return m
+# --- on a circle and on a sphere: p = (length, weight), the last coordinate points upwards ----------------------
 
 
 def weight(t, q, v, p):
     f = np.zeros(q.size)
-    f[q.size - 1] = -p[0] * p[2]
+    f[q.size - 1] = -p[1]
     return f
 
 
 def rod(t, q, p):
     g = np.empty(1, q.dtype)
-    g[0] = -0.5 * p[1] * p[1]
+    g[0] = -0.5 * p[0] * p[0]
     for i in range(q.size):
         g[0] += 0.5 * q[i] * q[i]
     return g
@@ -68,6 +45,14 @@ def rod_bias(t, q, v, p):
 _PENDULUM = r"m q'' = -m g\,e - q \lambda,\qquad 0 = \tfrac12 \bigl(q^T q - l^2\bigr)"
 
 
+@model(
+    title="Planar pendulum",
+    source=BRASEY_HAIRER + ", first experiment; the paper does not print its data",
+    description="A point mass on a rod in Cartesian coordinates, released from the horizontal. The smallest mechanical "
+    "system with a constraint; its solution is known in elliptic functions.",
+    equations=_PENDULUM + r",\qquad q = (x, y),\quad e = (0, 1)",
+    drawing=("pendulum", rod),
+)
 def planar_pendulum(
     mass: float = 1.0,
     length: float = 1.0,
@@ -102,17 +87,16 @@ def planar_pendulum(
     array([-0.81158645, -0.58423235, -0.63152915,  0.8772888 ])
     """
     check_positive(mass=mass, length=length, gravity=gravity, t1=t1)
-    if not abs(angle) < math.pi:
-        raise daedal.InvalidProblemError(f"angle={angle!r} must lie between -pi and pi")
+    check_angle(angle=angle)
     problem = daedal.MechanicalSystem(
-        point_mass,
+        mass,
         weight,
         rod,
         n_q=2,
         n_constraints=1,
         constraint_jacobian=rod_jacobian,
         acceleration_bias=rod_bias,
-        params=np.array([mass, length, gravity], dtype=float),
+        params=np.array([length, mass * gravity], dtype=float),
         names=["x", "y"],
         constraint_names=["rod"],
     )
@@ -138,16 +122,17 @@ def planar_pendulum(
         exact=exact,
         exact_lam=exact_lam,
         extra={"energy": energy},
-        name="planar_pendulum",
-        title="Planar pendulum",
-        source="V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, "
-        "SIAM J. Numer. Anal. 30 (1993), pp. 538-552, first experiment; the paper does not print its data",
-        description="A point mass on a rod in Cartesian coordinates, released from the horizontal. The smallest "
-        "mechanical system with a constraint; its solution is known in elliptic functions.",
-        equations=_PENDULUM + r",\qquad q = (x, y),\quad e = (0, 1)",
     )
 
 
+@model(
+    title="Spatial pendulum",
+    source="The spherical pendulum, in Cartesian coordinates",
+    description="A point mass on a rod that swings round the vertical. Two quantities are conserved: the energy and "
+    "the angular momentum about the vertical.",
+    equations=_PENDULUM + r",\qquad q = (x, y, z),\quad e = (0, 0, 1)",
+    drawing=("pendulum", rod),
+)
 def spatial_pendulum(
     mass: float = 1.0,
     length: float = 1.0,
@@ -183,19 +168,17 @@ def spatial_pendulum(
     """
     check_positive(mass=mass, length=length, t1=t1)
     problem = daedal.MechanicalSystem(
-        point_mass,
+        mass,
         weight,
         rod,
         n_q=3,
         n_constraints=1,
         constraint_jacobian=rod_jacobian,
-        params=np.array([mass, length, gravity], dtype=float),
+        params=np.array([length, mass * gravity], dtype=float),
         names=["x", "y", "z"],
         constraint_names=["rod"],
     )
-    reference = None
-    if (length, gravity, speed, t1) == (1.0, 9.81, 1.5, 10.0):
-        reference = Reference(t1, np.concatenate(SPATIAL_AT_10), EXTRAPOLATED, 1e-15)
+    entry = known("spatial_pendulum", length=length, gravity=gravity, speed=speed, t1=t1)
 
     def energy(q, v):
         return 0.5 * mass * (v[0] ** 2 + v[1] ** 2 + v[2] ** 2) + mass * gravity * q[2]
@@ -208,15 +191,8 @@ def spatial_pendulum(
         (length * np.array([0.8, 0.0, -0.6]), [0.0, speed, 0.0]),
         t1,
         compiled=compiled,
-        reference=reference,
-        lam=[mass * SPATIAL_LAM_AT_10],
+        known=entry and {**entry, "lam": [mass * value for value in entry["lam"]]},
         extra={"energy": energy, "angular_momentum": angular_momentum},
-        name="spatial_pendulum",
-        title="Spatial pendulum",
-        source="The spherical pendulum, in Cartesian coordinates",
-        description="A point mass on a rod that swings round the vertical. Two quantities are conserved: the energy "
-        "and the angular momentum about the vertical.",
-        equations=_PENDULUM + r",\qquad q = (x, y, z),\quad e = (0, 0, 1)",
     )
 
 
@@ -224,17 +200,22 @@ def spatial_pendulum(
 
 
 def unit_weight(t, q, v):
-    f = np.zeros(3)
-    f[2] = -1.0
-    return f
+    return np.array([0.0, 0.0, -1.0])
 
 
 def paraboloid(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[0] * q[0] + q[1] * q[1] - q[2]
-    return g
+    return np.array([q[0] * q[0] + q[1] * q[1] - q[2]])
 
 
+@model(
+    title="Particle on a paraboloid",
+    source=WUNDERLICH + ", Example 7.2.2; the start is Daedal's",
+    description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can always "
+    "be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
+    equations=r"""q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad
+    0 = q_1^2 + q_2^2 - q_3""",
+    drawing=("particle_in_bowl", paraboloid),
+)
 def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     """A point mass that slides without friction in a paraboloid.
 
@@ -275,15 +256,6 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
         ([1.0, 0.0, 1.0], [0.3, 0.7, 0.6]),
         t1,
         compiled=compiled,
-        reference=Reference(t1, np.concatenate(PARABOLOID_AT_1), EXTRAPOLATED, 1e-15) if t1 == 1.0 else None,
-        lam=[PARABOLOID_LAM_AT_1],
+        known=known("particle_on_paraboloid", t1=t1),
         extra={"energy": energy},
-        name="particle_on_paraboloid",
-        title="Particle on a paraboloid",
-        source="L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, Example 7.2.2; "
-        "the start is Daedal's",
-        description="A point mass of mass 1 under gravity 1 on a surface that opens upwards. The third velocity can "
-        "always be eliminated, the other two cannot: a test for the choice of dependent coordinates.",
-        equations=r"q_1'' = -2 q_1 \lambda,\qquad q_2'' = -2 q_2 \lambda,\qquad q_3'' = -1 + \lambda,\qquad "
-        r"0 = q_1^2 + q_2^2 - q_3",
     )

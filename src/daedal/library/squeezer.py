@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_positive, known, model
 
 SOURCE = (
     "W. Schiehlen (ed.), Multibody Systems Handbook, Springer (1990); E. Hairer, G. Wanner, Solving Ordinary "
@@ -47,67 +47,6 @@ START = (
     -0.222668390165885884674473185609,
     1.23054744454982119249735015568,
 )
-
-# t: (q, v, lambda), by extrapolation in quadruple precision. The values of the CWI test set at t = 0.03 are off by
-# 1.4e-9 in Theta.
-SOLUTION = {
-    0.025: (
-        (
-            12.107149234447658663,
-            -12.257030103575486277,
-            0.44097335558301191264,
-            0.19394516605445604406,
-            0.49051954468158976184,
-            -0.19394516605445604406,
-            1.2197667718104292774,
-        ),
-        (
-            587.45978907780287074,
-            -477.55714726426303147,
-            43.070005700074270956,
-            85.977841796785756382,
-            -9.2594728826717604605,
-            -85.977841796785756382,
-            32.023027092165277443,
-        ),
-        (
-            48.672045278430511687,
-            24.945688806611631262,
-            -17.050445160703090554,
-            13.906307430058651160,
-            -26.390216169166391635,
-            -38.458974452261435249,
-        ),
-    ),
-    0.03: (
-        (
-            15.810771195153707097,
-            -15.756371058411839470,
-            0.040822240119645804858,
-            -0.53473011634207959377,
-            0.52440996587995406937,
-            0.53473011634207959377,
-            1.0480807410419378731,
-        ),
-        (
-            1139.9203022591060642,
-            -1424.3792951775400732,
-            11.032911910618593745,
-            19.293374105032040832,
-            0.57356991482950245382,
-            -19.293374105032040832,
-            0.32317914924913087499,
-        ),
-        (
-            199.17534810453862819,
-            -29.755309974971763324,
-            23.066543611622151129,
-            31.452725275771137075,
-            22.642494786394378578,
-            11.617392352611255907,
-        ),
-    ),
-}
 
 
 def squeezer_mass(t, q, p):
@@ -198,6 +137,16 @@ def loops_bias(t, q, v, p):
     return gamma
 
 
+@model(
+    title="Seven-body mechanism",
+    source=SOURCE,
+    description="A motor turns a crank that squeezes a spring through a mechanism of seven bodies. Angles are "
+    "relative, so the mass matrix depends on the position. Fast, nonlinear, not stiff: the usual test of methods for "
+    "mechanical systems.",
+    equations=r"""M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q),\qquad
+    q = (\beta, \Theta, \gamma, \Phi, \delta, \Omega, \varepsilon)""",
+    drawing=("seven_body", loops),
+)
 def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False) -> Model:
     """Andrews' squeezing mechanism: seven bodies, three closed loops, one degree of freedom.
 
@@ -251,24 +200,11 @@ def seven_body(torque: float = TORQUE, t1: float = 0.03, compiled: bool = False)
         y = SD * np.sin(q[2]) - SC * np.cos(q[2]) + YB - YC
         return 0.5 * v @ squeezer_mass(0.0, q, params) @ v + 0.5 * C0 * (np.hypot(x, y) - L0) ** 2 - torque * q[0]
 
-    reference, lam = None, None
-    if torque == TORQUE and t1 in SOLUTION:
-        q1, v1, lam = SOLUTION[t1]
-        reference = Reference(t1, np.array([*q1, *v1]), "extrapolation (order 16) in quadruple precision", 1e-15)
     return mechanical_model(
         problem,
         (START, np.zeros(7)),
         t1,
         compiled=compiled,
-        reference=reference,
-        lam=lam,
+        known=known("seven_body", torque=torque, t1=t1),
         extra={"energy": energy},
-        name="seven_body",
-        title="Seven-body mechanism",
-        source=SOURCE,
-        description="A motor turns a crank that squeezes a spring through a mechanism of seven bodies. Angles are "
-        "relative, so the mass matrix depends on the position. Fast, nonlinear, not stiff: the usual test of methods "
-        "for mechanical systems.",
-        equations=r"M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q),\qquad "
-        r"q = (\beta, \Theta, \gamma, \Phi, \delta, \Omega, \varepsilon)",
     )

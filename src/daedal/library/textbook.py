@@ -8,40 +8,30 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice
-
-BOOK = (
-    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
-    "Differential-Algebraic Equations, SIAM Classics 14 (1996)"
-)
+from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 
-def _model(
-    problem, solution: Callable[[float], tuple[np.ndarray, np.ndarray]], t1: float, initial=None, **texts
-) -> Model:
+def _model(problem, solution: Callable[[float], tuple[np.ndarray, np.ndarray]], t1: float, **others) -> Model:
     """A model with the closed solution ``solution(t) = (y, y')``."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         return solution(t)[derivative]
 
-    texts.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
-    return Model(
-        problem=problem,
-        t_span=(0.0, t1),
-        initial=solution(0.0) if initial is None else initial,
-        reference=Reference(t1, exact(t1), "closed solution", 1e-14),
-        extra={"exact": exact},
-        **texts,
-    )
+    return closed_model(problem, exact, t1, **others)
 
 
 def linear_index1_residual(t, y, yp):
-    r = np.empty(2)
-    r[0] = yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1]
-    r[1] = y[1] - math.sin(t)
-    return r
+    return np.array([yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1], y[1] - math.sin(t)])
 
 
+@model(
+    title="Fully implicit linear DAE of index 1",
+    source=BRENAN_CAMPBELL_PETZOLD + ", equation (4.3.33)",
+    description="Made from x' = -x, y = sin t by a change of variables that depends on time. Shows the order of a "
+    "method on DAEs that are not semi-explicit.",
+    equations=r"x' - t y' + x - (1 + t)\,y = 0,\qquad y = \sin t",
+)
 def linear_index1() -> Model:
     """A linear DAE of index 1 that is not semi-explicit: the algebraic variable occurs differentiated.
 
@@ -57,14 +47,7 @@ def linear_index1() -> Model:
         daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]),
         solution,
         1.0,
-        name="linear_index1",
-        title="Fully implicit linear DAE of index 1",
         index=1,
-        source=BOOK + ", equation (4.3.33)",
-        description="Made from x' = -x, y = sin t by a change of variables that depends on time. Shows the order of a "
-        "method on DAEs that are not semi-explicit.",
-        equations=r"x' - t y' + x - (1 + t)\,y = 0,\qquad y = \sin t",
-        plot={"variables": ["x", "y"]},
     )
 
 
@@ -86,11 +69,19 @@ def hessenberg_index2_f(t, y, z, p):
 
 
 def hessenberg_index2_g(t, y, z, p):
-    g = np.empty(1)
-    g[0] = (t + 2.0) * y[0] + (t * t - 4.0) * y[1] - (t * t + t - 2.0) * math.exp(t)
-    return g
+    return np.array([(t + 2.0) * y[0] + (t * t - 4.0) * y[1] - (t * t + t - 2.0) * math.exp(t)])
 
 
+@model(
+    title="Linear Hessenberg system of index 2",
+    source="U. M. Ascher, L. R. Petzold, Projected implicit Runge-Kutta methods for differential-algebraic equations, "
+    "SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
+    description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes with "
+    "semi-explicit index 2 and with which order in the multiplier.",
+    equations=r"""\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\
+    y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\
+    0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}""",
+)
 def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
     """Ascher and Petzold's linear Hessenberg system of index 2 with variable coefficients.
 
@@ -120,31 +111,24 @@ def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
         problem,
         solution,
         1.0,
-        initial,
-        name="hessenberg_index2",
-        title="Linear Hessenberg system of index 2",
+        initial=initial,
         index=2,
-        source="U. M. Ascher, L. R. Petzold, Projected implicit Runge-Kutta methods for differential-algebraic "
-        "equations, SIAM J. Numer. Anal. 28 (1991), pp. 1097-1120",
-        description="Two differential variables and a multiplier, with y1 = y2 = exp(t). Shows whether a method copes "
-        "with semi-explicit index 2 and with which order in the multiplier.",
-        equations=(
-            r"\begin{aligned} y_1' &= \Bigl(\nu - \frac{1}{2-t}\Bigr) y_1 + (2-t)\,\nu z + \frac{3-t}{2-t}\,e^t \\ "
-            r"y_2' &= \frac{1-\nu}{t-2}\,y_1 - y_2 + (\nu-1)\,z + 2 e^t \\ "
-            r"0 &= (t+2)\,y_1 + (t^2-4)\,y_2 - (t^2+t-2)\,e^t \end{aligned}"
-        ),
         options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if form == "implicit" else {}),
-        plot={"variables": names},
     )
 
 
 def coupled_derivatives_residual(t, y, yp):
-    r = np.empty(2)
-    r[0] = yp[0] + yp[1] + y[0] - math.cos(t)
-    r[1] = y[1] - math.sin(t)
-    return r
+    return np.array([yp[0] + yp[1] + y[0] - math.cos(t), y[1] - math.sin(t)])
 
 
+@model(
+    title="Coupled derivatives",
+    source=BRENAN_CAMPBELL_PETZOLD + ", section 5.3.4",
+    description="Two derivatives in one equation and an algebraic equation for one of the variables. Given Y1'(0), the "
+    "equations at t = 0 leave Y1(0) open; the time derivative of the second equation is needed. A test for the "
+    "computation of consistent initial values.",
+    equations=r"Y_1' + Y_2' + Y_1 = \cos t,\qquad Y_2 = \sin t",
+)
 def coupled_derivatives() -> Model:
     """A DAE whose initial values cannot be found from its equations alone: the derivative of Y2 = g2 is needed too."""
 
@@ -156,26 +140,21 @@ def coupled_derivatives() -> Model:
         daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]),
         solution,
         2.0,
-        name="coupled_derivatives",
-        title="Coupled derivatives",
         index=1,
-        source=BOOK + ", section 5.3.4",
-        description="Two derivatives in one equation and an algebraic equation for one of the variables. Given Y1'(0), "
-        "the equations at t = 0 leave Y1(0) open; the time derivative of the second equation is needed. A test for the "
-        "computation of consistent initial values.",
-        equations=r"Y_1' + Y_2' + Y_1 = \cos t,\qquad Y_2 = \sin t",
-        plot={"variables": ["Y1", "Y2"]},
     )
 
 
 def index3_chain_residual(t, y, yp):
-    r = np.empty(3)
-    r[0] = yp[0] - y[1]
-    r[1] = yp[1] - y[2]
-    r[2] = y[0] - math.sin(t)
-    return r
+    return np.array([yp[0] - y[1], yp[1] - y[2], y[0] - math.sin(t)])
 
 
+@model(
+    title="Chain of index 3",
+    source=BRENAN_CAMPBELL_PETZOLD + ", equation (3.1.4)",
+    description="The third variable is the second derivative of a given function. Variable steps destroy it: a code "
+    "that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
+    equations=r"x_1' = x_2,\qquad x_2' = x_3,\qquad 0 = x_1 - \sin t",
+)
 def index3_chain() -> Model:
     """The smallest DAE of index 3: differentiate sin t twice."""
 
@@ -187,24 +166,23 @@ def index3_chain() -> Model:
         daedal.ImplicitDAE(index3_chain_residual, 3, algebraic=[2], names=["x1", "x2", "x3"]),
         solution,
         1.0,
-        name="index3_chain",
-        title="Chain of index 3",
         index=3,
-        source=BOOK + ", equation (3.1.4)",
-        description="The third variable is the second derivative of a given function. Variable steps destroy it: a "
-        "code that starts with order 1 fails in the first steps. With constant steps BDF methods work.",
-        equations=r"x_1' = x_2,\qquad x_2' = x_3,\qquad 0 = x_1 - \sin t",
         options={"fixed_step": 0.01, "max_order": 2, "starting_values": lambda t: solution(t)[0]},
-        plot={"variables": ["x1", "x2", "x3"]},
     )
 
 
 def prothero_robinson_residual(t, y, yp, p):
-    r = np.empty(1)
-    r[0] = yp[0] + p[0] * (y[0] - math.cos(t)) + math.sin(t)
-    return r
+    return np.array([yp[0] + p[0] * (y[0] - math.cos(t)) + math.sin(t)])
 
 
+@model(
+    title="Prothero-Robinson problem",
+    source="A. Prothero, A. Robinson, On the stability and accuracy of one-step methods for solving stiff systems of "
+    "ordinary differential equations, Math. Comp. 28 (1974), pp. 145-162",
+    description="A stiff ordinary differential equation with a smooth solution; in the limit of infinite stiffness it "
+    "is the algebraic equation y = cos t. Shows order reduction.",
+    equations=r"y' = -k\,(y - \cos t) - \sin t",
+)
 def prothero_robinson(stiffness: float = 1e6) -> Model:
     """Prothero and Robinson's test of stiff solvers: the solution is cos t, whatever the stiffness."""
 
@@ -215,25 +193,21 @@ def prothero_robinson(stiffness: float = 1e6) -> Model:
         daedal.ImplicitDAE(prothero_robinson_residual, 1, params=np.array([float(stiffness)]), names=["y"]),
         solution,
         10.0,
-        name="prothero_robinson",
-        title="Prothero-Robinson problem",
         index=0,
-        source="A. Prothero, A. Robinson, On the stability and accuracy of one-step methods for solving stiff systems "
-        "of ordinary differential equations, Math. Comp. 28 (1974), pp. 145-162",
-        description="A stiff ordinary differential equation with a smooth solution; in the limit of infinite stiffness "
-        "it is the algebraic equation y = cos t. Shows order reduction.",
-        equations=r"y' = -k\,(y - \cos t) - \sin t",
-        plot={"variables": ["y"]},
     )
 
 
 def damped_oscillator_residual(t, y, yp, p):
-    r = np.empty(2)
-    r[0] = yp[0] + p[0] * y[0] - p[1] * y[1]
-    r[1] = yp[1] + p[1] * y[0] + p[0] * y[1]
-    return r
+    return np.array([yp[0] + p[0] * y[0] - p[1] * y[1], yp[1] + p[1] * y[0] + p[0] * y[1]])
 
 
+@model(
+    title="Damped oscillator",
+    source=BRENAN_CAMPBELL_PETZOLD + ", section 5.2.3",
+    description="A fast, weakly damped oscillation. BDF methods of high order are unstable on it with large steps: "
+    "once the oscillation has died down, the order has to fall before the step can grow.",
+    equations=r"y_1' = -a y_1 + \omega y_2,\qquad y_2' = -\omega y_1 - a y_2",
+)
 def damped_oscillator(damping: float = 10.0, frequency: float = 200.0) -> Model:
     """An oscillator with eigenvalues ``-damping ± i frequency``, close to the imaginary axis."""
 
@@ -246,13 +220,67 @@ def damped_oscillator(damping: float = 10.0, frequency: float = 200.0) -> Model:
         daedal.ImplicitDAE(damped_oscillator_residual, 2, params=np.array([damping, frequency]), names=["y1", "y2"]),
         solution,
         1.0,
-        name="damped_oscillator",
-        title="Damped oscillator",
         index=0,
-        source=BOOK + ", section 5.2.3",
-        description="A fast, weakly damped oscillation. BDF methods of high order are unstable on it with large steps: "
-        "once the oscillation has died down, the order has to fall before the step can grow.",
-        equations=r"y_1' = -a y_1 + \omega y_2,\qquad y_2' = -\omega y_1 - a y_2",
         options={"rtol": 1e-6, "atol": 1e-10},
-        plot={"variables": ["y1", "y2"]},
+    )
+
+
+def jay_f(t, y, z):
+    return np.array([y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3.0 * y[1] ** 2 * z[0]])
+
+
+def jay_g(t, y, z):
+    return np.array([y[0] ** 2 * y[1] - 1.0])
+
+
+@model(
+    title="Jay's nonlinear problem of index 2",
+    source="L. Jay, Convergence of a class of Runge-Kutta methods for differential-algebraic systems of index 2, BIT "
+    "33 (1993), pp. 137-150",
+    description="Two differential variables and one algebraic variable, which enters their equations nonlinearly: "
+    "order conditions that mechanisms do not see decide on the order of a method.",
+    equations=r"y_1' = y_1 y_2^2 z^2,\qquad y_2' = y_1^2 y_2^2 - 3 y_2^2 z,\qquad 0 = y_1^2 y_2 - 1",
+)
+def jay_index2(t1: float = 1.0) -> Model:
+    """Jay's problem of index 2 that is nonlinear in z, with the solution (e^t, e^(-2t)), e^(2t).
+
+    Parameters
+    ----------
+    t1 : float
+        End time.
+
+    Notes
+    -----
+    The hidden constraint is quadratic in z: :math:`0 = 2 y_1^2 y_2^3 z^2 - 3 y_1^2 y_2^2 z + y_1^4 y_2^2`, on the
+    solution :math:`2 e^{-4t} z^2 - 3 e^{-2t} z + 1 = 0`, with the roots :math:`z = e^{2t}` and :math:`z = e^{2t}/2`. A
+    method whose steps are too long may end on the second one, with the constraint satisfied; half-explicit methods of
+    order 4 do so with 20 steps on [0, 1].
+
+    Half-explicit methods have their full order here, so ``model.options`` choose one. BDF formulas have theirs with
+    constant steps; with variable ones DASSL stays at orders 1 and 2, since a change of the step size upsets z, and z
+    the differential variables.
+
+    ``model.extra`` has ``exact(t, derivative)``, for derivative 0 and 1.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.jay_index2()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> bool(model.reference.error(sol.y[:, -1]).max() < 1e-6)
+    True
+    """
+    check_positive(t1=t1)
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        rates = np.array([1.0, -2.0, 2.0])
+        return rates**derivative * np.exp(rates * t)
+
+    return closed_model(
+        daedal.SemiExplicitDAE(jay_f, jay_g, 2, 1, names=["y1", "y2", "z"]),
+        exact,
+        t1,
+        initial=(np.array([1.0, 1.0]), np.array([1.0])),
+        index=2,
+        options={"method": "phem56", "rtol": 1e-8, "atol": 1e-8},
     )

@@ -11,13 +11,12 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice
+from daedal.library.model import Model, check_choice, known_reference, model
+from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 SOURCE = (
     "K. E. Brenan, Stability and Convergence of Difference Approximations for Higher Index Differential-Algebraic "
-    "Systems with Applications in Trajectory Control, UCLA (1983); K. E. Brenan, S. L. Campbell, L. R. Petzold, "
-    "Numerical Solution of Initial-Value Problems in Differential-Algebraic Equations, SIAM Classics 14 (1996), "
-    "section 6.3"
+    f"Systems with Applications in Trajectory Control, UCLA (1983); {BRENAN_CAMPBELL_PETZOLD}, section 6.3"
 )
 DEGREE = math.pi / 180.0
 
@@ -36,40 +35,6 @@ CONTROLS2 = (0.046650382816646594, -0.00091122917399968552)
 CONTROL_RATES2 = (-0.00013485648003009623, 0.017559306650083192)
 CONTROL3 = 0.71733013382110533
 CONTROL_RATE3 = -0.0088155455375576701
-
-# Controls eliminated by the differentiated constraints, then DOP853 at rtol 2e-14; agrees with the book to its digits,
-# but for the misprinted flight-path angle at the end of the index-3 problem.
-SOLUTION2_AT_300 = (
-    14200.8113563019,
-    0.0727991599295819,
-    0.0406923052184291,
-    1433.29213492839,
-    -10.0 * DEGREE,
-    135.0 * DEGREE,
-    0.124888511498091,
-    0.460375008351885,
-)
-SOLUTION3 = {
-    400.868734542: (
-        250096.611515690,
-        3.18531703071577,
-        0.592644072614877,
-        23950.0973051196,
-        -0.00357416904887911,
-        1.15803135553412,
-        0.902963652724020,
-    ),
-    419.868734542: (
-        248938.336317083,
-        3.20917883716265,
-        0.601054816021728,
-        23816.7046926461,
-        -0.00169085905868388,
-        1.17803927530163,
-        1.07423814756710,
-    ),
-}
-_SOLUTION_SOURCE = "controls eliminated by hand, then DOP853 at rtol 2e-14"
 
 _MOTION = (
     r"H' &= V \sin\gamma,\qquad \xi' = \frac{V \cos\gamma \sin A}{r \cos\lambda},\qquad "
@@ -182,6 +147,12 @@ def _initial_derivative(t0, y0, control_rates, params) -> np.ndarray:
     return np.concatenate([rates[:6], control_rates])
 
 
+@model(
+    title="Trajectory control of index 2",
+    source=SOURCE,
+    description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack and "
+    "bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
+)
 def tppc2(form: str = "index2") -> Model:
     """Re-entry along a prescribed flight-path angle and azimuth, controlled by angle of attack and bank angle.
 
@@ -211,17 +182,12 @@ def tppc2(form: str = "index2") -> Model:
         r"0 = A - 45^\circ - 90^\circ \Bigl(\frac{t}{300}\Bigr)^2"
     )
     return Model(
-        name="tppc2",
-        title="Trajectory control of index 2",
         problem=problem,
         t_span=(0.0, 300.0),
         initial=initial,
         index=index,
-        source=SOURCE,
-        description="A vehicle re-enters the atmosphere on a prescribed flight-path angle and azimuth; angle of attack "
-        "and bank angle are the controls that keep it there. Severely nonlinear, with variables between 1e-3 and 1e5.",
         equations=r"\begin{aligned} " + _MOTION + constraint + r" \end{aligned}",
-        reference=Reference(300.0, np.array(SOLUTION2_AT_300), _SOLUTION_SOURCE, 1e-11),
+        reference=known_reference("tppc2"),
         options={"rtol": 1e-7, "atol": 1e-7} | ({"error_test": "differential"} if form == "index2" else {}),
         plot={
             "variables": ["alpha", "beta", "gamma"],
@@ -230,6 +196,17 @@ def tppc2(form: str = "index2") -> Model:
     )
 
 
+@model(
+    title="Trajectory control of index 3",
+    source=SOURCE,
+    description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a cubic in "
+    "the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle only after two "
+    "differentiations.",
+    equations=(
+        r"\begin{aligned} " + _MOTION + r"0 &= \frac{D}{m} - (C_0 + C_1 w + C_2 w^2 + C_3 w^3),\qquad w = V - V_0 "
+        r"\end{aligned}"
+    ),
+)
 def tppc3(t1: float = 419.868734542) -> Model:
     """Space shuttle re-entry with prescribed drag acceleration, controlled by the bank angle alone: index 3.
 
@@ -250,25 +227,12 @@ def tppc3(t1: float = 419.868734542) -> Model:
     params = np.array([*EARTH, *VEHICLE3, 3.0, *DRAG_PROFILE, V0])
     angles = np.array([177.718047, 32.0417885, -0.749986488, 62.7883367]) * DEGREE
     y0 = np.array([264039.328, angles[0], angles[1], V0, angles[2], angles[3], CONTROL3])
-    reference = None
-    if t1 in SOLUTION3:
-        reference = Reference(t1, np.array(SOLUTION3[t1]), _SOLUTION_SOURCE, 1e-11)
     return Model(
-        name="tppc3",
-        title="Trajectory control of index 3",
         problem=daedal.ImplicitDAE(residual, 7, params=params, algebraic=[6], names=names),
         t_span=(t0, t1),
         initial=(y0, _initial_derivative(t0, y0, [CONTROL_RATE3], params)),
         index=3,
-        source=SOURCE,
-        description="A space shuttle flies at a fixed angle of attack of 40 degrees and follows a drag profile, a "
-        "cubic in the speed, by its bank angle alone. Hessenberg form of size 3: the constraint sees the bank angle "
-        "only after two differentiations.",
-        equations=(
-            r"\begin{aligned} " + _MOTION + r"0 &= \frac{D}{m} - (C_0 + C_1 w + C_2 w^2 + C_3 w^3),\qquad w = V - V_0 "
-            r"\end{aligned}"
-        ),
-        reference=reference,
+        reference=known_reference("tppc3", t1=t1),
         options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},
         plot={"variables": ["beta"], "factors": {"beta": 1 / DEGREE}},
     )

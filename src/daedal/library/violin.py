@@ -12,20 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, check_choice, check_positive
-
-SOURCE = (
-    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
-    "Numer. Anal. 30 (1993), pp. 538-552, section 6.3"
-)
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_choice, check_positive, model
+from daedal.library.sources import BRASEY_HAIRER
 
 # (6.4): speed of the bow, sliding and adhesive friction
 SPEED, SLIDING, ADHESION = 0.3, 12.0, 16.0
@@ -46,9 +41,7 @@ def string_force(t, q, v, p):
 
 
 def bow(t, q, v, p):
-    g = np.empty(1, v.dtype)
-    g[0] = v[v.size // 2] - p[1]
-    return g
+    return np.array([v[v.size // 2] - p[1]])
 
 
 def bow_jacobian(t, q, p):
@@ -75,6 +68,14 @@ def _modes(nodes: int, N: int) -> tuple[np.ndarray, np.ndarray]:
     return shapes, 2.0 * N * np.sin(0.5 * math.pi * k / (nodes + 1))
 
 
+@model(
+    title="Violin string, slipping",
+    source=BRASEY_HAIRER + ", section 6.3",
+    description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
+    "equation on lines with a constant force in the middle. Not stiff, without damping.",
+    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
+    drawing=("string", string_force),
+)
 def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that slips under the bow, from rest: a constant force on the middle node.
 
@@ -119,7 +120,7 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
         stretched = np.sum(np.diff(q, axis=0, prepend=0.0, append=0.0) ** 2, axis=0)
         return 0.5 * np.sum(np.square(v), axis=0) + 0.5 * N**2 * stretched + SLIDING * z * q[N // 2 - 1]
 
-    model = mechanical_model(
+    return mechanical_model(
         problem,
         (np.zeros(N - 1), np.zeros(N - 1)),
         t1,
@@ -127,17 +128,20 @@ def violin_slip(N: int = 20, z: float = -1.0, t1: float = 1.0, compiled: bool = 
         exact=exact,
         exact_lam=lambda t: np.empty(0),
         extra={"energy": energy, "needed_friction": needed_friction},
-        name="violin_slip",
-        title="Violin string, slipping",
-        source=SOURCE,
-        description="A bowed string between two switching points, the string slower (or faster) than the bow: the wave "
-        "equation on lines with a constant force in the middle. Not stiff, without damping.",
-        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0",
+        index=0,
         plot={"variables": [f"u{N // 2}"]},
     )
-    return replace(model, index=0)
 
 
+@model(
+    title="Violin string, sticking",
+    source=BRASEY_HAIRER + ", section 6.3",
+    description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
+    "velocity. A large system of index 2 with a single constraint, not stiff.",
+    equations=r"""u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad
+    u_0 = u_N = 0,\qquad 0 = u_{N/2}' - v""",
+    drawing=("string", string_force),
+)
 def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
     """A violin string that sticks to the bow: the speed of the middle node is given, and its friction unknown.
 
@@ -196,13 +200,6 @@ def violin_stick(N: int = 20, t1: float = 1.0, compiled: bool = False) -> Model:
         exact=exact,
         exact_lam=lambda t: np.array([SLIDING * needed_friction(exact(t)[: N - 1])]),
         extra={"needed_friction": needed_friction},
-        name="violin_stick",
-        title="Violin string, sticking",
-        source=SOURCE,
-        description="A bowed string while it sticks to the bow: the friction is the multiplier of a constraint on one "
-        "velocity. A large system of index 2 with a single constraint, not stiff.",
-        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho_s z\,\delta_{i,N/2},\qquad u_0 = u_N = 0,\qquad "
-        r"0 = u_{N/2}' - v",
         plot={"variables": [f"u{m}"]},
     )
 
@@ -264,6 +261,12 @@ class ViolinRun:
         One for each phase between them.
     signs : list of float
         One for each phase: 0 while the string sticks, else z.
+    t : numpy.ndarray, shape (nt,)
+        All times; those of the switches stand twice, since z jumps there.
+    u, v : numpy.ndarray, shape (N - 1, nt)
+        Displacements and speeds.
+    z : numpy.ndarray, shape (nt,)
+        Friction in units of the sliding friction.
 
     Examples
     --------
@@ -277,37 +280,10 @@ class ViolinRun:
     switches: list[Switch]
     solutions: list[Any] = field(repr=False)
     signs: list[float] = field(repr=False)
-
-    @cached_property
-    def _joined(self) -> tuple[np.ndarray, ...]:
-        parts = zip(self.solutions, self.signs, strict=True)
-        z = [_friction(solution.q, sign) for solution, sign in parts]
-        return (
-            np.concatenate([solution.t for solution in self.solutions]),
-            np.concatenate([solution.q for solution in self.solutions], axis=1),
-            np.concatenate([solution.v for solution in self.solutions], axis=1),
-            np.concatenate(z),
-        )
-
-    @property
-    def t(self) -> np.ndarray:
-        """All times; those of the switches stand twice, since z jumps there."""
-        return self._joined[0]
-
-    @property
-    def u(self) -> np.ndarray:
-        """Displacements, shape (N - 1, nt)."""
-        return self._joined[1]
-
-    @property
-    def v(self) -> np.ndarray:
-        """Speeds, shape (N - 1, nt)."""
-        return self._joined[2]
-
-    @property
-    def z(self) -> np.ndarray:
-        """Friction in units of the sliding friction, shape (nt,)."""
-        return self._joined[3]
+    t: np.ndarray = field(repr=False)
+    u: np.ndarray = field(repr=False)
+    v: np.ndarray = field(repr=False)
+    z: np.ndarray = field(repr=False)
 
     @property
     def middle(self) -> np.ndarray:
@@ -332,6 +308,13 @@ class ViolinRun:
 
 def _friction(q: np.ndarray, sign: float) -> np.ndarray:
     return needed_friction(q) if sign == 0.0 else np.full(q.shape[1], sign)
+
+
+def _joined(switches: list[Switch], solutions: list[Any], signs: list[float]) -> ViolinRun:
+    t = np.concatenate([solution.t for solution in solutions])
+    u, v = (np.concatenate([getattr(solution, part) for solution in solutions], axis=1) for part in "qv")
+    z = np.concatenate([_friction(solution.q, sign) for solution, sign in zip(solutions, signs, strict=True)])
+    return ViolinRun(switches, solutions, signs, t, u, v, z)
 
 
 def play_violin(
@@ -406,7 +389,7 @@ def play_violin(
         solutions.append(solution)
         signs.append(sign)
         if solution.status != "event":
-            return ViolinRun(switches, solutions, signs)
+            return _joined(switches, solutions, signs)
         t, q, v = float(solution.t[-1]), solution.q[:, -1].copy(), solution.v[:, -1].copy()
         v[m] = SPEED  # exactly, so that the event that ended this phase is a zero at the start of the next
         z = float(needed_friction(q))
@@ -414,7 +397,7 @@ def play_violin(
         kind = "stick" if sign == 0.0 else "slip" if sticks else "pass"
         switches.append(Switch(t, kind, float(q[m]), z))
         if t >= t_end:
-            return ViolinRun(switches, solutions, signs)
+            return _joined(switches, solutions, signs)
 
 
 def _systems(N: int, compiled: bool) -> Callable[[float], Any]:

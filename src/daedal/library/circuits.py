@@ -1,20 +1,119 @@
-"""Linear electrical networks by the sparse tableau, after Brenan, Campbell and Petzold, section 6.4."""
+"""Linear circuits, after Brenan, Campbell and Petzold, section 6.4: ``H x' + G x = f(t)`` and the sparse tableau."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import daedal
-from daedal.library.linear import Array, Source, linear_dae, response
-from daedal.library.model import Model, Reference, check_choice, check_positive
+from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
-SOURCE = (
-    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
-    "Differential-Algebraic Equations, SIAM Classics 14 (1996), section 6.4"
-)
+Array = np.ndarray
+
+SOURCE = BRENAN_CAMPBELL_PETZOLD + ", section 6.4"
+
+# --- constant matrices and sinusoidal sources -----------------------------------------------------------------------
+
+
+class Source(NamedTuple):
+    """The signal ``offset + amplitude * sin(frequency * t + phase)``; `frequency` is angular."""
+
+    offset: float = 0.0
+    amplitude: float = 0.0
+    frequency: float = 0.0
+    phase: float = 0.0
+
+    def __call__(self, t: float, derivative: int = 0) -> float:
+        """The value at `t`, or that of a time derivative."""
+        angle = self.frequency * t + self.phase + derivative * np.pi / 2.0
+        oscillation = self.amplitude * self.frequency**derivative * np.sin(angle)
+        return float(oscillation + (self.offset if derivative == 0 else 0.0))
+
+
+def linear_residual(t, x, xp, p):
+    """``H x' + G x - f(t)``; the parameters hold four counts, the entries of H and of G, and the sources (`_pack`)."""
+    n, n_h, n_g, n_f = int(p[0]), int(p[1]), int(p[2]), int(p[3])
+    r = np.zeros(n)
+    k = 4
+    for _ in range(n_h):
+        r[int(p[k])] += p[k + 2] * xp[int(p[k + 1])]
+        k += 3
+    for _ in range(n_g):
+        r[int(p[k])] += p[k + 2] * x[int(p[k + 1])]
+        k += 3
+    for _ in range(n_f):
+        r[int(p[k])] -= p[k + 1] + p[k + 2] * np.sin(p[k + 3] * t + p[k + 4])
+        k += 5
+    return r
+
+
+def linear_jacobian(t, x, xp, cj, p):
+    """``G + cj H``."""
+    n, n_h, n_g = int(p[0]), int(p[1]), int(p[2])
+    matrix = np.zeros((n, n))
+    k = 4
+    for _ in range(n_h):
+        matrix[int(p[k]), int(p[k + 1])] += cj * p[k + 2]
+        k += 3
+    for _ in range(n_g):
+        matrix[int(p[k]), int(p[k + 1])] += p[k + 2]
+        k += 3
+    return matrix
+
+
+def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequence[str]) -> daedal.ImplicitDAE:
+    """The problem ``H x' + G x = f(t)``; `sources` gives ``f`` by equation."""
+    algebraic = np.flatnonzero(~np.any(H != 0.0, axis=0))
+    params = _pack(np.asarray(H, dtype=float), np.asarray(G, dtype=float), sources)
+    return daedal.ImplicitDAE(
+        linear_residual, len(H), jacobian=linear_jacobian, params=params, algebraic=algebraic, names=names
+    )
+
+
+def _pack(H: Array, G: Array, sources: Mapping[int, Source]) -> Array:
+    packed = [float(len(H)), float(np.count_nonzero(H)), float(np.count_nonzero(G)), float(len(sources))]
+    for matrix in (H, G):
+        for row, column in np.argwhere(matrix):
+            packed += [float(row), float(column), float(matrix[row, column])]
+    for row, source in sources.items():
+        packed += [float(row), *map(float, source)]
+    return np.array(packed)
+
+
+def response(A: Array, inputs: Sequence[tuple[Array, Source]], x0: Array) -> Callable[[float, int], Array]:
+    """Closed solution of ``x' = A x + sum b_k s_k(t)``, ``x(0) = x0``, for a stable matrix A.
+
+    Returns ``x(t, derivative)``: stationary oscillations, and the rest that decays with ``exp(A t)``.
+    """
+    from scipy.linalg import expm
+
+    identity = np.eye(len(A))
+    constant = np.zeros(len(A))
+    phasors = []
+    for b, source in inputs:
+        constant -= np.linalg.solve(A, b * source.offset)
+        amplitude = source.amplitude * np.exp(1j * source.phase) * b
+        phasors.append((source.frequency, np.linalg.solve(1j * source.frequency * identity - A, amplitude)))
+
+    def stationary(t: float, derivative: int) -> Array:
+        x = constant if derivative == 0 else np.zeros(len(A))
+        for omega, phasor in phasors:
+            x = x + np.imag((1j * omega) ** derivative * phasor * np.exp(1j * omega * t))
+        return x
+
+    rest = x0 - stationary(0.0, 0)
+
+    def x(t: float, derivative: int = 0) -> Array:
+        return stationary(t, derivative) + np.linalg.matrix_power(A, derivative) @ expm(A * t) @ rest
+
+    return x
+
+
+# --- networks by the sparse tableau ---------------------------------------------------------------------------------
+
 _KINDS = {"E": "voltage source", "C": "capacitor", "R": "resistor", "L": "inductor", "S": "current source"}
 _TABLEAU = (
     r"\begin{aligned} v_E &= e(t), & C v_C' &= i_C, & v_R &= R i_R, & L i_L' &= v_L, & i_S &= s(t) \\ "
@@ -105,20 +204,18 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     return linear_dae(H, G, sources, names + [f"v{k}" for k in range(1, n_nodes + 1)])
 
 
-def _model(branches, index, exact: Callable[[float, int], Array], t1: float, **texts) -> Model:
-    return Model(
-        problem=sparse_tableau(branches),
-        t_span=(0.0, t1),
-        initial=(exact(0.0, 0), exact(0.0, 1)),
-        index=index,
-        source=SOURCE,
-        equations=_TABLEAU,
-        reference=Reference(t1, exact(t1, 0), "closed solution", 1e-13),
-        extra={"exact": exact, "branches": branches, "incidence": incidence(branches)},
-        **texts,
-    )
+def _network(branches: list[Branch], index: int, exact: Callable[[float, int], Array], t1: float, **others) -> Model:
+    extra = {"branches": branches, "incidence": incidence(branches)}
+    return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, index=index, extra=extra, **others)
 
 
+@model(
+    title="RLC network",
+    source=SOURCE,
+    description="The five kinds of branches in one network, with branch voltages, branch currents and node voltages as "
+    "unknowns. Only two of the thirteen variables are differentiated.",
+    equations=_TABLEAU,
+)
 def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: float = 0.05) -> Model:
     """One branch of each kind: source, resistor and inductor in series feed a capacitor; a current source adds to it.
 
@@ -129,13 +226,8 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
     check_positive(resistance=resistance, inductance=inductance, capacitance=capacitance)
     R, L, C = resistance, inductance, capacitance
     e, s = Source(amplitude=1.0, frequency=10.0), Source(offset=0.1, amplitude=0.2, frequency=4.0)
-    branches = [
-        Branch("E", 1, 0, e),
-        Branch("C", 3, 0, C),
-        Branch("R", 1, 2, R),
-        Branch("L", 2, 3, L),
-        Branch("S", 0, 3, s),
-    ]
+    network = (("E", 1, 0, e), ("C", 3, 0, C), ("R", 1, 2, R), ("L", 2, 3, L), ("S", 0, 3, s))
+    branches = [Branch(*branch) for branch in network]
     A = np.array([[-R / L, -1.0 / L], [1.0 / C, 0.0]])  # of (i_L, v_C)
     state = response(A, [(np.array([1.0 / L, 0.0]), e), (np.array([0.0, 1.0 / C]), s)], np.array([0.0, 0.5]))
 
@@ -145,20 +237,15 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
         v_branches = [e_t, v, R * i, e_t - R * i - v, -v]
         return np.array([*v_branches, -i, i + s_t, i, i, s_t, e_t, e_t - R * i, v])
 
-    return _model(
-        branches,
-        1,
-        exact,
-        2.0,
-        name="rlc_network",
-        title="RLC network",
-        description="The five kinds of branches in one network, with branch voltages, branch currents and node "
-        "voltages as unknowns. Only two of the thirteen variables are differentiated.",
-        options={"rtol": 1e-6, "atol": 1e-8},
-        plot={"variables": ["v_E1", "v_C2", "i_L4"]},
-    )
+    return _network(branches, 1, exact, 2.0, plot={"variables": ["v_E1", "v_C2", "i_L4"]})
 
 
+@model(
+    source=SOURCE,
+    description="A voltage source, capacitors and resistors. Whether the index is 1 or 2 is decided by the network "
+    "alone: a loop of capacitors and sources raises it to 2.",
+    equations=_TABLEAU,
+)
 def rc_circuit(index: int = 1) -> Model:
     """Two RC circuits with a voltage source, of index 1 and of index 2.
 
@@ -195,15 +282,12 @@ def rc_circuit(index: int = 1) -> Model:
             i1 = 0.5 * (e_slope - slope)
             return np.array([e_t, e_t - v, v, v, -i1, i1, 1.5 * slope, v, e_t, v])
 
-    return _model(
+    return _network(
         branches,
         index,
         exact,
         5.0,
-        name="rc_circuit",
         title=f"RC circuit of index {index}",
-        description="A voltage source, capacitors and resistors. Whether the index is 1 or 2 is decided by the network "
-        "alone: a loop of capacitors and sources raises it to 2.",
         options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if index == 2 else {}),
         plot={"variables": ["v1", "v2", "i_E1"]},
     )

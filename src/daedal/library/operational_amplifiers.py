@@ -8,11 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 import daedal
-from daedal.library.linear import Array, Source, linear_dae
-from daedal.library.model import Model, Reference, check_choice, check_positive
-from daedal.library.networks import SOURCE
+from daedal.library.circuits import SOURCE, Array, Source, linear_dae
+from daedal.library.model import Model, check_choice, check_positive, closed_model, model
 
 
+@model(
+    title="Cascade of differentiators",
+    source=SOURCE,
+    description="Operational amplifiers that differentiate, one behind the other. There is nothing to integrate: the "
+    "output is a derivative of the input, and the index grows by one with every stage.",
+    equations=r"v_0 = e(t),\qquad i_k = C v_{k-1}',\qquad v_k = -R i_k \qquad (k = 1, \dots, m)",
+)
 def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance: float = 0.5) -> Model:
     """Differentiators in a row, ``v_k = -R C v_{k-1}'`` each: `stages` of them have index ``stages + 1``.
 
@@ -44,25 +50,16 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
     if stages > 1:
         options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
     names = ["v0"] + [f"{letter}{k}" for k in range(1, stages + 1) for letter in "iv"]
-    t1 = 2.0
-    return Model(
-        name="differentiator_cascade",
-        title="Cascade of differentiators",
-        problem=linear_dae(H, G, {0: source}, names),
-        t_span=(0.0, t1),
-        initial=(exact(0.0), exact(0.0, 1)),
-        index=stages + 1,
-        source=SOURCE,
-        description="Operational amplifiers that differentiate, one behind the other. There is nothing to integrate: "
-        "the output is a derivative of the input, and the index grows by one with every stage.",
-        equations=r"v_0 = e(t),\qquad i_k = C v_{k-1}',\qquad v_k = -R i_k \qquad (k = 1, \dots, m)",
-        reference=Reference(t1, exact(t1), "closed solution", 1e-14),
-        options=options,
-        plot={"variables": ["v0", f"v{stages}"]},
-        extra={"exact": exact},
-    )
+    problem, plot = linear_dae(H, G, {0: source}, names), {"variables": ["v0", f"v{stages}"]}
+    return closed_model(problem, exact, 2.0, index=stages + 1, options=options, plot=plot)
 
 
+@model(
+    title="Four resistors and an operational amplifier",
+    source=SOURCE,
+    description="A bridge of four resistors around an ideal operational amplifier. Solvability and the number of "
+    "states depend on the values of the resistances.",
+)
 def four_resistor_amplifier(
     element: str = "capacitor",
     conductances: tuple[float, float, float, float] = (1.0, 2.0, 2.0, 1.0),
@@ -120,24 +117,18 @@ def four_resistor_amplifier(
             return per_volt * rate**derivative * np.exp(rate * t)
 
     names = ["v1", "v2", "v3", "v4"] + (["iE", "io"] if driven else ["io"])
-    t1 = 1.0
-    return Model(
-        name="four_resistor_amplifier",
-        title="Four resistors and an operational amplifier",
-        problem=linear_dae(H, G, {4: source} if driven else {}, names),
-        t_span=(0.0, t1),
-        initial=(exact(0.0), exact(0.0, 1)),
+    return closed_model(
+        linear_dae(H, G, {4: source} if driven else {}, names),
+        exact,
+        1.0,
+        accuracy=1e-13,
         index=1 if mismatch != 0.0 else 2,
-        source=SOURCE,
-        description="A bridge of four resistors around an ideal operational amplifier. Solvability and the number of "
-        "states depend on the values of the resistances.",
         equations=(
             (r"v_1 = e(t),\quad G_1(v_1 - v_2) + i_E = 0" if driven else r"C v_1' + G_1(v_1 - v_2) = 0")
             + r",\quad v_2 = v_4,\quad (G_1 + G_2) v_2 = G_1 v_1 + G_2 v_3,\quad "
             r"(G_2 + G_4) v_3 - G_2 v_2 - G_4 v_4 + i_o = 0,\quad (G_3 + G_4) v_4 = G_4 v_3"
         ),
-        reference=Reference(t1, exact(t1), "closed solution", 1e-13),
         options={"rtol": 1e-6, "atol": 1e-9} | ({} if mismatch != 0.0 else {"error_test": "differential"}),
         plot={"variables": ["v1", "v2", "v3"]},
-        extra={"exact": exact, "determinant": lambda s: float(np.linalg.det(G + s * H))},
+        extra={"determinant": lambda s: float(np.linalg.det(G + s * H))},
     )

@@ -8,41 +8,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice, check_positive
+from daedal.library.model import Model, Reference, check_choice, check_positive, model
+from daedal.library.sources import WUNDERLICH
 
-THESIS = (
-    "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
-    "(2005)"
-)
 FORMS = ("second-order", "mechanical")
 
 
 def _second_order_model(
-    problem: daedal.SecondOrderDAE,
-    exact: Callable[..., np.ndarray],
-    t_span: tuple[float, float],
-    *,
-    compiled: bool,
-    **texts: Any,
+    problem: daedal.SecondOrderDAE, exact: Callable[..., np.ndarray], t_span: tuple[float, float], compiled: bool
 ) -> Model:
     """A model with the closed solution ``exact(t, derivative)``."""
     t0, t1 = t_span
     assert problem.order is not None
-    differentiated = problem.order == 2
-    reference = np.concatenate([exact(t1), exact(t1, 1)[differentiated]])
-    texts.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
+    reference = np.concatenate([exact(t1), exact(t1, 1)[problem.order == 2]])
     return Model(
         problem=problem.compiled() if compiled else problem,
-        t_span=(t0, t1),
+        t_span=t_span,
         initial=(exact(t0), np.where(problem.order > 0, exact(t0, 1), 0.0)),
+        index=3,
         reference=Reference(t1, reference, "closed solution", 1e-13),
+        options={"rtol": 1e-6, "atol": 1e-8},
+        plot={"variables": list(problem.names or ())},
         extra={"exact": exact},
-        **texts,
+    )
+
+
+def _mechanical_model(
+    system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool
+) -> Model:
+    """The same motion as a mechanical system, whose multiplier is `sign` times that of the second-order form."""
+    t0, t1 = t_span
+
+    def state(t: float) -> np.ndarray:
+        return np.concatenate([exact(t)[:2], exact(t, 1)[:2]])
+
+    def exact_lam(t: float) -> np.ndarray:
+        return sign * exact(t)[2:]
+
+    return Model(
+        problem=system.compiled() if compiled else system,
+        t_span=t_span,
+        initial=(exact(t0)[:2], exact(t0, 1)[:2]),
+        index=3,
+        reference=Reference(t1, state(t1), "closed solution", 1e-13),
+        options={"rtol": 1e-8, "atol": 1e-8},
+        plot={"variables": list(system.names or ())},
+        extra={"exact": state, "exact_lam": exact_lam, "lam": exact_lam(t1)},
     )
 
 
@@ -50,12 +65,17 @@ def _second_order_model(
 
 
 def order_reduction_residual(t, x, xp, xpp, p):
-    r = np.empty(2)
-    r[0] = xpp[0] + xp[0] + x[1] - math.sin(t)
-    r[1] = x[0] - math.sin(p[0] * t) / (p[0] * p[0])
-    return r
+    return np.array([xpp[0] + xp[0] + x[1] - math.sin(t), x[0] - math.sin(p[0] * t) / (p[0] * p[0])])
 
 
+@model(
+    title="Order reduction",
+    source=WUNDERLICH + ", Example 3.2.1 (from V. Mehrmann, C. Shi); the right-hand sides are Daedal's",
+    description="A second-order equation and a constraint. The second variable needs the second derivative of the "
+    "data. Written as a first-order system with the derivatives of all variables, it also asks for the third one, and "
+    "the index rises from 3 to 4.",
+    equations=r"x_1'' + x_1' + x_2 = \sin t,\qquad x_1 = \frac{\sin \omega t}{\omega^2}",
+)
 def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = False) -> Model:
     r"""A linear second-order DAE whose companion form has a higher index and needs one more derivative of the data.
 
@@ -93,21 +113,8 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
         k = derivative
         return np.array([f2[k], f1[k] - f2[k + 1] - f2[k + 2]])
 
-    return _second_order_model(
-        daedal.SecondOrderDAE(order_reduction_residual, 2, params=np.array([w]), order=[2, 0], names=["x1", "x2"]),
-        exact,
-        (0.0, float(t1)),
-        compiled=compiled,
-        name="order_reduction",
-        title="Order reduction",
-        index=3,
-        source=THESIS + ", Example 3.2.1 (from V. Mehrmann, C. Shi); the right-hand sides are Daedal's",
-        description="A second-order equation and a constraint. The second variable needs the second derivative of the "
-        "data. Written as a first-order system with the derivatives of all variables, it also asks for the third one, "
-        "and the index rises from 3 to 4.",
-        equations=r"x_1'' + x_1' + x_2 = \sin t,\qquad x_1 = \frac{\sin \omega t}{\omega^2}",
-        plot={"variables": ["x1", "x2"]},
-    )
+    problem = daedal.SecondOrderDAE(order_reduction_residual, 2, params=np.array([w]), order=[2, 0], names=["x1", "x2"])
+    return _second_order_model(problem, exact, (0.0, float(t1)), compiled)
 
 
 # --- on a circle, with a tangential force ----------------------------------------------------------------------------
@@ -130,11 +137,18 @@ def tangential_force(t, q, v):
 
 
 def half_circle(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = 0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)
-    return g
+    return np.array([0.5 * (q[0] * q[0] + q[1] * q[1] - 1.0)])
 
 
+@model(
+    title="Particle on a circle",
+    source=WUNDERLICH + ", Example 2.4.7; C. Arévalo, P. Lötstedt, Improving the accuracy of BDF methods for index "
+    "3 differential-algebraic equations, BIT 35 (1995), pp. 297-308",
+    description="One particle, one constraint, a closed solution. BDF for the first-order form leaves an error of size "
+    "one in the multiplier after every change of the step size; the example that made modified BDF.",
+    equations=r"y_1'' = 2 y_2 + \lambda y_1,\qquad y_2'' = -2 y_1 + \lambda y_2,\qquad 0 = y_1^2 + y_2^2 - 1",
+    drawing=("bead", circle_residual, half_circle),
+)
 def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bool = False) -> Model:
     r"""A particle that a tangential force drives round a circle ever faster.
 
@@ -172,24 +186,13 @@ def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bo
             return np.array([2.0 * t * c, -2.0 * t * s, -8.0 * t])
         return np.array([2.0 * c - 4.0 * t * t * s, -2.0 * s - 4.0 * t * t * c, -8.0])
 
-    texts: dict[str, Any] = {
-        "name": "particle_on_circle",
-        "title": "Particle on a circle",
-        "index": 3,
-        "source": THESIS + ", Example 2.4.7; C. Arévalo, P. Lötstedt, Improving the accuracy of BDF methods for index "
-        "3 differential-algebraic equations, BIT 35 (1995), pp. 297-308",
-        "description": "One particle, one constraint, a closed solution. BDF for the first-order form leaves an error "
-        "of size one in the multiplier after every change of the step size; the example that made modified BDF.",
-        "equations": r"y_1'' = 2 y_2 + \lambda y_1,\qquad y_2'' = -2 y_1 + \lambda y_2,\qquad 0 = y_1^2 + y_2^2 - 1",
-    }
     if form == "mechanical":
         system = daedal.MechanicalSystem(1.0, tangential_force, half_circle, n_q=2, n_constraints=1, names=["y1", "y2"])
-        return _mechanical(system, exact, (1.0, float(t1)), -1.0, compiled, texts)
+        return _mechanical_model(system, exact, (1.0, float(t1)), -1.0, compiled)
     problem = daedal.SecondOrderDAE(
         circle_residual, 3, jacobian=circle_jacobian, order=[2, 2, 0], names=["y1", "y2", "lambda"]
     )
-    plot = {"variables": ["y1", "y2", "lambda"]}
-    return _second_order_model(problem, exact, (1.0, float(t1)), compiled=compiled, plot=plot, **texts)
+    return _second_order_model(problem, exact, (1.0, float(t1)), compiled)
 
 
 # --- on a circle, with forces that depend on the velocity ------------------------------------------------------------
@@ -208,11 +211,18 @@ def body_force(t, q, v):
 
 
 def circle(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[0] * q[0] + q[1] * q[1] - 1.0
-    return g
+    return np.array([q[0] * q[0] + q[1] * q[1] - 1.0])
 
 
+@model(
+    title="Body on a circle",
+    source=WUNDERLICH + ", section 8.1.1 (from A. Steinbrecher, TU Berlin, technical report 742 (2002))",
+    description="The first experiment of the source: one body of mass 1, solved as it stands, with the GGL "
+    "stabilisation and with minimal extension.",
+    equations=r"""q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad
+    q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1""",
+    drawing=("bead", body_residual, circle),
+)
 def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool = False) -> Model:
     r"""A body on the unit circle under forces that depend on position and velocity.
 
@@ -248,43 +258,8 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
         lam = (s * c, math.cos(2.0 * t), -2.0 * math.sin(2.0 * t))
         return np.array([q[derivative], q[derivative + 1], lam[derivative]])
 
-    texts: dict[str, Any] = {
-        "name": "body_on_circle",
-        "title": "Body on a circle",
-        "index": 3,
-        "source": THESIS + ", section 8.1.1 (from A. Steinbrecher, TU Berlin, technical report 742 (2002))",
-        "description": "The first experiment of the source: one body of mass 1, solved as it stands, with the GGL "
-        "stabilisation and with minimal extension.",
-        "equations": r"q_1'' = -q_1 - 2 q_1 q_1' q_2' - 2 q_1 \lambda,\qquad "
-        r"q_2'' = -q_1' + 2 q_1 q_2^2 - 2 q_2 \lambda,\qquad 0 = q_1^2 + q_2^2 - 1",
-    }
     if form == "mechanical":
         system = daedal.MechanicalSystem(1.0, body_force, circle, n_q=2, n_constraints=1, names=["q1", "q2"])
-        return _mechanical(system, exact, (0.0, float(t1)), 1.0, compiled, texts)
+        return _mechanical_model(system, exact, (0.0, float(t1)), 1.0, compiled)
     problem = daedal.SecondOrderDAE(body_residual, 3, order=[2, 2, 0], names=["q1", "q2", "lambda"])
-    plot = {"variables": ["q1", "q2", "lambda"]}
-    return _second_order_model(problem, exact, (0.0, float(t1)), compiled=compiled, plot=plot, **texts)
-
-
-def _mechanical(
-    system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool, texts
-) -> Model:
-    """The same motion as a mechanical system, whose multiplier is `sign` times that of the second-order form."""
-    t0, t1 = t_span
-
-    def state(t: float) -> np.ndarray:
-        return np.concatenate([exact(t)[:2], exact(t, 1)[:2]])
-
-    def exact_lam(t: float) -> np.ndarray:
-        return sign * exact(t)[2:]
-
-    return Model(
-        problem=system.compiled() if compiled else system,
-        t_span=(t0, t1),
-        initial=(exact(t0)[:2], exact(t0, 1)[:2]),
-        reference=Reference(t1, state(t1), "closed solution", 1e-13),
-        options={"rtol": 1e-8, "atol": 1e-8},
-        plot={"variables": list(system.names or ())},
-        extra={"exact": state, "exact_lam": exact_lam, "lam": exact_lam(t1)},
-        **texts,
-    )
+    return _second_order_model(problem, exact, (0.0, float(t1)), compiled)

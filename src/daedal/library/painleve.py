@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_positive
-from daedal.library.switching_examples import SOURCE
+from daedal.library.model import Model, check_positive, model
+from daedal.library.rods import Rods
+from daedal.library.sources import WIJCKMANS
 
 # --- a crank-slider with friction in its guide -----------------------------------------------------------------------
 
@@ -39,6 +40,14 @@ def along_guide(t, q):
     return e
 
 
+@model(
+    title="Crank-slider with dry friction",
+    source=WIJCKMANS + ", example 7.11",
+    description="A crank-slider with dry friction in the guide of the slider. The coefficient is so large that the "
+    "normal force is not unique (Painleve's paradox).",
+    equations=r"M \ddot q = f - \mu |\lambda_5|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = g(q)",
+    drawing=("rubbing_slider",),
+)
 def friction_crank_slider(t1: float = 1.0) -> Model:
     r"""A crank-slider whose slider rubs in its guide, with the normal force from the multiplier of the guide.
 
@@ -86,21 +95,12 @@ def friction_crank_slider(t1: float = 1.0) -> Model:
     phi1, rate1 = 3.0, 1e-3
     phi2 = -math.asin(L1 / L2 * math.sin(phi1))
     rate2 = -L1 / L2 * math.cos(phi1) / math.cos(phi2) * rate1
-    c1, s1, c2, s2 = math.cos(phi1), math.sin(phi1), math.cos(phi2), math.sin(phi2)
-    q = [L1 * c1, L1 * s1, phi1, 2.0 * L1 * c1 + L2 * c2, 2.0 * L1 * s1 + L2 * s2, phi2]
-    v = [-L1 * s1 * rate1, L1 * c1 * rate1, rate1]
-    v += [-2.0 * L1 * s1 * rate1 - L2 * s2 * rate2, 2.0 * L1 * c1 * rate1 + L2 * c2 * rate2, rate2]
+    start = Rods(1.0, 1.0, L1, L2, 0.0).configuration((phi1, phi2), (rate1, rate2))
     return Model(
-        name="friction_crank_slider",
-        title="Crank-slider with dry friction",
         problem=problem,
         t_span=(0.0, float(t1)),
-        initial=("slip- (lam < 0)", (np.array(q), np.array(v))),
+        initial=("slip- (lam < 0)", start),
         index=3,
-        source=SOURCE.format("7.11"),
-        description="A crank-slider with dry friction in the guide of the slider. The coefficient is so large that the "
-        "normal force is not unique (Painleve's paradox).",
-        equations=r"M \ddot q = f - \mu |\lambda_5|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = g(q)",
         options={"rtol": 1e-6, "atol": 1e-6},
         plot={"variables": ["phi1", "phi2"]},
         extra={"branches": (-2.316192, 81.651241), "turns": (0.842818, 1.525841, 2.849194, 3.697512)},
@@ -114,15 +114,11 @@ GRAVITY = 9.81
 
 
 def rod_weight(t, q, v):
-    f = np.zeros(3)
-    f[1] = -GRAVITY
-    return f
+    return np.array([0.0, -GRAVITY, 0.0])
 
 
 def rod_on_floor(t, q):
-    g = np.empty(1, q.dtype)
-    g[0] = q[1] - np.sin(q[2])
-    return g
+    return np.array([q[1] - np.sin(q[2])])
 
 
 def along_floor(t, q):
@@ -131,6 +127,14 @@ def along_floor(t, q):
     return e
 
 
+@model(
+    title="Painleve's rod",
+    source="P. Painleve, Sur les lois du frottement de glissement, C. R. Acad. Sci. Paris 121 (1895), pp. 112-115",
+    description="A rod that slides on a rough floor. With a large coefficient of friction there are positions in which "
+    "no motion agrees with Coulomb's law.",
+    equations=r"M \ddot q = f - \mu |\lambda|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = y - \sin\alpha",
+    drawing=("rod_on_floor",),
+)
 def painleve_rod(
     mu: float = 2.0, angle: float = 1.0, slip: float = 1.0, rate: float = 0.0, unilateral: bool = True, t1: float = 0.5
 ) -> Model:
@@ -194,16 +198,10 @@ def painleve_rod(
     normal = (GRAVITY - rate**2 * s) / (1.0 + 3.0 * c * c + 3.0 * sigma * mu * s * c)
     side = "slip+" if slip > 0.0 else "slip-"
     return Model(
-        name="painleve_rod",
-        title="Painleve's rod",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=(side if unilateral else f"{side} (lam < 0)", (q, v)),
         index=3,
-        source="P. Painleve, Sur les lois du frottement de glissement, C. R. Acad. Sci. Paris 121 (1895), pp. 112-115",
-        description="A rod that slides on a rough floor. With a large coefficient of friction there are positions in "
-        "which no motion agrees with Coulomb's law.",
-        equations=r"M \ddot q = f - \mu |\lambda|\,\mathrm{sgn}(e^T \dot q)\,e - G^T \lambda,\qquad 0 = y - \sin\alpha",
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": ["x", "y"]},
         extra={"normal": normal, "paradox": bool(normal < 0.0)},

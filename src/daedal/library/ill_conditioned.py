@@ -10,10 +10,17 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanisms import THESIS
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.model import Model, Reference, check_positive, model
+from daedal.library.sources import WIJCKMANS
 
 
+@model(
+    title="Nearly index 2",
+    source=WIJCKMANS + ", example 6.4",
+    description="A constraint that hardly depends on the algebraic variable: formally of index 1, it behaves like "
+    "index 2 once its initial layer is over.",
+    equations=r"x' = -y + \sin t,\qquad 0 = x - \varepsilon y - \cos t",
+)
 def nearly_index2(eps: float = 1e-6) -> Model:
     r"""Example 6.4 of Wijckmans: index 1, but :math:`\varepsilon y` in the constraint is almost nothing.
 
@@ -42,30 +49,16 @@ def nearly_index2(eps: float = 1e-6) -> Model:
         d = a * math.sin(t) + b * math.cos(t) + (1.0 - b) * math.exp(-t / eps)
         return np.array([math.cos(t) + d, d / eps])
 
-    return _model(
-        daedal.LinearDAE(
-            [[0.0]],
-            [[-1.0]],
-            [[1.0]],
-            [[-eps]],
-            lambda t: np.array([math.sin(t)]),
-            lambda t: np.array([-math.cos(t)]),
-            n_x=1,
-            n_y=1,
-            q_derivative=lambda t: np.array([math.sin(t)]),
-            names=["x", "y"],
-        ),
-        exact,
-        index=1,
-        name="nearly_index2",
-        title="Nearly index 2",
-        source=THESIS + ", example 6.4",
-        description="A constraint that hardly depends on the algebraic variable: formally of index 1, it behaves like "
-        "index 2 once its initial layer is over.",
-        equations=r"x' = -y + \sin t,\qquad 0 = x - \varepsilon y - \cos t",
-    )
+    return _model(_scalar(eps), exact, index=1)
 
 
+@model(
+    title="Linear index 2",
+    source=WIJCKMANS + ", example 6.5",
+    description="The simplest problem on which errors of the constraint reach the algebraic variable divided by the "
+    "step size.",
+    equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
+)
 def linear_index2() -> Model:
     """Example 6.5 of Wijckmans: the same with eps = 0, of index 2, with the solution x = cos t, y = 2 sin t.
 
@@ -85,30 +78,19 @@ def linear_index2() -> Model:
     def exact(t: float) -> np.ndarray:
         return np.array([math.cos(t), 2.0 * math.sin(t)])
 
-    return _model(
-        daedal.LinearDAE(
-            [[0.0]],
-            [[-1.0]],
-            [[1.0]],
-            [[0.0]],
-            lambda t: np.array([math.sin(t)]),
-            lambda t: np.array([-math.cos(t)]),
-            n_x=1,
-            n_y=1,
-            q_derivative=lambda t: np.array([math.sin(t)]),
-            names=["x", "y"],
-        ),
-        exact,
-        index=2,
-        name="linear_index2",
-        title="Linear index 2",
-        source=THESIS + ", example 6.5",
-        description="The simplest problem on which errors of the constraint reach the algebraic variable divided by "
-        "the step size.",
-        equations=r"x' = -y + \sin t,\qquad 0 = x - \cos t",
-    )
+    return _model(_scalar(0.0), exact, index=2)
 
 
+@model(
+    title="Ill-conditioned constraints",
+    source=WIJCKMANS + ", example 6.7",
+    description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction needs "
+    "no factors of D to tell them apart.",
+    equations=r"""\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x +
+    \begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\
+    0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + \begin{pmatrix} 1 & 0 \\ 0 & \varepsilon \end{pmatrix} y +
+    \binom{\tfrac{t}{2} + \sin t}{\cos t - \sin t} \end{aligned}""",
+)
 def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
     r"""Example 6.7 of Wijckmans: two constraints, one that determines its y well and one that hardly does.
 
@@ -152,44 +134,44 @@ def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
     def q_derivative(t):
         return np.array([0.5 + math.cos(t), -math.sin(t) - math.cos(t)])
 
-    return _model(
-        daedal.LinearDAE(
-            [[-2.0, -1.0], [0.0, -3.0]],
-            [[1.0, 1.0], [2.0, 0.0]],
-            [[-1.0, -1.0], [1.0, 0.0]],
-            [[1.0, 0.0], [0.0, eps]],
-            p,
-            q,
-            n_x=2,
-            n_y=2,
-            q_derivative=q_derivative,
-            names=["x1", "x2", "y1", "y2"],
-        ),
-        exact,
-        index=1,
-        name="ill_conditioned_constraints",
-        title="Ill-conditioned constraints",
-        source=THESIS + ", example 6.7",
-        description="Two constraints of formal index 1, one of which is nearly of index 2. The stabilised reduction "
-        "needs no factors of D to tell them apart.",
-        equations=r"\begin{aligned} x' &= \begin{pmatrix} -2 & -1 \\ 0 & -3 \end{pmatrix} x + "
-        r"\begin{pmatrix} 1 & 1 \\ 2 & 0 \end{pmatrix} y + \binom{\tfrac{t}{2} + \sin t}{t + 2 \cos t} \\ "
-        r"0 &= \begin{pmatrix} -1 & -1 \\ 1 & 0 \end{pmatrix} x + "
-        r"\begin{pmatrix} 1 & 0 \\ 0 & \varepsilon \end{pmatrix} y + "
-        r"\binom{\tfrac{t}{2} + \sin t}{\cos t - \sin t} \end{aligned}",
+    problem = daedal.LinearDAE(
+        [[-2.0, -1.0], [0.0, -3.0]],
+        [[1.0, 1.0], [2.0, 0.0]],
+        [[-1.0, -1.0], [1.0, 0.0]],
+        [[1.0, 0.0], [0.0, eps]],
+        p,
+        q,
+        n_x=2,
+        n_y=2,
+        q_derivative=q_derivative,
+        names=["x1", "x2", "y1", "y2"],
     )
+    return _model(problem, exact, index=1)
 
 
-def _model(problem, exact, **texts) -> Model:
+def _scalar(eps: float) -> daedal.LinearDAE:
+    """x' = -y + sin t, 0 = x - eps y - cos t."""
+
+    def sine(t):
+        return np.array([math.sin(t)])
+
+    def minus_cosine(t):
+        return np.array([-math.cos(t)])
+
+    matrices = [[0.0]], [[-1.0]], [[1.0]], [[0.0 - eps]]
+    return daedal.LinearDAE(*matrices, sine, minus_cosine, n_x=1, n_y=1, q_derivative=sine, names=["x", "y"])
+
+
+def _model(problem: daedal.LinearDAE, exact, index: int) -> Model:
     """A model on [0, 1e-3], the interval of the source."""
     start, t1 = exact(0.0), 1e-3
     return Model(
         problem=problem,
         t_span=(0.0, t1),
         initial=(start[: problem.n_x], start[problem.n_x :]),
+        index=index,
         reference=Reference(t1, exact(t1), "closed solution", 1e-12),
         options={"rtol": 1e-5, "atol": 1e-6},
-        plot={"variables": list(problem.names)},
+        plot={"variables": list(problem.names or ())},
         extra={"exact": exact},
-        **texts,
     )

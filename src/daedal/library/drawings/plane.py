@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from daedal.library import squeezer
-from daedal.library.truck import AC_X, AC_Z, SPEED
+from daedal.library.vehicles import AC_X, AC_Z, SPEED
 from daedal.viz import Drawing
 
 ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
@@ -16,7 +16,7 @@ ROUND = np.linspace(0.0, 2.0 * math.pi, 61)
 def rods(system) -> Drawing:
     """Rods of half lengths l in a row, by their angles; gravity along +x is drawn downwards."""
     p = system.params
-    links = [(2, 2.0 * p[1])] if system.n_q == 3 else [(2, 2.0 * p[2]), (5, 2.0 * p[3])]  # angle, length
+    links = [(2, 2.0 * p[0])] if system.n_q == 3 else [(2, 2.0 * p[0]), (5, 2.0 * p[1])]  # angle, length
 
     def end(count):
         def place(q):
@@ -30,7 +30,7 @@ def rods(system) -> Drawing:
 
 
 def crank_slider(system) -> Drawing:
-    crank, rod = 2.0 * system.params[2], 2.0 * system.params[3]
+    crank, rod = 2.0 * system.params[0], 2.0 * system.params[1]
 
     def pin(q):
         return crank * math.sin(q[2]), -crank * math.cos(q[2])
@@ -95,7 +95,7 @@ def seven_body(system) -> Drawing:
 
 
 def car_axis(system) -> Drawing:
-    _, length, _, r, w, _ = system.params
+    length, _, r, w, _ = system.params
 
     def road(t, q):
         y = r * math.sin(w * t)
@@ -211,12 +211,12 @@ def flame(problem) -> Drawing:
     return Drawing(mesh, curves=[tuple(mesh)], ground=[floor], text="temperature along the tube")
 
 
-def bead(radius: float = 1.0) -> Drawing:
-    circle = [(radius * math.cos(a), radius * math.sin(a)) for a in ROUND]
+def bead(problem) -> Drawing:
+    circle = [(math.cos(a), math.sin(a)) for a in ROUND]
     return Drawing({"bead": lambda q: (q[0], q[1])}, masses=("bead",), ground=[circle])
 
 
-def plane_pendulum(down: float) -> Drawing:
+def plane_pendulum(problem, down: float = 1.0) -> Drawing:
     """A point mass on a rod; `down` is the sign of the second coordinate below the pivot."""
     return Drawing(
         {"pivot": (0.0, 0.0), "bob": lambda q: (q[0], -down * q[1])},

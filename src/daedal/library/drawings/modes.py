@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from daedal.library.plane_drawings import CORNERS
+from daedal.library.drawings.plane import CORNERS, string
 from daedal.viz import Drawing
 
 
@@ -19,6 +19,10 @@ def ball(model) -> Drawing:
         wheels=[("ball", radius, None)],
         ground=[[(-0.6 * height, 0.0), (0.6 * height, 0.0)]],
     )
+
+
+def bowed_string(model) -> Drawing:
+    return string(model.problem.system)
 
 
 def ladder(model) -> Drawing:

@@ -14,14 +14,13 @@ arguments too, to be differentiated by complex steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+import daedal
 from daedal.library.model import Model, Reference
-
-QUADRUPLE = "in minimal coordinates, by extrapolation (order 18) in 34-digit arithmetic"
 
 
 def mechanical_model(
@@ -30,34 +29,46 @@ def mechanical_model(
     t1: float,
     *,
     compiled: bool,
-    reference: Reference | None = None,
-    lam: Any = None,
+    known: Mapping[str, Any] | None = None,
     exact: Callable[[float], np.ndarray] | None = None,
     exact_lam: Callable[[float], np.ndarray] | None = None,
-    extra: dict[str, Any] | None = None,
-    **texts: Any,
+    extra: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Model:
-    """A model on [0, t1] with the entries of ``extra`` that this module describes."""
-    extra = dict(extra or {})
+    """A model on [0, t1] with the entries of ``extra`` that this module describes.
+
+    Its reference is the entry `known` of ``solutions.toml``, or the closed solution `exact`.
+    """
+    reference, lam, entries = None, None, dict(extra or {})
+    if known is not None:
+        reference = Reference(t1, np.array(known["y"]), known["source"], known["accuracy"])
+        lam = known.get("lam")
     if exact is not None:
-        extra["exact"] = exact
-        reference = reference or Reference(t1, exact(t1), "closed solution", 1e-12)
+        entries["exact"] = exact
+        reference = Reference(t1, exact(t1), "closed solution", 1e-12)
     if exact_lam is not None:
-        extra["exact_lam"] = exact_lam
+        entries["exact_lam"] = exact_lam
         lam = exact_lam(t1)
-    if reference is not None and lam is not None:
-        extra["lam"] = np.array(lam, dtype=float)
-    texts.setdefault("options", {"rtol": 1e-8, "atol": 1e-8})
-    texts.setdefault("plot", {"variables": list(problem.names[: problem.n_q])})
+    if lam is not None:
+        entries["lam"] = np.array(lam, dtype=float)
+    others.setdefault("options", {"rtol": 1e-8, "atol": 1e-8})
+    others.setdefault("plot", {"variables": list(problem.names[: problem.n_q])})
+    others.setdefault("index", 3 if problem.n_constraints else 2)
     return Model(
         problem=problem.compiled() if compiled else problem,
         t_span=(0.0, float(t1)),
         initial=(np.array(initial[0], dtype=float), np.array(initial[1], dtype=float)),
-        index=3 if problem.n_constraints else 2,
         reference=reference,
-        extra=extra,
-        **texts,
+        extra=entries,
+        **others,
     )
+
+
+def check_angle(**parameters: float) -> None:
+    """Refuse angles that are not between -pi and pi."""
+    for name, value in parameters.items():
+        if not abs(value) < math.pi:
+            raise daedal.InvalidProblemError(f"{name}={value!r} must lie between -pi and pi")
 
 
 def pendulum_angle(t: float, amplitude: float, frequency: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from daedal.library.plane_drawings import ROUND, plane_pendulum
+from daedal.library.drawings.plane import ROUND, plane_pendulum
 from daedal.viz import Drawing
 
 
@@ -22,8 +22,8 @@ def _ring(radius: float, z: float) -> list[tuple[float, float]]:
 
 def pendulum(system) -> Drawing:
     if system.n_q == 2:
-        return plane_pendulum(-1.0)
-    length = system.params[1]
+        return plane_pendulum(system, -1.0)
+    length = system.params[0]
     return Drawing(
         {"pivot": (0.0, 0.0), "bob": lambda q: _seen(q[0], q[1], q[2])},
         rods=[("pivot", "bob")],
@@ -33,7 +33,15 @@ def pendulum(system) -> Drawing:
     )
 
 
-def bowl(steepness: float, radius: float, blade: bool) -> Drawing:
+def particle_in_bowl(system) -> Drawing:
+    return _bowl(1.0, 1.3, blade=False)
+
+
+def skate_in_bowl(system) -> Drawing:
+    return _bowl(0.5, 1.4, blade=True)
+
+
+def _bowl(steepness: float, radius: float, blade: bool) -> Drawing:
     """A particle, or a blade, on z = steepness (x^2 + y^2)."""
     rings = [_ring(r, steepness * r * r) for r in np.linspace(0.25, 1.0, 4) * radius]
     profile = np.linspace(-radius, radius, 41)
@@ -61,7 +69,7 @@ def _tip(distance: float) -> Callable:
 
 
 def disc(system) -> Drawing:
-    radius = system.params[3]
+    radius = system.params[0]
 
     def rim(angle, turning=0.0, share=1.0):
         def place(q):

@@ -1,4 +1,4 @@
-"""A truck that drives over a hump: five bodies in the plane, springs and dampers between them, one joint."""
+"""Vehicles in the plane on uneven roads: the car axis of the test set, a truck that drives over a hump."""
 
 from __future__ import annotations
 
@@ -7,13 +7,140 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.mechanics import mechanical_model
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_positive, known, model
 
-SOURCE = (
-    "E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the public "
-    "Python version by O. Verdier and C. Führer"
+# --- a rod on two springs, one of them on a moving support ----------------------------------------------------------
+# p = (L, L0, r, w, weight); k = M eps^2/2 stands for the mass in the scaled equations
+
+
+def axis_force(t, q, v, p):
+    length, rest = p[0], p[1]
+    yb = p[2] * math.sin(p[3] * t)
+    xb = math.sqrt(length * length - yb * yb)
+    left = math.sqrt(q[0] * q[0] + q[1] * q[1])
+    right = math.sqrt((q[2] - xb) * (q[2] - xb) + (q[3] - yb) * (q[3] - yb))
+    f = np.empty(4)
+    f[0] = (rest - left) * q[0] / left
+    f[1] = (rest - left) * q[1] / left - p[4]
+    f[2] = (rest - right) * (q[2] - xb) / right
+    f[3] = (rest - right) * (q[3] - yb) / right - p[4]
+    return f
+
+
+def axis_constraint(t, q, p):
+    yb = p[2] * np.sin(p[3] * t)
+    xb = np.sqrt(p[0] * p[0] - yb * yb)
+    dx, dy = q[0] - q[2], q[1] - q[3]
+    return np.array([xb * q[0] + yb * q[1], dx * dx + dy * dy - p[0] * p[0]])
+
+
+def axis_jacobian(t, q, p):
+    yb = p[2] * np.sin(p[3] * t)
+    xb = np.sqrt(p[0] * p[0] - yb * yb)
+    dx, dy = 2.0 * (q[0] - q[2]), 2.0 * (q[1] - q[3])
+    return np.array([[xb, yb, 0.0, 0.0], [dx, dy, -dx, -dy]])
+
+
+def axis_constraint_t(t, q, p):
+    yb, speed = p[2] * np.sin(p[3] * t), p[2] * p[3] * np.cos(p[3] * t)
+    xb = np.sqrt(p[0] * p[0] - yb * yb)
+    return np.array([-yb * speed / xb * q[0] + speed * q[1], 0.0])
+
+
+def axis_bias(t, q, v, p):
+    yb, yb1 = p[2] * math.sin(p[3] * t), p[2] * p[3] * math.cos(p[3] * t)
+    yb2 = -p[3] * p[3] * yb
+    xb = math.sqrt(p[0] * p[0] - yb * yb)
+    xb1 = -yb * yb1 / xb
+    xb2 = -(xb1 * xb1 + yb1 * yb1 + yb * yb2) / xb
+    dx, dy = v[0] - v[2], v[1] - v[3]
+    return np.array([-2.0 * (xb1 * v[0] + yb1 * v[1]) - xb2 * q[0] - yb2 * q[1], -2.0 * (dx * dx + dy * dy)])
+
+
+@model(
+    title="Car axis",
+    source="W. M. Lioen, J. J. B. de Swart, Test Set for Initial Value Problem Solvers, CWI Amsterdam (1998), car axis "
+    "problem",
+    description="The ends of an axis stand on two stiff springs, the right one on a road with bumps; the left one is "
+    "kept perpendicular to the chassis. Nonstiff in its slow motion, with a constraint that depends on time.",
+    equations=r"""\begin{aligned} k x_l'' &= (L_0 - L_l) \frac{x_l}{L_l} - \lambda_1 x_b
+    - 2 \lambda_2 (x_l - x_r),\qquad
+    k y_l'' = (L_0 - L_l) \frac{y_l}{L_l} - \lambda_1 y_b - 2 \lambda_2 (y_l - y_r) - k g \\
+    k x_r'' &= (L_0 - L_r) \frac{x_r - x_b}{L_r} + 2 \lambda_2 (x_l - x_r),\qquad
+    k y_r'' = (L_0 - L_r) \frac{y_r - y_b}{L_r} + 2 \lambda_2 (y_l - y_r) - k g \\
+    0 &= x_b x_l + y_b y_l,\qquad 0 = (x_l - x_r)^2 + (y_l - y_r)^2 - L^2 \\
+    y_b &= r \sin \omega t,\quad x_b = \sqrt{L^2 - y_b^2},\quad k = \tfrac12 M \varepsilon^2 \end{aligned}""",
+    drawing=("car_axis", axis_constraint),
 )
+def car_axis(
+    eps: float = 1e-2,
+    mass: float = 10.0,
+    length: float = 1.0,
+    spring: float = 0.5,
+    amplitude: float = 0.1,
+    frequency: float = 10.0,
+    gravity: float = 1.0,
+    t1: float = 3.0,
+    compiled: bool = False,
+) -> Model:
+    """A car axis that runs over a bumpy road: two end points, two springs, a moving constraint.
+
+    Parameters
+    ----------
+    eps : float
+        Root of the compliance of the springs: they are as stiff as 1/eps^2.
+    mass, length, gravity : float
+        Mass of the axis, its length L, gravity along -y.
+    spring : float
+        Length L0 of the unstretched springs.
+    amplitude, frequency : float
+        The right support moves as r sin(w t).
+    t1 : float
+        End time; a reference is known for 3.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    The source adds the forces of the constraints where Daedal subtracts them: its multipliers have the opposite sign.
+    ``model.extra`` has ``lam``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.car_axis()
+    >>> model.problem.n_q, model.problem.n_constraints, model.index
+    (4, 2, 3)
+    """
+    given = dict(eps=eps, mass=mass, length=length, spring=spring, amplitude=amplitude, frequency=frequency, t1=t1)
+    check_positive(**given)
+    k = 0.5 * mass * eps**2
+    problem = daedal.MechanicalSystem(
+        [k, k, k, k],
+        axis_force,
+        axis_constraint,
+        n_q=4,
+        n_constraints=2,
+        constraint_jacobian=axis_jacobian,
+        constraint_t=axis_constraint_t,
+        acceleration_bias=axis_bias,
+        params=np.array([length, spring, amplitude, frequency, k * gravity], dtype=float),
+        names=["xl", "yl", "xr", "yr"],
+        constraint_names=["perpendicular", "axis"],
+    )
+    # The left end follows the turning support: xl' = -w r L0 / L
+    speed = -amplitude * frequency * spring / length
+    return mechanical_model(
+        problem,
+        ([0.0, spring, length, spring], [speed, 0.0, speed, 0.0]),
+        t1,
+        compiled=compiled,
+        known=known("car_axis", **given, gravity=gravity),
+    )
+
+
+# --- a truck: five bodies, springs and dampers between them, one joint ----------------------------------------------
 
 # Coordinates: name, mass (kg) or inertia (kg m^2), value in equilibrium (m, rad), body, direction (0 x, 1 z, 2 angle)
 COORDINATES = (
@@ -52,57 +179,6 @@ ENDS = np.array([[row[1][0], row[2][0]] for row in ELEMENTS])
 POINTS = np.array([[row[1][1:], row[2][1:]] for row in ELEMENTS])
 # Distance from the start to the hump, at the rear and the front wheel (m)
 AHEAD = np.array([6.5, 2.0])
-
-ORIGIN = "in minimal coordinates, by extrapolation (order 22) in 34-digit arithmetic"
-# pneumatic: (q, v), lambda at t = 20; in minimal coordinates, with forces written down independently of those below
-SOLUTION = {
-    False: (
-        (
-            0.5001801054694154230,
-            2.000150667528064838,
-            -1.88454409763068694e-5,
-            0.5001407584877827757,
-            2.900098818677898080,
-            -1.87893481947868585e-5,
-            -1.459982891843938683,
-            2.900177866136617578,
-            -1.90414488449413693e-5,
-            -1.24848372561689396e-4,
-            -1.05111203719632417e-4,
-            1.26563571358396704e-5,
-            -9.83544577823770064e-5,
-            -7.02915796941175559e-5,
-            1.26214574227488899e-5,
-            -1.14884957678630434e-5,
-            -1.23380108236130867e-4,
-            1.27862692598434230e-5,
-        ),
-        (0.768410952317160682, -68056.4681485417704),
-    ),
-    True: (
-        (
-            0.5001801050218643828,
-            2.000150673912303117,
-            -1.88409165055089500e-5,
-            0.5001407593446159811,
-            2.900098837276231313,
-            -1.87848641690933308e-5,
-            -1.459982895915929014,
-            2.900177865914870066,
-            -1.90369245827266472e-5,
-            -1.24847672497619218e-4,
-            -1.05121083430230632e-4,
-            1.26493406169899192e-5,
-            -9.83558078045975045e-5,
-            -7.03204463432381399e-5,
-            1.26144936047057546e-5,
-            -1.14821759405084233e-5,
-            -1.23379754062984966e-4,
-            1.27792464914913103e-5,
-        ),
-        (0.768309336848197601, -68056.4681410393721),
-    ),
-}
 
 # p = (gravity, hump, speed, pneumatic, stiffness (7), damping (7), nominal force (7))
 
@@ -188,6 +264,18 @@ def joint_bias(t, q, v, p):
     return gamma
 
 
+@model(
+    title="Truck",
+    source="E. Eich-Soellner, C. Führer, Numerical Methods in Multibody Dynamics, Teubner (1998); data as in the "
+    "public Python version by O. Verdier and C. Führer",
+    description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. The "
+    "hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
+    equations=r"""\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T
+    - G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\
+    0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} - R(a_2)\, a
+    \end{aligned}""",
+    drawing=("truck", joint),
+)
 def truck(
     pneumatic: bool = False,
     speed: float = SPEED,
@@ -265,26 +353,12 @@ def truck(
         s = np.maximum((speed * np.asarray(t, dtype=float) - AHEAD.reshape(2, *[1] * np.ndim(t))) / SPEED, 0.0)
         return hump * s**6 * np.exp(-s)
 
-    reference, lam = None, None
-    if (speed, hump, t1) == (SPEED, HUMP, 20.0):
-        state, lam = SOLUTION[bool(pneumatic)]
-        reference = Reference(t1, np.array(state), ORIGIN, 1e-13)
     return mechanical_model(
         problem,
         (EQUILIBRIUM, np.zeros(9)),
         t1,
         compiled=compiled,
-        reference=reference,
-        lam=lam,
+        known=known("truck", pneumatic=bool(pneumatic), speed=speed, hump=hump, t1=t1),
         extra={"road": road, "start_lam": np.array([0.0, -MASSES[6] * GRAVITY - 9.0e5 * 0.9 + 8.5490594111111e5])},
-        name="truck",
-        title="Truck",
-        source=SOURCE,
-        description="A truck in equilibrium drives over a hump: five bodies, seven springs with dampers, one joint. "
-        "The hump is slow, the wheels on their tyres vibrate fast (60 rad/s) and are damped: mildly stiff.",
-        equations=r"\begin{aligned} M q'' &= -M g\,e_z - \sum_k F_k \Bigl(\frac{\partial L_k}{\partial q}\Bigr)^T "
-        r"- G^T \lambda,\qquad F_k = k_k L_k + d_k L_k' + f_k \\ "
-        r"0 &= \begin{pmatrix} x_5 \\ z_5 \end{pmatrix} + R(a_5)\, c - \begin{pmatrix} 0 \\ z_2 \end{pmatrix} "
-        r"- R(a_2)\, a \end{aligned}",
         plot={"variables": ["z1", "z2", "z4", "z5"]},
     )

@@ -7,31 +7,25 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive
-from daedal.library.switching_examples import SOURCE
+from daedal.library.model import Model, Reference, check_positive, known, known_reference, model
+from daedal.library.sources import BRASEY_HAIRER, WIJCKMANS
 from daedal.library.violin import ADHESION, SLIDING, SPEED, violin_slip
 
 # --- the friction oscillator -----------------------------------------------------------------------------------------
 
-OSCILLATOR_EVENTS = (
-    0.562805325245349,
-    2.03520043404347673,
-    2.62812675580974115,
-    3.72719652274195277,
-    4.68488217537248554,
-    5.61794646556525165,
-    6.71935368621800621,
-    7.55135189420334537,
-    8.74367507972375407,
-)
-
 
 def oscillator_force(t, q, v):
-    f = np.empty(1)
-    f[0] = 2.0 * np.cos(np.pi * t) - q[0] - 0.2 * v[0]
-    return f
+    return np.array([2.0 * np.cos(np.pi * t) - q[0] - 0.2 * v[0]])
 
 
+@model(
+    title="Oscillator with dry friction",
+    source=WIJCKMANS + ", example 7.10",
+    description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it slips, "
+    "a constraint on the velocity while it sticks.",
+    equations=r"x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos(\pi t)",
+    drawing=("oscillator",),
+)
 def friction_oscillator(t1: float = 9.0) -> Model:
     r"""A driven oscillator with dry friction, :math:`x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos \pi t`.
 
@@ -61,30 +55,32 @@ def friction_oscillator(t1: float = 9.0) -> Model:
     def side(sigma):
         return lambda t, x: np.array([x[1], oscillator_force(t, x[:1], x[1:])[0] - 4.0 * sigma])
 
+    entry = known("friction_oscillator", t1=9.0)
+    events = entry["events"] if entry else ()
     filippov = daedal.Filippov(side(1.0), side(-1.0), lambda t, x: x[1], 2, names=["x", "x'"])
     return Model(
-        name="friction_oscillator",
-        title="Oscillator with dry friction",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("slip+", (np.array([3.0]), np.array([4.0]))),
         index=2,
-        source=SOURCE.format("7.10"),
-        description="A driven oscillator that slips and sticks in turn: an ordinary differential equation while it "
-        "slips, a constraint on the velocity while it sticks.",
-        equations=r"x'' + 2 D x' + \mu\,\mathrm{sgn}(x') + x = 2 \cos(\pi t)",
-        reference=Reference(9.0, np.array([2.604430697825605, -0.1011779608361604, np.nan]), "closed solution", 1e-14)
-        if t1 == 9.0
-        else None,
+        reference=known_reference("friction_oscillator", t1=t1),
         options={"rtol": 1e-9, "atol": 1e-9},
         plot={"variables": ["x"]},
-        extra={"events": np.array(OSCILLATOR_EVENTS), "filippov": filippov},
+        extra={"events": np.array(events), "filippov": filippov},
     )
 
 
 # --- a block on an inclined plane ------------------------------------------------------------------------------------
 
 
+@model(
+    title="Block on an inclined plane",
+    source="closed solution",
+    description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it moves "
+    "by jerks.",
+    equations=r"m x'' = k (V t - x) - m g \sin\alpha - \mu N\,\mathrm{sgn}(x')",
+    drawing=("block",),
+)
 def stick_slip_block(
     mu: float = 0.3,
     mu_static: float = 0.5,
@@ -153,16 +149,10 @@ def stick_slip_block(
     count = math.ceil(max(t1 - first, 0.0) / period) + 1
     times = np.concatenate([[first + k * period, first + k * period + slipping] for k in range(count)])
     return Model(
-        name="stick_slip_block",
-        title="Block on an inclined plane",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("stick", (np.array([jump - longest]), np.zeros(1))),
         index=2,
-        source="closed solution",
-        description="A block that a spring draws up an inclined plane. Static friction exceeds sliding friction: it "
-        "moves by jerks.",
-        equations=r"m x'' = k (V t - x) - m g \sin\alpha - \mu N\,\mathrm{sgn}(x')",
         reference=Reference(float(t1), np.array([*exact(t1), np.nan]), "closed solution", 1e-13),
         options={"rtol": 1e-9, "atol": 1e-9},
         plot={"variables": ["x"]},
@@ -173,6 +163,14 @@ def stick_slip_block(
 # --- the bowed string ------------------------------------------------------------------------------------------------
 
 
+@model(
+    title="Bowed violin string",
+    source=BRASEY_HAIRER + ", section 6.3",
+    description="A bowed string that slips and sticks in turn: the wave equation on lines with dry friction in the "
+    "middle. Close to t = 4.18 it nearly sticks, a trap for loose tolerances.",
+    equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho\,\mathrm{sgn}(u_i' - v)\,\delta_{i,N/2}",
+    drawing=("bowed_string",),
+)
 def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model:
     """A violin string under the bow, from rest, through all its slips and sticks; see :func:`play_violin`.
 
@@ -217,16 +215,10 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
     known = np.full(2 * N - 1, np.nan)
     known[[m, N - 1 + m]] = 0.057060129372, -0.256444867199
     return Model(
-        name="bowed_string",
-        title="Bowed violin string",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("slip-", (np.zeros(N - 1), np.zeros(N - 1))),
         index=2,
-        source=free.source,
-        description="A bowed string that slips and sticks in turn: the wave equation on lines with dry friction in the "
-        "middle. Close to t = 4.18 it nearly sticks, a trap for loose tolerances.",
-        equations=r"u_i'' = N^2\,(u_{i-1} - 2 u_i + u_{i+1}) - \varrho\,\mathrm{sgn}(u_i' - v)\,\delta_{i,N/2}",
         reference=Reference(12.0, known, "normal modes, 40 digits", 1e-11) if N == 20 and t1 == 12.0 else None,
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": [f"u{N // 2}"]},
@@ -236,6 +228,13 @@ def bowed_string(N: int = 20, t1: float = 12.0, compiled: bool = False) -> Model
 # --- a relay ---------------------------------------------------------------------------------------------------------
 
 
+@model(
+    title="Relay control",
+    source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
+    description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on it: "
+    "an ordinary differential equation first, a DAE of index 2 afterwards.",
+    equations=r"x_1' = x_2,\qquad x_2' = -\mathrm{sgn}(x_1 + x_2)",
+)
 def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> Model:
     r"""A mass that a relay drives to rest: :math:`x_1' = x_2,\; x_2' = -\mathrm{sgn}(x_1 + x_2)`.
 
@@ -281,16 +280,10 @@ def relay_control(start: tuple[float, float] = (0.5, 0.0), t1: float = 3.0) -> M
         return np.array([x, -x, 0.5 * (1.0 - x)])
 
     return Model(
-        name="relay_control",
-        title="Relay control",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("above", (np.array([x1, x2]), np.ones(1))),
         index=2,
-        source="A. F. Filippov, Differential equations with discontinuous righthand sides, Kluwer, 1988",
-        description="A mass under a relay. The switching surface attracts from both sides, and the solution slides on "
-        "it: an ordinary differential equation first, a DAE of index 2 afterwards.",
-        equations=r"x_1' = x_2,\qquad x_2' = -\mathrm{sgn}(x_1 + x_2)",
         reference=Reference(float(t1), np.append(exact(t1), np.nan), "closed solution", 1e-14),
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": ["x1", "x2"]},

@@ -8,48 +8,32 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive
-
-SOURCE = (
-    "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody "
-    "Dynamics, thesis, Eindhoven University of Technology, 1996, example {}"
-)
+from daedal.library.model import Model, Reference, check_positive, model
+from daedal.library.sources import WIJCKMANS
 
 
 def constant_rate(t, x, xp, p):
-    F = np.empty(1)
-    F[0] = xp[0] - p[0]
-    return F
+    return np.array([xp[0] - p[0]])
 
 
 def ramp_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (5.0 if t > 10.0 else 0.0)
-    return F
+    return np.array([xp[0] - (5.0 if t > 10.0 else 0.0)])
 
 
 def pulse_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (10.0 if 10.0 < t < 11.0 else 5.0)
-    return F
+    return np.array([xp[0] - (10.0 if 10.0 < t < 11.0 else 5.0)])
 
 
 def cubic_rate(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - 3.0 * (t - 3.0) ** 2
-    return F
+    return np.array([xp[0] - 3.0 * (t - 3.0) ** 2])
 
 
 def sine_rate(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - np.sin(t - 3.0)
-    return F
+    return np.array([xp[0] - np.sin(t - 3.0)])
 
 
 def degenerate_ignored(t, x, xp):
-    F = np.empty(1)
-    F[0] = xp[0] - (3.0 * (t - 3.0) ** 2 if x[0] < 2.0 else np.sin(t - 3.0))
-    return F
+    return np.array([xp[0] - (3.0 * (t - 3.0) ** 2 if x[0] < 2.0 else np.sin(t - 3.0))])
 
 
 def _rate(value: float):
@@ -60,6 +44,12 @@ def _time(instant: float) -> Callable:
     return lambda t, x: t - instant
 
 
+@model(
+    title="A ramp that begins at t = 10",
+    source=WIJCKMANS + ", example 7.1",
+    description="A constant that begins to rise, which costs an unsuspecting integrator many rejected steps.",
+    equations=r"x' = 0\ (t \le 10),\qquad x' = 5\ (t > 10),\qquad x(0) = 10",
+)
 def switched_ramp(t1: float = 20.0) -> Model:
     """A constant that begins to rise at t = 10: x' = 0, then 5.
 
@@ -83,21 +73,16 @@ def switched_ramp(t1: float = 20.0) -> Model:
     60.000000
     """
     check_positive(t1=t1)
-    return _time_switched(
-        "switched_ramp",
-        "A ramp that begins at t = 10",
-        SOURCE.format("7.1"),
-        ("rest", "rising"),
-        (0.0, 5.0),
-        (10.0,),
-        10.0,
-        t1,
-        ramp_ignored,
-        "A constant that begins to rise: the discontinuity that costs an unsuspecting integrator many rejected steps.",
-        r"x' = 0\ (t \le 10),\qquad x' = 5\ (t > 10),\qquad x(0) = 10",
-    )
+    return _time_switched({"rest": 0.0, "rising": 5.0}, (10.0,), 10.0, t1, ramp_ignored)
 
 
+@model(
+    title="A pulse that is stepped over",
+    source=WIJCKMANS + ", example 7.2",
+    description="A short pulse on a constant rate. A method that is not told of it steps over it and is wrong by "
+    "exactly 5.",
+    equations=r"x' = 10\ (10 < t < 11),\qquad x' = 5\ \text{otherwise},\qquad x(0) = 0",
+)
 def switched_pulse(t1: float = 20.0) -> Model:
     """A pulse between t = 10 and 11: x' = 5, 10, and 5 again.
 
@@ -122,26 +107,16 @@ def switched_pulse(t1: float = 20.0) -> Model:
     100.000000 105.000000
     """
     check_positive(t1=t1)
-    return _time_switched(
-        "switched_pulse",
-        "A pulse that is stepped over",
-        SOURCE.format("7.2"),
-        ("before", "pulse", "after"),
-        (5.0, 10.0, 5.0),
-        (10.0, 11.0),
-        0.0,
-        t1,
-        pulse_ignored,
-        "A short pulse on a constant rate. A method that is not told of it steps over it and is wrong by exactly 5.",
-        r"x' = 10\ (10 < t < 11),\qquad x' = 5\ \text{otherwise},\qquad x(0) = 0",
-    )
+    return _time_switched({"before": 5.0, "pulse": 10.0, "after": 5.0}, (10.0, 11.0), 0.0, t1, pulse_ignored)
 
 
-def _time_switched(name, title, source, names, rates, switches, x0, t1, ignoring, description, equations) -> Model:
+def _time_switched(modes: dict[str, float], switches: tuple[float, ...], x0: float, t1: float, ignoring) -> Model:
+    """Constant rates, by the name of the mode, one after the other, from x(0) = `x0`."""
     if t1 <= switches[-1]:
         raise daedal.InvalidProblemError(f"t1={t1!r} must lie after the last switch, t = {switches[-1]:g}")
+    names, rates = tuple(modes), tuple(modes.values())
     problem = daedal.HybridProblem(
-        {mode: _rate(rate) for mode, rate in zip(names, rates, strict=True)},
+        {mode: _rate(rate) for mode, rate in modes.items()},
         [
             daedal.Transition(names[i], names[i + 1], _time(instant), direction=1, name=f"t = {instant:g}")
             for i, instant in enumerate(switches)
@@ -155,27 +130,25 @@ def _time_switched(name, title, source, names, rates, switches, x0, t1, ignoring
             begin = end
         return np.array([x])
 
+    ignorant = daedal.ImplicitDAE(ignoring, 1, names=["x"])
     return Model(
-        name=name,
-        title=title,
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=(names[0], ([x0], [rates[0]])),
         index=0,
-        source=source,
-        description=description,
-        equations=equations,
         reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
         plot={"variables": ["x"]},
-        extra={
-            "exact": exact,
-            "ignoring": daedal.ImplicitDAE(ignoring, 1, names=["x"]),
-            "modes": rates,
-            "switches": switches,
-        },
+        extra={"exact": exact, "ignoring": ignorant, "modes": rates, "switches": switches},
     )
 
 
+@model(
+    title="A switch at a triple zero",
+    source=WIJCKMANS + ", example 7.6",
+    description="A right-hand side that switches where both of its branches vanish and the switching function has a "
+    "triple zero: the hardest case for the location of a switching point.",
+    equations=r"x' = 3 (t-3)^2\ (x < 2),\qquad x' = \sin(t-3)\ (x > 2),\qquad x(0) = -25",
+)
 def degenerate_switch(t1: float = 4.0) -> Model:
     r"""A switch at a triple zero: x' = 3 (t - 3)^2 while x < 2, sin(t - 3) above.
 
@@ -240,16 +213,10 @@ def degenerate_switch(t1: float = 4.0) -> Model:
         ],
     )
     return Model(
-        name="degenerate_switch",
-        title="A switch at a triple zero",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("cubic", ([-25.0], [27.0])),
         index=0,
-        source=SOURCE.format("7.6"),
-        description="A right-hand side that switches where both of its branches vanish and the switching function has "
-        "a triple zero: the hardest case for the location of a switching point.",
-        equations=r"x' = 3 (t-3)^2\ (x < 2),\qquad x' = \sin(t-3)\ (x > 2),\qquad x(0) = -25",
         reference=Reference(float(t1), exact(t1), "closed solution", 1e-14),
         options={"rtol": 1e-8, "atol": 1e-8},
         plot={"variables": ["x"]},

@@ -7,11 +7,19 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive
+from daedal.library.model import Model, Reference, check_positive, model
+from daedal.library.sources import WIJCKMANS
 
 GRAVITY = 9.81
 
 
+@model(
+    title="Bouncing ball",
+    source="closed solution",
+    description="A ball that bounces until it rests: infinitely many impacts in a finite time.",
+    equations=r"\ddot h = -g + \Lambda,\qquad 0 \le h \perp \Lambda \ge 0,\qquad \dot h^+ = -e\, \dot h^-",
+    drawing=("ball",),
+)
 def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0) -> Model:
     r"""A ball bounces on the floor until it comes to rest.
 
@@ -51,15 +59,10 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
 
     rests = t1 > rest_time
     return Model(
-        name="bouncing_ball",
-        title="Bouncing ball",
         problem=daedal.unilateral(ball, floor),
         t_span=(0.0, float(t1)),
         initial=("free", ([float(height)], [0.0])),
         index=3,
-        source="closed solution",
-        description="A ball that bounces until it rests: infinitely many impacts in a finite time.",
-        equations=r"\ddot h = -g + \Lambda,\qquad 0 \le h \perp \Lambda \ge 0,\qquad \dot h^+ = -e\, \dot h^-",
         reference=Reference(float(t1), np.zeros(2), "at rest", 1e-14) if rests else None,
         options={"rtol": 1e-8, "atol": 1e-10},
         plot={"variables": ["height"]},
@@ -67,6 +70,13 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     )
 
 
+@model(
+    title="Ladder sliding down a wall",
+    source="closed solution: energy, and the force of the wall",
+    description="A rod slides along wall and floor without friction; one of two unilateral contacts opens.",
+    equations=r"0 \le x - \cos\varphi \perp \Lambda_1 \ge 0,\qquad 0 \le y - \sin\varphi \perp \Lambda_2 \ge 0",
+    drawing=("ladder",),
+)
 def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
     r"""A ladder slides down a smooth wall and loses contact with it.
 
@@ -102,21 +112,23 @@ def sliding_ladder(angle: float = 1.2, t1: float = 1.0) -> Model:
         daedal.Contact(lambda t, q: q[1] - math.sin(q[2]), name="floor"),
     ]
     return Model(
-        name="sliding_ladder",
-        title="Ladder sliding down a wall",
         problem=daedal.unilateral(rod, contacts),
         t_span=(0.0, float(t1)),
         initial=("wall + floor", ([math.cos(angle), math.sin(angle), float(angle)], [0.0, 0.0, 0.0])),
         index=3,
-        source="closed solution: energy, and the force of the wall",
-        description="A rod slides along wall and floor without friction; one of two unilateral contacts opens.",
-        equations=r"0 \le x - \cos\varphi \perp \Lambda_1 \ge 0,\qquad 0 \le y - \sin\varphi \perp \Lambda_2 \ge 0",
         options={"rtol": 1e-8, "atol": 1e-10},
         plot={"variables": ["x", "y", "phi"]},
         extra={"leaving_angle": math.asin(2.0 / 3.0 * math.sin(angle))},
     )
 
 
+@model(
+    title="Pendulum whose rope breaks",
+    source="closed solution: energy, and the tension of the rope",
+    description="A constraint that disappears at a load: from a pendulum to a body in free flight.",
+    equations=r"\|G^T \lambda\| = 3 m g \cos\varphi < s\, m g",
+    drawing=("rope",),
+)
 def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
     r"""A pendulum on a rope that bears only some times the weight.
 
@@ -152,21 +164,23 @@ def breaking_rope(strength: float = 2.0, t1: float = 1.0) -> Model:
         constraint_names=["rope"],
     )
     return Model(
-        name="breaking_rope",
-        title="Pendulum whose rope breaks",
         problem=daedal.breaking(pendulum, "rope", strength * GRAVITY, name="rope breaks"),
         t_span=(0.0, float(t1)),
         initial=("intact", ([1.0, 0.0], [0.0, 0.0])),
         index=3,
-        source="closed solution: energy, and the tension of the rope",
-        description="A constraint that disappears at a load: from a pendulum to a body in free flight.",
-        equations=r"\|G^T \lambda\| = 3 m g \cos\varphi < s\, m g",
         options={"rtol": 1e-8, "atol": 1e-10},
         plot={"variables": ["x", "y"]},
         extra={"breaking_height": -strength / 3.0},
     )
 
 
+@model(
+    title="Pendulum that hits a wall of metal",
+    source=WIJCKMANS + ", example 7.9",
+    description="An impact that takes time: elastic, plastic and unloading phases, and a dent that remains.",
+    equations=r"F = c_1 p,\quad c_1 p_1 + c_2 (p - p_1),\quad c_3 (p - p_f),\qquad p = -2 l \sin\varphi",
+    drawing=("crash",),
+)
 def crash_pendulum(t1: float = 2.0) -> Model:
     r"""A heavy pendulum hits a wall that yields: elasto-plastic impact with hysteresis.
 
@@ -217,16 +231,10 @@ def crash_pendulum(t1: float = 2.0) -> Model:
         gradient=lambda t, q: np.array([0.0, 1.0, half * math.cos(q[2])]),
     )
     return Model(
-        name="crash_pendulum",
-        title="Pendulum that hits a wall of metal",
         problem=problem,
         t_span=(0.0, float(t1)),
         initial=("free", ([half * math.cos(angle), half * math.sin(angle), angle, 0.0], [0.0] * 4)),
         index=3,
-        source="P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of "
-        "Multibody Dynamics, thesis, Eindhoven University of Technology, 1996, example 7.9",
-        description="An impact that takes time: elastic, plastic and unloading phases, and a dent that remains.",
-        equations=r"F = c_1 p,\quad c_1 p_1 + c_2 (p - p_1),\quad c_3 (p - p_f),\qquad p = -2 l \sin\varphi",
         options={"rtol": 1e-9, "atol": 1e-10},
         plot={"variables": ["phi", "p_max"]},
         extra={

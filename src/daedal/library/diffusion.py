@@ -1,0 +1,335 @@
+"""Partial differential equations by the method of lines: heat on a square, a food web, a flame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import daedal
+from daedal.library.model import (
+    Model,
+    Reference,
+    check_choice,
+    check_positive,
+    closed_model,
+    compile_if_large,
+    known,
+    model,
+)
+from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
+
+
+def five_point_pattern(mx: int, my: int):
+    """Which points of an ``mx`` by ``my`` mesh, numbered row by row, the five-point stencil couples."""
+    from scipy import sparse
+
+    def line(m: int):
+        return sparse.diags_array([np.ones(m - 1), np.ones(m), np.ones(m - 1)], offsets=[-1, 0, 1])
+
+    return sparse.kron(sparse.eye_array(my), line(mx)) + sparse.kron(line(my), sparse.eye_array(mx))
+
+
+# --- heat on a square, with its boundary values as algebraic equations ----------------------------------------------
+
+
+def heat_residual(t, y, yp, p):
+    """Central differences inside, ``u = 0`` on the edges; the points stand row by row."""
+    m = int(p[0])
+    c = p[1]
+    r = y.copy()
+    for j in range(1, m - 1):
+        for i in range(1, m - 1):
+            k = j * m + i
+            r[k] = yp[k] - c * (y[k - 1] + y[k + 1] + y[k - m] + y[k + m] - 4.0 * y[k])
+    return r
+
+
+@model(
+    title="Heat equation on a square",
+    source="the example program idaHeat2D of SUNDIALS; also DASPK's example heat",
+    description="A hot plate cools through its edges. The values inside follow ordinary differential equations, those "
+    "on the edges are set by algebraic ones. Linear and banded.",
+    equations=r"""\partial_t u = \Delta u \text{ inside},\qquad 0 = u \text{ on the edges},\qquad
+    u(x, y, 0) = 16\,x(1-x)\,y(1-y)""",
+)
+def heat2d(m: int = 10, structure: str = "banded", compiled: bool | None = None) -> Model:
+    """Cooling of a square plate whose edges are kept at zero.
+
+    Parameters
+    ----------
+    m : int
+        Points in each direction, the edges included; the problem has ``m**2`` unknowns.
+    structure : {"banded", "sparse"}
+        How the structure of the iteration matrix is stated. The half-bandwidth is ``m``.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+
+    Notes
+    -----
+    ``model.extra["exact"](t, derivative)`` solves the discretised equations: sine modes, each with its own decay.
+    """
+    check_choice("structure", structure, ("banded", "sparse"))
+    if m < 3:
+        raise daedal.InvalidProblemError(f"m={m} must be at least 3")
+    n = m * m
+    coefficient = float((m - 1) ** 2)
+    x = np.linspace(0.0, 1.0, m)
+    parabola = x * (1.0 - x)
+    inside = np.outer(np.arange(m) % (m - 1) > 0, np.arange(m) % (m - 1) > 0)
+
+    # sin(k pi x) are the eigenvectors of the second difference.
+    k = np.arange(1, m - 1)
+    modes = np.sin(np.pi * np.outer(x, k))
+    modes[-1] = 0.0
+    decay = -4.0 * coefficient * np.sin(0.5 * np.pi * k / (m - 1)) ** 2
+    amplitudes = 2.0 / (m - 1) * (modes.T @ parabola)
+    amplitudes = 16.0 * np.outer(amplitudes, amplitudes)
+    decay = decay[:, None] + decay[None, :]
+
+    def exact(t: float, derivative: int = 0) -> np.ndarray:
+        return (modes @ (amplitudes * decay**derivative * np.exp(decay * t)) @ modes.T).ravel()
+
+    problem = daedal.ImplicitDAE(
+        heat_residual,
+        n,
+        params=np.array([m, coefficient]),
+        algebraic=~inside.ravel(),
+        sparsity=five_point_pattern(m, m) if structure == "sparse" else None,
+        bandwidth=(m, m) if structure == "banded" else None,
+        names=[f"u({i},{j})" for j in range(m) for i in range(m)],
+    )
+    return closed_model(
+        compile_if_large(problem, compiled),
+        exact,
+        0.16,
+        accuracy=1e-12,
+        origin="closed solution of the discretised equations",
+        index=1,
+        options={"rtol": 1e-5, "atol": 1e-7},
+        plot={"variables": [f"u({m // 2},{m // 2})", "u(1,1)"]},
+    )
+
+
+# --- predators and prey on the unit square --------------------------------------------------------------------------
+
+# Self-limitation, predation seen by the predator and by the prey, birth rate, the two diffusion coefficients, and the
+# spatial variation of the birth rate
+AA, EE, GG, BB, DPREY, DPRED, ALPHA, BETA = 1.0, 1e4, 0.5e-6, 1.0, 1.0, 0.05, 50.0, 1000.0
+
+# Prey and predator in the corners (0, 0) and (1, 1) of the 20 x 20 mesh: predators eliminated by Newton's method, then
+# Radau at rtol 1e-9; at t = 1 the steady state by Newton's method. Agrees with the digits printed by IDA's example.
+CORNERS_20 = {
+    0.001: (10.31827649, 103186.9728, 10.82678183, 108221.8727),
+    0.01: (161.8876104, 1618891.084, 197.3492976, 1973456.331),
+    1.0: (240.19040327647, 2401915.0523378, 270.72088499801, 2707168.9039957),
+}
+
+
+def food_web_residual(t, y, yp, p):
+    """Prey and predator of a point stand side by side, the points row by row (x runs fastest).
+
+    Parameters: mx, my, a, e, g, then diffusion over squared mesh width for (prey, x), (prey, y), (predator, x),
+    (predator, y), then the birth rate at every point. At the edges the outer neighbour mirrors the inner one.
+    """
+    mx, my = int(p[0]), int(p[1])
+    a, e, g = p[2], p[3], p[4]
+    r = np.empty(2 * mx * my)
+    for j in range(my):
+        below = -2 * mx if j > 0 else 2 * mx
+        above = 2 * mx if j < my - 1 else -2 * mx
+        for i in range(mx):
+            left = -2 if i > 0 else 2
+            right = 2 if i < mx - 1 else -2
+            k = 2 * (j * mx + i)
+            birth = p[9 + j * mx + i]
+            prey, predator = y[k], y[k + 1]
+            r[k] = (
+                yp[k]
+                - p[5] * (y[k + left] - 2.0 * prey + y[k + right])
+                - p[6] * (y[k + below] - 2.0 * prey + y[k + above])
+                - prey * (birth - a * prey - g * predator)
+            )
+            k += 1
+            r[k] = (
+                -p[7] * (y[k + left] - 2.0 * predator + y[k + right])
+                - p[8] * (y[k + below] - 2.0 * predator + y[k + above])
+                - predator * (-birth + e * prey - a * predator)
+            )
+    return r
+
+
+def reaction_residual(t, y, yp, p):
+    """The residual without diffusion: only prey and predator of one point are coupled."""
+    a, e, g = p[2], p[3], p[4]
+    r = np.empty(y.size)
+    for point in range(y.size // 2):
+        k = 2 * point
+        birth = p[9 + point]
+        r[k] = yp[k] - y[k] * (birth - a * y[k] - g * y[k + 1])
+        r[k + 1] = -y[k + 1] * (-birth + e * y[k] - a * y[k + 1])
+    return r
+
+
+@model(
+    title="Food web",
+    source="P. N. Brown, A. C. Hindmarsh, L. R. Petzold, Using Krylov methods in the solution of large-scale "
+    "differential-algebraic systems, SIAM J. Sci. Comput. 15 (1994), pp. 1467-1488; constants of the example program "
+    "idaFoodWeb of SUNDIALS",
+    description="Prey and predators that react and diffuse on the unit square without flux through the boundary, "
+    "discretised by central differences. The predators follow the prey without delay. Large and sparse: the problem on "
+    "which Krylov methods for DAEs were tried out.",
+    equations=r"""\begin{aligned} \partial_t c_1 &= \Delta c_1 + c_1 (b - c_1 - 5\cdot 10^{-7} c_2) \\
+    0 &= 0.05\,\Delta c_2 + c_2 (-b + 10^4 c_1 - c_2) \\
+    b &= 1 + 50 x y + 1000 \sin 4\pi x \sin 4\pi y \end{aligned}""",
+)
+def food_web(mx: int = 20, my: int = 20, structure: str = "sparse", compiled: bool | None = None) -> Model:
+    """Predator and prey on the unit square; the predators react at once, so their equation is algebraic in time.
+
+    Parameters
+    ----------
+    mx, my : int
+        Points of the mesh in each direction; the problem has ``2 mx my`` unknowns.
+    structure : {"sparse", "banded"}
+        How the structure of the iteration matrix is stated. The half-bandwidth is ``2 mx``.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+
+    Notes
+    -----
+    The initial predators are a guess, 1e5 everywhere: consistent ones are to be computed from the prey.
+    ``model.extra["reaction"]`` is the problem without diffusion, whose residual is meant for
+    ``daedal.BlockDiagonalPreconditioner(2, model.extra["reaction"].residual)``. ``model.extra["corners"]`` gives prey
+    and predator in the corners (0, 0) and (1, 1) at some times (20 x 20 mesh only).
+    """
+    check_choice("structure", structure, ("sparse", "banded"))
+    if mx < 3 or my < 3:
+        raise daedal.InvalidProblemError(f"the mesh of {mx} x {my} points is too small; three are needed each way")
+    x, y = np.meshgrid(np.linspace(0.0, 1.0, mx), np.linspace(0.0, 1.0, my))
+    birth = BB * (1.0 + ALPHA * x * y + BETA * np.sin(4.0 * np.pi * x) * np.sin(4.0 * np.pi * y))
+    per_width = np.array([(mx - 1) ** 2, (my - 1) ** 2], dtype=float)
+    params = np.concatenate([[mx, my, AA, EE, GG], DPREY * per_width, DPRED * per_width, birth.ravel()])
+    n = 2 * mx * my
+    y0 = np.empty((my, mx, 2))
+    y0[:, :, 0] = 10.0 + (16.0 * x * (1.0 - x) * y * (1.0 - y)) ** 2
+    y0[:, :, 1] = 1e5
+    problem = daedal.ImplicitDAE(
+        food_web_residual,
+        n,
+        params=params,
+        algebraic=np.arange(n) % 2 == 1,
+        sparsity=_sparsity(mx, my) if structure == "sparse" else None,
+        bandwidth=(2 * mx, 2 * mx) if structure == "banded" else None,
+        names=[f"{animal}({i},{j})" for j in range(my) for i in range(mx) for animal in ("prey", "predator")],
+    )
+    reaction = daedal.ImplicitDAE(reaction_residual, n, params=params, algebraic=problem.algebraic)
+    reference, corners = None, {}
+    if mx == my == 20:
+        corners = CORNERS_20
+        values = np.full(n, np.nan)
+        values[[0, 1, n - 2, n - 1]] = CORNERS_20[1.0]
+        reference = Reference(1.0, values, "steady state by Newton's method, in two corners", 1e-12)
+    return Model(
+        problem=compile_if_large(problem, compiled),
+        t_span=(0.0, 1.0),
+        initial=(y0.ravel(), None),
+        index=1,
+        reference=reference,
+        options={"rtol": 1e-5, "atol": 1e-5, "correct_initial": True},
+        plot={"variables": ["prey(0,0)", f"prey({mx - 1},{my - 1})"], "xscale": "log"},
+        extra={"reaction": compile_if_large(reaction, compiled), "corners": corners},
+    )
+
+
+def _sparsity(mx: int, my: int):
+    """Each species is coupled to its neighbours, and to the other species of the same point."""
+    from scipy import sparse
+
+    diffusion = sparse.kron(five_point_pattern(mx, my), sparse.eye_array(2))
+    return diffusion + sparse.kron(sparse.eye_array(mx * my), np.ones((2, 2)))
+
+
+# --- a flame that ignites and travels -------------------------------------------------------------------------------
+
+HEAT_RELEASE, REACTION_RATE = 1.0, 5.0
+
+# When the temperature 1.5 passes the points x = 0, 0.5 and 0.9, by delta: Radau on a mesh of 4001 points.
+FRONT_TIMES = {
+    20.0: {0.0: 0.25908, 0.5: 0.26897, 0.9: 0.28517},
+    30.0: {0.0: 0.24020, 0.5: 0.24261, 0.9: 0.24526},
+}
+
+
+def flame_residual(t, y, yp, p):
+    """Second differences and reaction; zero slope at the left end, temperature 1 at the right end (algebraic)."""
+    n = y.size
+    per_width, activation, rate, end = p[0], p[1], p[2], p[3]
+    r = np.empty(n)
+    for k in range(n - 1):
+        left = y[k - 1] if k > 0 else y[1]
+        reaction = rate * (end - y[k]) * np.exp(activation * (1.0 - 1.0 / y[k]))
+        r[k] = yp[k] - per_width * (left - 2.0 * y[k] + y[k + 1]) - reaction
+    r[n - 1] = y[n - 1] - 1.0
+    return r
+
+
+@model(
+    title="Flame propagation",
+    source="S. Adjerid, J. E. Flaherty, A moving finite element method with error estimation and refinement for "
+    "one-dimensional time dependent partial differential equations, SIAM J. Numer. Anal. 23 (1986), pp. 778-796; "
+    + BRENAN_CAMPBELL_PETZOLD
+    + ", section 6.5",
+    description="A reacting mixture heats up slowly, ignites at the left end and sends a steep front to the right. The "
+    "temperature at the right end is an algebraic equation.",
+    equations=r"""T_t = T_{xx} + \frac{R}{\alpha\delta}\,(1 + \alpha - T)\,e^{\delta(1 - 1/T)},\qquad
+    T_x(0, t) = 0,\qquad T(1, t) = 1,\qquad T(x, 0) = 1""",
+    drawing=("flame", flame_residual),
+)
+def flame(delta: float = 20.0, points: int = 401, compiled: bool | None = None) -> Model:
+    """Ignition and propagation of a flame (Petzold's moving-mesh test problem, here on a fixed mesh).
+
+    Parameters
+    ----------
+    delta : float
+        Activation energy; the larger it is, the steeper the front. The book prints 30, but its time interval fits 20.
+    points : int
+        Points of the mesh, both ends included.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 points on.
+
+    Notes
+    -----
+    ``model.extra["x"]`` is the mesh and ``model.extra["front_times"]`` says when the temperature 1.5 passes some points
+    (for delta 20 and 30, on a fine mesh).
+    """
+    check_positive(delta=delta)
+    if points < 3:
+        raise daedal.InvalidProblemError(f"points={points} must be at least 3")
+    # D e^(-delta/T) with D = R e^delta/(alpha delta) becomes rate * e^(delta (1 - 1/T)).
+    rate = REACTION_RATE / (HEAT_RELEASE * delta)
+    params = np.array([(points - 1.0) ** 2, delta, rate, 1.0 + HEAT_RELEASE])
+    y0 = np.ones(points)
+    yp0 = np.full(points, rate * HEAT_RELEASE)
+    yp0[-1] = 0.0
+    entry, reference = known("flame", delta=delta, points=points), None
+    if entry is not None:
+        values = np.full(points, np.nan)
+        values[entry["points"]] = entry["values"]
+        reference = Reference(entry["t"], values, entry["source"], entry["accuracy"])
+    problem = daedal.ImplicitDAE(
+        flame_residual,
+        points,
+        params=params,
+        algebraic=[points - 1],
+        bandwidth=(1, 1),
+        names=[f"T{k}" for k in range(points)],
+    )
+    shown = [f"T{round(x * (points - 1))}" for x in (0.0, 0.5, 0.9)]
+    return Model(
+        problem=compile_if_large(problem, compiled),
+        t_span=(0.0, 0.29),
+        initial=(y0, yp0),
+        index=1,
+        reference=reference,
+        options={"rtol": 1e-6, "atol": 1e-7},
+        plot={"variables": shown},
+        extra={"x": np.linspace(0.0, 1.0, points), "front_times": FRONT_TIMES.get(float(delta), {})},
+    )

@@ -1,0 +1,53 @@
+"""How the mechanisms of the library are drawn.
+
+A problem is stated together with the name of its drawing, a function of one of the modules here. A drawing depends on
+the equations and their parameters only, so that a system finds its own by the functions of the library that it has as
+constraint, velocity constraint, force or residual. Models with modes are known by name.
+"""
+
+from __future__ import annotations
+
+from inspect import isfunction
+from typing import Any
+
+import daedal
+from daedal.library.drawings import modes, plane, space
+from daedal.library.model import DRAWINGS
+from daedal.viz import Drawing
+
+
+def drawing_of(model: Any) -> Drawing | None:
+    """The drawing of a model or problem of the library; None for those that are not mechanisms.
+
+    Parameters
+    ----------
+    model : daedal.library.Model or a problem
+        Models with modes are known by their names only, other mechanisms by their problems, too.
+
+    Returns
+    -------
+    daedal.viz.Drawing or None
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.library.drawings import drawing_of
+    >>> drawing_of(daedal.library.crank_slider()).traces
+    ('middle',)
+    >>> drawing_of(daedal.library.robertson()) is None
+    True
+    """
+    if isinstance(model, daedal.library.Model):
+        if model.name in DRAWINGS:
+            return _draw(DRAWINGS[model.name], model)
+        model = model.problem
+    for part in ("constraint", "velocity_constraint", "force", "residual"):
+        function: Any = getattr(model, part, None)
+        function = getattr(function, "py_func", function)
+        if isfunction(function) and function in DRAWINGS:
+            return _draw(DRAWINGS[function], model)
+    return None
+
+
+def _draw(name: str, drawn: Any) -> Drawing:
+    return next(getattr(module, name) for module in (plane, space, modes) if hasattr(module, name))(drawn)

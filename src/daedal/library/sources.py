@@ -1,0 +1,22 @@
+"""The books and papers from which several problems come."""
+
+BRENAN_CAMPBELL_PETZOLD = (
+    "K. E. Brenan, S. L. Campbell, L. R. Petzold, Numerical Solution of Initial-Value Problems in "
+    "Differential-Algebraic Equations, SIAM Classics 14 (1996)"
+)
+ASCHER_PETZOLD = (
+    "U. M. Ascher, L. R. Petzold, Stability of computational methods for constrained dynamics systems, Technical "
+    "Report 91-3, University of British Columbia (1991)"
+)
+BRASEY_HAIRER = (
+    "V. Brasey, E. Hairer, Half-explicit Runge-Kutta methods for differential-algebraic systems of index 2, SIAM J. "
+    "Numer. Anal. 30 (1993), pp. 538-552"
+)
+WIJCKMANS = (
+    "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations and Numerical Solution of Multibody "
+    "Dynamics, thesis, Eindhoven University of Technology (1996)"
+)
+WUNDERLICH = (
+    "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
+    "(2005)"
+)
