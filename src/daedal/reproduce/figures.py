@@ -8,7 +8,7 @@ import math
 from importlib import import_module
 from typing import Any
 
-from daedal.reproduce.report import Result
+from daedal.reproduce.reproduction import Result
 from daedal.reproduce.verdict import number
 from daedal.viz.style import FAINT, LINES, STYLE
 
