@@ -114,6 +114,7 @@ def _extended(t, x, xp, xpp):
 def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
     """Problem, initial values, position of lambda, tolerances and first step of the run of a table."""
     model, atol = library.body_on_circle(), [1e-4, 1e-4, 1e-2, 1e-2, 1e-2]
+    options: dict[str, Any]
     if number == "8.1":
         return model.problem, model.initial, 2, {"rtol": 1e-4, "atol": atol}
     if number == "8.2":
