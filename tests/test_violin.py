@@ -7,30 +7,13 @@ import pytest
 from numba import njit
 
 import daedal
-from daedal import library
+from daedal import library, reproduce
 from daedal.library.violin import bow, bow_bias, bow_jacobian, string_force
+from daedal.reproduce.verdict import number
 
 # Time, displacement of the middle node, needed z of each switch, to stick and to slip in turn: normal modes, 40 digits
-SWITCHES = np.array(
-    [
-        [0.027709116521172805, 0.004378078218358, -0.284327085216],
-        [0.966044307696831757, 0.285878635571056, -4.0 / 3.0],
-        [2.12316409556641636, 0.0158503962541832, -0.726510349318],
-        [3.00435284573935890, 0.280207021306066, -4.0 / 3.0],
-        [4.41636964560063086, 0.0942452134004013, -0.913266767919],
-        [4.92851646831342811, 0.247889260214240, -4.0 / 3.0],
-        [5.02919753546324290, 0.270323872337317, -0.810006049110],
-        [5.06650633425050785, 0.281516511973497, -4.0 / 3.0],
-        [6.22045913929539543, 0.0337766519266993, -0.900493596649],
-        [6.43227448639420336, 0.0973212560563417, -4.0 / 3.0],
-        [6.53161487446407917, 0.118849978568651, -0.687302566194],
-        [6.96173967333891675, 0.247887418231103, -4.0 / 3.0],
-        [8.26284201336344296, 0.0398991082825513, -0.744362101646],
-        [9.02803263323545067, 0.269456294244154, -4.0 / 3.0],
-        [10.2823068259568590, 0.0315437514620388, -0.923682673359],
-        [11.0562082711002207, 0.263714185005047, -4.0 / 3.0],
-    ]
-)
+(TABLE,) = reproduce.find(["half-explicit/violin"])
+SWITCHES = np.array([[number(row.cells[key]["printed"]) for key in ("t", "u", "z")] for row in TABLE.rows])
 # t: u, u', z of the middle node
 SAMPLES = {
     0.1: (0.026065343262, 0.3, -1.078303693684),

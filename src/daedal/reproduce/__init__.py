@@ -3,12 +3,23 @@
 ``daedal reproduce`` on the command line; from Python:
 
 >>> from daedal import reproduce
->>> print(reproduce.run(["half-explicit/2"]).summary().split(":")[0])
-9 cells
+>>> print(reproduce.run(["half-explicit/2"]).summary())
+1 table, 9 cells. 9 are printed: 9 agree in all digits, 0 within a stated band, 0 doubtful, 0 disagree, 0 open.
 """
 
-from daedal.reproduce.report import Cell, Report, Result, run
-from daedal.reproduce.table import DOCUMENTS, Table, document, find, names
+from daedal.reproduce.printed_table import DOCUMENTS, PrintedTable, document, find, names
+from daedal.reproduce.reproduction import Cell, Reproduction, Result, run
 from daedal.reproduce.verdict import VERDICTS
 
-__all__ = ["DOCUMENTS", "VERDICTS", "Cell", "Report", "Result", "Table", "document", "find", "names", "run"]
+__all__ = [
+    "DOCUMENTS",
+    "VERDICTS",
+    "Cell",
+    "PrintedTable",
+    "Reproduction",
+    "Result",
+    "document",
+    "find",
+    "names",
+    "run",
+]

@@ -15,12 +15,12 @@ import numpy as np
 import daedal
 from daedal import DASSL, library
 from daedal.reproduce import book_orders
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 
 
-def _by_column(table: Table, errors: Sequence[Mapping[str, float]]) -> Values:
+def _by_column(table: PrintedTable, errors: Sequence[Mapping[str, float]]) -> Values:
     """A table with a run for each column and a variable for each row."""
     columns = list(table.columns)
     return table.each(lambda row: {key: errors[i][row["variable"]] for i, key in enumerate(columns)})
@@ -34,7 +34,7 @@ def _residuals(sol: daedal.Solution) -> int:
 # --- pendulum -------------------------------------------------------------------------------------------------------
 
 
-def pendulum_of_index_3(table: Table) -> Values:
+def pendulum_of_index_3(table: PrintedTable) -> Values:
     """Table 6.2.1: BDF2 with constant steps; three accurate starting values."""
     model = library.pendulum(form="index3")
     assert model.reference is not None
@@ -63,17 +63,17 @@ def _pendulum_state(a: float, w: float) -> list[float]:
     return [c, s, -s * w, c * w, w * w + s]
 
 
-def _pendulum(form: str, rtol: float, **options: Any) -> tuple[daedal.Solution, library.Model]:
+def solve_pendulum(form: str, rtol: float, **options: Any) -> tuple[daedal.Solution, library.Model]:
     model = library.pendulum(form=form)
     method = DASSL(remember_rate=False, **options)
     return daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, method=method), model
 
 
-def drift_of_the_pendulum(table: Table) -> Values:
+def drift_of_the_pendulum(table: PrintedTable) -> Values:
     """Table 6.2.2."""
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol, model = _pendulum("index1", row["rtol"])
+        sol, model = solve_pendulum("index1", row["rtol"])
         return _constraints(model, sol)
 
     return table.each(values)
@@ -85,11 +85,11 @@ def _constraints(model: library.Model, sol: daedal.Solution) -> dict[str, Any]:
     return names | {"steps": sol.stats.steps, "residuals": _residuals(sol)}
 
 
-def stabilised_pendulum(table: Table) -> Values:
+def stabilised_pendulum(table: PrintedTable) -> Values:
     """Tables 6.2.3 and 6.2.4."""
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol, model = _pendulum("ggl", row["rtol"], error_test="differential")
+        sol, model = solve_pendulum("ggl", row["rtol"], error_test="differential")
         assert model.reference is not None
         truth = model.reference.y
         error = np.abs(sol.y[:, -1] - truth) / np.where(truth == 0.0, 1.0, np.abs(truth))
@@ -113,7 +113,7 @@ def _trajectory(index: int, rtol: float) -> tuple[daedal.Solution, dict[str, flo
     return sol, dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0)))
 
 
-def truth(table: Table) -> Values:
+def truth(table: PrintedTable) -> Values:
     """The solution at t = 300 by the index-1 form with sharp tolerances."""
     sol, _ = _trajectory(1, 1e-12)
     scale = dict.fromkeys(sol.names, 180.0 / math.pi) | {"H": 1.0, "V": 1.0}
@@ -121,12 +121,12 @@ def truth(table: Table) -> Values:
     return table.each(lambda row: {"value": scale[row["variable"]] * values[row["variable"]]})
 
 
-def trajectory_errors(table: Table) -> Values:
+def trajectory_errors(table: PrintedTable) -> Values:
     """Table 6.3.1."""
     return table.each(lambda row: _trajectory(row["index"], row["rtol"])[1])
 
 
-def trajectory_statistics(table: Table) -> Values:
+def trajectory_statistics(table: PrintedTable) -> Values:
     """Table 6.3.2."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -142,36 +142,36 @@ def trajectory_statistics(table: Table) -> Values:
     return table.each(values)
 
 
-def _implicit_euler(h: float, t1: float) -> daedal.Solution:
+def solve_tppc3(h: float, t1: float) -> daedal.Solution:
     """Index 3; changes of the bank angle in one Newton iteration are limited, to stay on the branch of the book."""
     model = library.tppc3()
     method = DASSL(max_order=1, max_newton_change=[math.inf] * 6 + [0.3])
     return daedal.solve(model.problem, (model.t_span[0], t1), model.initial, fixed_step=h, method=method)
 
 
-def implicit_euler(table: Table) -> Values:
+def implicit_euler(table: PrintedTable) -> Values:
     """Table 6.3.3."""
     model = library.tppc3()
     assert model.reference is not None
     errors = []
     for h in table.data["step_sizes"]:
-        sol = _implicit_euler(h, model.t_span[1])
+        sol = solve_tppc3(h, model.t_span[1])
         errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
     return _by_column(table, errors)
 
 
-def one_step_of_implicit_euler(table: Table) -> Values:
+def one_step_of_implicit_euler(table: PrintedTable) -> Values:
     """Table 6.3.4; the true values shortly after the start stand in the data file."""
     truth, t0 = table.data["truth"], library.tppc3().t_span[0]
     errors = []
     for h in table.data["step_sizes"]:
-        sol = _implicit_euler(h, t0 + 2.0 * h)
+        sol = solve_tppc3(h, t0 + 2.0 * h)
         error = np.abs(sol.y[:, 1] / np.array(truth["after"][str(h)]) - 1.0)
         errors.append(dict(zip(truth["variables"], error)))
     return _by_column(table, errors)
 
 
-def nothing(table: Table) -> Values:
+def nothing(table: PrintedTable) -> Values:
     """A table of methods that Daedal does not have."""
     return table.each(lambda row: {})
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, Collocation, ModifiedBDF
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 KINDS = {"Gauss": "gauss", "Radau IIA": "radau"}
@@ -56,7 +56,7 @@ def _index1_error(row: Row, steps: int) -> float:
     return abs(sol.y[0, -1] - _index1_exact(1.0, 0)[0])
 
 
-def index1_orders(table: Table) -> Values:
+def index1_orders(table: PrintedTable) -> Values:
     """Table 4.3.1, for the methods that Daedal has."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ def index1_orders(table: Table) -> Values:
     return table.each(values)
 
 
-def index1_errors(table: Table) -> Values:
+def index1_errors(table: PrintedTable) -> Values:
     """Errors of x, and the order of the last halving whose errors are listed."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ def index1_errors(table: Table) -> Values:
     return table.each(values)
 
 
-def index1_bdf(table: Table) -> Values:
+def index1_bdf(table: PrintedTable) -> Values:
     """BDF with exact starting values: the largest error of x over the steps."""
 
     def error(row: Row, steps: int) -> float:
@@ -131,7 +131,7 @@ def _index2_errors(row: Row, steps: int) -> dict[str, float]:
     return {"x": np.max(error[:4]), "lam": error[4], "mu": error[5]}
 
 
-def index2_errors(table: Table) -> Values:
+def index2_errors(table: PrintedTable) -> Values:
     """Errors after 80 steps and the orders of the last halving."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -142,7 +142,7 @@ def index2_errors(table: Table) -> Values:
     return table.each(values)
 
 
-def index2_bdf(table: Table) -> Values:
+def index2_bdf(table: PrintedTable) -> Values:
     """Errors after 160 steps of BDF."""
     return table.each(lambda row: _index2_errors(row, 160))
 
@@ -165,12 +165,12 @@ def _index3_errors(row: Row, steps: int) -> Mapping[str, float]:
     return {"position": np.max(error[:2]), "velocity": np.max(error[2:4]), "lam": error[4]}
 
 
-def index3_bdf(table: Table) -> Values:
+def index3_bdf(table: PrintedTable) -> Values:
     """Errors after 160 steps of BDF."""
     return table.each(lambda row: _index3_errors(row, 160))
 
 
-def index3_errors(table: Table) -> Values:
+def index3_errors(table: PrintedTable) -> Values:
     """Errors after 80 steps."""
     return table.each(lambda row: _index3_errors(row, 80))
 
@@ -178,7 +178,7 @@ def index3_errors(table: Table) -> Values:
 # --- canonical systems N y' + y = g ---------------------------------------------------------------------------------
 
 
-def canonical(table: Table) -> Values:
+def canonical(table: PrintedTable) -> Values:
     """Order of the last component; its error where that is round-off."""
 
     def residual(t, y, yp):
@@ -205,7 +205,7 @@ def canonical(table: Table) -> Values:
 # --- senseless starting values (theorem 3.1.1) ----------------------------------------------------------------------
 
 
-def wrong_start(table: Table) -> Values:
+def wrong_start(table: PrintedTable) -> Values:
     """Step numbers begin behind the k starting values; a variable is accurate when its error is below 0.2."""
 
     def residual(t, y, yp):
@@ -229,7 +229,7 @@ def wrong_start(table: Table) -> Values:
 # --- implicit Euler -------------------------------------------------------------------------------------------------
 
 
-def step_change(table: Table) -> Values:
+def step_change(table: PrintedTable) -> Values:
     """x3/g'' where the last step has another length than those before it."""
 
     def residual(t, x, xp, xpp):
@@ -248,7 +248,7 @@ def step_change(table: Table) -> Values:
     return table.each(lambda row: {f"h{i}": ratio(row, 0.2 / 2**i) for i in (1, 2, 3, 4)})
 
 
-def stiff_limit(table: Table) -> Values:
+def stiff_limit(table: PrintedTable) -> Values:
     """How far implicit Euler on the stiff equation is from implicit Euler on the DAE."""
 
     def run(eps: float) -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 import daedal
-from daedal.reproduce.report import Report, Result, run
-from daedal.reproduce.table import Table, find
+from daedal.reproduce.printed_table import PrintedTable, find
+from daedal.reproduce.reproduction import Reproduction, Result, run
 
 
 def reproduce(
@@ -67,7 +67,7 @@ def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
     return [text for text in arguments if text not in files], [Path(file) for file in files]
 
 
-def _list(tables: list[Table]) -> None:
+def _list(tables: list[PrintedTable]) -> None:
     from rich.console import Console
 
     from daedal.reproduce.terminal import print_list
@@ -75,7 +75,7 @@ def _list(tables: list[Table]) -> None:
     print_list(Console(highlight=False), tables)
 
 
-def _run(tables: list[Table], quiet: bool, summary: bool) -> Report:
+def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction:
     """Every table as soon as it is computed, then the summary."""
     if quiet:
         return run([table.identifier for table in tables])
@@ -92,5 +92,5 @@ def _run(tables: list[Table], quiet: bool, summary: bool) -> Report:
     report = run([table.identifier for table in tables], done=done)
     if summary or len(tables) > 1:
         print_overview(console, report)
-    console.print(f"\n[bold]{report.summary()}[/bold]\n{report.origins()}", soft_wrap=True)
+    console.print(f"\n[bold]{report.summary()}[/bold]", soft_wrap=True)
     return report

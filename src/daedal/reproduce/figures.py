@@ -8,7 +8,7 @@ import math
 from importlib import import_module
 from typing import Any
 
-from daedal.reproduce.report import Result
+from daedal.reproduce.reproduction import Result
 from daedal.reproduce.verdict import number
 from daedal.viz.style import FAINT, LINES, STYLE
 
@@ -38,6 +38,8 @@ def _module(result: Result) -> Any:
 
 def _comparison(result: Result, Figure: Any) -> Any:
     """The sizes of printed and computed values, row by row; None where there is little to see."""
+    from matplotlib.ticker import NullFormatter
+
     points = []
     for cell in result.cells:
         if isinstance(cell.computed, float) and math.isfinite(cell.computed):
@@ -60,6 +62,8 @@ def _comparison(result: Result, Figure: Any) -> Any:
         axes.scatter([p[2] for p in mine], height, s=30, linewidths=1.0, **(style | {"facecolors": "none"}))
         axes.scatter([p[3] for p in mine], height, s=7, label=result.table.columns[key], **style)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, place: f"1e{math.log10(value):.0f}")  # mathtext costs most of a page
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)

@@ -7,19 +7,19 @@ from typing import Any
 
 from daedal import order_conditions
 from daedal.reproduce import half_explicit_runs
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 HIGHEST = {"1": 4, "3": 3, "4": 3}
 
 
-def conditions(table: Table) -> Values:
+def conditions(table: PrintedTable) -> Values:
     """Tables 1, 3 and 4: conditions generated from trees."""
     found = {c.number: c for c in order_conditions.conditions(HIGHEST[table.number], int(table.number))}
     return table.each(lambda row: {"order": found[row["nr"]].order, "condition": found[row["nr"]].formula()})
 
 
-def coefficients(table: Table) -> Values:
+def coefficients(table: PrintedTable) -> Values:
     """Tables 2 and 5; HEM4 by the construction of section 4.2 from c_2 and the node c_3 of Radau."""
     hem4 = order_conditions.TABLEAUX["hem4"]
     tableau = {
@@ -36,7 +36,7 @@ def coefficients(table: Table) -> Values:
     return table.each(values)
 
 
-def numbers_of_conditions(table: Table) -> Values:
+def numbers_of_conditions(table: PrintedTable) -> Values:
     """How many conditions there are up to an order."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def numbers_of_conditions(table: Table) -> Values:
     return table.each(values)
 
 
-def conditions_that_hold(table: Table) -> Values:
+def conditions_that_hold(table: PrintedTable) -> Values:
     """How many conditions of each order a method satisfies."""
 
     def values(row: Row) -> Mapping[str, Any]:

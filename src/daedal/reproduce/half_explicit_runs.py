@@ -12,7 +12,7 @@ from scipy.special import ellipj, ellipk
 
 import daedal
 from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, library
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.style import COLOURS, GRID
 
 Values = list[Mapping[str, Any] | None]
@@ -50,7 +50,7 @@ def _rod_rate(t, q):
 
 
 @cache
-def _pendulum() -> daedal.MechanicalSystem:
+def pendulum_system() -> daedal.MechanicalSystem:
     return daedal.MechanicalSystem(
         1.0,
         _weight,
@@ -63,7 +63,7 @@ def _pendulum() -> daedal.MechanicalSystem:
     )
 
 
-def _swing(t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def swing(t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exact q, v, lambda: sin(theta/2) = k sn(K + t), theta' = 2 k cn(K + t), k^2 = 1/2."""
     sn, cn, dn, _ = ellipj(np.asarray(t, dtype=float) + ellipk(0.5), 0.5)
     k = math.sqrt(0.5)
@@ -71,79 +71,92 @@ def _swing(t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array([x, y]), np.array([-w * y, w * x]), w * w - y
 
 
-def _solve_pendulum(method: Any, t_span: tuple[float, float] = (0.0, 10.0), **options: Any) -> Any:
-    q, v, _ = _swing(t_span[0])
-    return daedal.solve(_pendulum(), t_span, (q, v), method=method, **options)
+def solve_pendulum(method: Any, t_span: tuple[float, float] = (0.0, 10.0), **options: Any) -> Any:
+    q, v, _ = swing(t_span[0])
+    return daedal.solve(pendulum_system(), t_span, (q, v), method=method, **options)
 
 
-def pendulum(table: Table) -> Values:
-    """Constant steps: largest errors over the grid; lambda by (3.6) where the points are."""
-
-    def values(row: Row) -> Mapping[str, Any]:
-        sol = _solve_pendulum(METHODS[row["method"]](projection="never"), fixed_step=10.0 / row["steps"])
-        q, v = sol.raw.y[:2], sol.raw.y[2:]
-        exact_q, exact_v, exact_lam = _swing(sol.t)
-        lam = ((v * v).sum(axis=0) - q[1]) / (q * q).sum(axis=0)
-        return {
-            "q": np.abs(q - exact_q).max(),
-            "v": np.abs(v - exact_v).max(),
-            "lam": np.abs(lam - exact_lam).max(),
-            "g": np.abs((q * q).sum(axis=0) - 1.0).max() / 2.0,
-        }
-
-    return table.each(values)
+def pendulum_errors(method: Any, steps: int) -> dict[str, float]:
+    """Largest errors over [0, 10] of q, v, and lambda by (3.6) where the points are; the largest g and G v."""
+    sol = solve_pendulum(method, fixed_step=10.0 / steps)
+    q, v = sol.raw.y[:2], sol.raw.y[2:]
+    exact_q, exact_v, exact_lam = swing(sol.t)
+    lam = ((v * v).sum(axis=0) - q[1]) / (q * q).sum(axis=0)
+    return {
+        "q": np.abs(q - exact_q).max(),
+        "v": np.abs(v - exact_v).max(),
+        "lam": np.abs(lam - exact_lam).max(),
+        "g": np.abs((q * q).sum(axis=0) - 1.0).max() / 2.0,
+        "Gv": np.abs((q * v).sum(axis=0)).max(),
+    }
 
 
-def pendulum_control(table: Table) -> Values:
+def pendulum(table: PrintedTable) -> Values:
+    """Constant steps."""
+    return table.each(lambda row: pendulum_errors(METHODS[row["method"]](projection="never"), row["steps"]))
+
+
+def pendulum_control(table: PrintedTable) -> Values:
     """Step size control of section 5."""
 
     def values(row: Row) -> Mapping[str, Any]:
         tol = row["tol"]
-        sol = _solve_pendulum(HEM4(**SOURCE_CONTROL), rtol=tol, atol=tol, first_step=0.01)
-        error = np.abs(sol.raw.y[:2, -1] - _swing(10.0)[0]).max()
+        sol = solve_pendulum(HEM4(**SOURCE_CONTROL), rtol=tol, atol=tol, first_step=0.01)
+        error = np.abs(sol.raw.y[:2, -1] - swing(10.0)[0]).max()
         return {"accepted": sol.stats.steps, "rejected": sol.stats.rejected, "error": error}
 
     return table.each(values)
 
 
-def local_errors(table: Table) -> Values:
-    """One step from t = 1, and the error estimate: the tolerance at which the step is just accepted."""
+def one_step(method: Any, h: float, **options: Any) -> Any:
+    """A step from t = 1, where the pendulum is started exactly."""
+    return solve_pendulum(method, (1.0, 1.0 + h), **({"fixed_step": h} | options))
+
+
+def local_errors(table: PrintedTable) -> Values:
+    """One step, and its error estimate."""
 
     def values(row: Row) -> Mapping[str, Any]:
         h = row["h"]
-        y = _solve_pendulum(HEM4(projection="never"), (1.0, 1.0 + h), fixed_step=h).raw.y[:, -1]
-        q, v, _ = _swing(1.0 + h)
-        return {"q": np.abs(y[:2] - q).max(), "v": np.abs(y[2:] - v).max(), "estimate": _estimate(h)}
+        y = one_step(HEM4(projection="never"), h).raw.y[:, -1]
+        q, v, _ = swing(1.0 + h)
+        found = {"q": np.abs(y[:2] - q).max(), "v": np.abs(y[2:] - v).max()}
+        return found | {"estimate": estimate(HEM4(**SOURCE_CONTROL), h)}
 
     return table.each(values)
 
 
-def _estimate(h: float) -> float:
+def estimate(method: Any, h: float) -> float:
+    """The error estimate of a step in its largest component: the tolerance at which the step is just accepted."""
     low, high = 1e-13, 1.0
     while high > 1.001 * low:
         tol = math.sqrt(low * high)
         options = {"first_step": (1.0 + h) - 1.0, "rtol": 1e-14, "atol": tol, "dense_output": False}
-        sol = _solve_pendulum(HEM4(**SOURCE_CONTROL), (1.0, 1.0 + h), **options)
+        sol = one_step(method, h, fixed_step=None, **options)
         low, high = (tol, high) if sol.stats.rejected else (low, tol)
     return high
 
 
-def dense_output(table: Table) -> Values:
-    """Errors within one step from t = 1, before the projection."""
-    h, theta = 0.0125, np.array([0.25, 0.5, 0.75])
+def dense_errors(method: Any, h: float, projected: bool = False) -> np.ndarray:
+    """Errors of q and of v at three points within a step, each the largest component."""
+    sol, t = one_step(method, h), 1.0 + h * np.array([0.25, 0.5, 0.75])
+    y = sol(t).y if projected else daedal.Solution.__call__(sol, t)
+    q, v, _ = swing(t)
+    return np.array([np.abs(y[:2] - q).max(axis=0), np.abs(y[2:] - v).max(axis=0)])
+
+
+def dense_output(table: PrintedTable) -> Values:
+    """Errors within one step, before the projection."""
     methods = {"six functions": HEM4(projection="never"), "Hermite": HEM4.family("3/10", "1/5", projection="never")}
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol = _solve_pendulum(methods[row["output"]], (1.0, 1.0 + h), fixed_step=h)
-        t = 1.0 + theta * h
-        y, (q, v, _) = daedal.Solution.__call__(sol, t), _swing(t)
-        errors = {"q": np.abs(y[:2] - q).max(axis=0), "v": np.abs(y[2:] - v).max(axis=0)}
-        return {f"{name}{i}": error[i] for name, error in errors.items() for i in range(3)}
+        errors = dense_errors(methods[row["output"]], 0.0125)
+        return {f"{name}{i}": error for name, found in zip("qv", errors) for i, error in enumerate(found)}
 
     return table.each(values)
 
 
-def jay(table: Table) -> Values:
+def jay(table: PrintedTable) -> Values:
     """f nonlinear in z: largest relative error of y over the steps."""
     model = library.jay_index2()
 
@@ -170,17 +183,27 @@ def _crank(t, q):
     return g
 
 
-def singular_mass(table: Table) -> Values:
-    """The pendulum with its angle as a third coordinate that has no mass."""
-    system = daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
+@cache
+def massless() -> daedal.MechanicalSystem:
+    """The pendulum with its angle as a third coordinate that has no mass: only the augmented matrix is regular."""
+    return daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
+
+
+def massless_errors(method: Any, steps: int, system: daedal.MechanicalSystem | None = None) -> dict[str, float]:
+    """Errors at t = 10 of (x, y), their velocities, and of the multipliers (x, y) lambda."""
     start = [1.0, 0.0, math.pi / 2.0], [0.0, 0.0, 0.0]
+    sol: Any = daedal.solve(system or massless(), (0.0, 10.0), start, method=method, fixed_step=10.0 / steps)
+    (q, v, lam), y = swing(10.0), sol.raw.y[:, -1]
+    return {
+        "q": np.abs(y[:2] - q).max(),
+        "v": np.abs(y[3:5] - v).max(),
+        "lam": np.abs(sol.lam[:, -1] - q * lam).max(),
+    }
 
-    def values(row: Row) -> Mapping[str, Any]:
-        options = {"method": HEM4(projection="never"), "fixed_step": 10.0 / row["steps"]}
-        sol: Any = daedal.solve(system, (0.0, 10.0), start, **options)
-        return {"q": np.abs(sol.raw.y[:2, -1] - _swing(10.0)[0]).max()}
 
-    return table.each(values)
+def singular_mass(table: PrintedTable) -> Values:
+    """HEM4 where the mass matrix is singular."""
+    return table.each(lambda row: massless_errors(HEM4(projection="never"), row["steps"]))
 
 
 def _moving_rod(t, q):
@@ -189,11 +212,21 @@ def _moving_rod(t, q):
     return g
 
 
-def rheonomic(table: Table) -> Values:
+@cache
+def moving() -> daedal.MechanicalSystem:
     """A pendulum whose pivot moves along 0.3 sin 2t."""
-    system = daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
+    return daedal.MechanicalSystem(1.0, _weight, _moving_rod, n_q=2, n_constraints=1)
+
+
+def solve_moving(method: Any, steps: int) -> Any:
+    """Constant steps on [0, 10]."""
     start = [math.sin(1.0), -math.cos(1.0)], [0.6, 0.0]
-    sol: Any = daedal.solve(system, (0.0, 10.0), start, method=PHEM56(), fixed_step=10.0 / 1600)
+    return daedal.solve(moving(), (0.0, 10.0), start, method=method, fixed_step=10.0 / steps)
+
+
+def rheonomic(table: PrintedTable) -> Values:
+    """The state at t = 10."""
+    sol = solve_moving(PHEM56(), 1600)
     found = dict(zip(("x", "y", "vx", "vy", "lambda"), [*sol.q[:, -1], *sol.v[:, -1], *sol.lam[:, -1]]))
     return table.each(lambda row: {"value": found[row["variable"]]})
 
@@ -202,18 +235,18 @@ def rheonomic(table: Table) -> Values:
 
 
 @cache
-def _squeezer(t1: float) -> library.Model:
+def squeezer_model(t1: float) -> library.Model:
     return library.seven_body(t1=t1)
 
 
-def _solve_squeezer(t1: float, method: Any, **options: Any) -> Any:
-    model = _squeezer(t1)
+def solve_squeezer(t1: float, method: Any, **options: Any) -> Any:
+    model = squeezer_model(t1)
     return daedal.solve(model.problem, (0.0, t1), model.initial, method=method, **options)
 
 
-def _squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
-    """Errors at the end of what was integrated: q, v relative to 1 + |v|, lambda by (3.6), and |g|."""
-    model = _squeezer(t1)
+def squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
+    """Errors at the end of what was integrated: q, v relative to 1 + |v|, lambda by (3.6), and |g|, |G v|."""
+    model = squeezer_model(t1)
     assert model.reference is not None
     truth, lam = model.reference.y, model.extra["lam"]
     y, v = sol.raw.y[:, -1], truth[7:]
@@ -223,44 +256,47 @@ def _squeezer_errors(sol: Any, t1: float) -> dict[str, float]:
         "v": (np.abs(y[7:] - v) / (1.0 + np.abs(v))).max(),
         "lam": np.abs(point.multipliers - lam).max(),
         "g": np.abs(point.constraint).max(),
+        "Gv": np.abs(point.velocity).max(),
     }
 
 
-def squeezer_start(table: Table) -> Values:
+def squeezer_start(table: PrintedTable) -> Values:
     """Accelerations and multipliers at t = 0."""
-    model = _squeezer(0.03)
+    model = squeezer_model(0.03)
     point = model.problem.at(0.0, *model.initial)
     found = dict(zip(("beta''", "Theta''", "lambda1", "lambda2"), [*point.acceleration[:2], *point.multipliers[:2]]))
     return table.each(lambda row: {"value": found[row["variable"]]})
 
 
-def squeezer(table: Table) -> Values:
+def squeezer(table: PrintedTable) -> Values:
     """HEM4 with step size control."""
 
     def values(row: Row) -> Mapping[str, Any]:
         tol = row["tol"]
         options = {"rtol": tol, "atol": tol, "first_step": 1e-5, "dense_output": False}
-        short, long = (_solve_squeezer(t1, HEM4(**SOURCE_CONTROL), **options) for t1 in (0.025, 0.03))
+        short, long = (solve_squeezer(t1, HEM4(**SOURCE_CONTROL), **options) for t1 in (0.025, 0.03))
         return {
             "accepted": short.stats.steps,
             "rejected": short.stats.rejected,
             "evaluations": short.stats.residual_evaluations,
-            **_squeezer_errors(short, 0.025),
+            **squeezer_errors(short, 0.025),
             "evaluations3": long.stats.residual_evaluations,
-            "q3": _squeezer_errors(long, 0.03)["q"],
+            "q3": squeezer_errors(long, 0.03)["q"],
         }
 
     return table.each(values)
 
 
-def squeezer_steps(table: Table) -> Values:
+def squeezer_with_constant_steps(method: Any, steps: int) -> dict[str, float]:
+    """Errors at t = 0.025."""
+    return squeezer_errors(solve_squeezer(0.025, method, fixed_step=0.025 / steps, dense_output=False), 0.025)
+
+
+def squeezer_steps(table: PrintedTable) -> Values:
     """Constant steps."""
-
-    def values(row: Row) -> Mapping[str, Any]:
-        options = {"fixed_step": 0.025 / row["steps"], "dense_output": False}
-        return _squeezer_errors(_solve_squeezer(0.025, METHODS[row["method"]](projection="never"), **options), 0.025)
-
-    return table.each(values)
+    return table.each(
+        lambda row: squeezer_with_constant_steps(METHODS[row["method"]](projection="never"), row["steps"])
+    )
 
 
 # --- the violin string ----------------------------------------------------------------------------------------------
@@ -271,7 +307,7 @@ def _played() -> library.ViolinRun:
     return library.play_violin(12.0, 1e-9)
 
 
-def violin(table: Table) -> Values:
+def violin(table: PrintedTable) -> Values:
     """The moments of change, by a run with sharp tolerances."""
     switches = _played().switches
 
@@ -282,7 +318,7 @@ def violin(table: Table) -> Values:
     return table.each(values)
 
 
-def violin_tolerances(table: Table) -> Values:
+def violin_tolerances(table: PrintedTable) -> Values:
     """Errors of the first six moments against the run with sharp tolerances."""
     truth = [switch.t for switch in _played().switches]
 

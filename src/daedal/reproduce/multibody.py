@@ -13,7 +13,7 @@ import numpy as np
 import daedal
 from daedal import DASSL, GGL, Baumgarte, Index1, LinearDAE, library
 from daedal.reproduce import multibody_events
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 FORMS = {
@@ -28,7 +28,7 @@ def _dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) ->
     return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
 
 
-def drift(table: Table) -> Values:
+def drift(table: PrintedTable) -> Values:
     """Examples 6.1 to 6.3: what was integrated, against the exact state after 50 periods."""
     model = library.rod_pendulum()
     lam = [model.extra["lam"][0], 0.0]
@@ -72,7 +72,7 @@ def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
     )
 
 
-def errors_in_the_constraint(table: Table) -> Values:
+def errors_in_the_constraint(table: PrintedTable) -> Values:
     """Backward Euler, the last two thousand steps up to t = 1e-3."""
     build, formulation, names = DISTURBED[table.number]
     model = build()
@@ -103,7 +103,7 @@ def errors_in_the_constraint(table: Table) -> Values:
 # --- mechanisms with DASSL ------------------------------------------------------------------------------------------
 
 
-def crank_slider(table: Table) -> Values:
+def crank_slider(table: PrintedTable) -> Values:
     """Table 6.4; e with the weights 1 + |x|."""
     model = library.crank_slider()
     assert model.reference is not None
@@ -119,7 +119,7 @@ def crank_slider(table: Table) -> Values:
     return table.each(values)
 
 
-def double_pendulum(table: Table) -> Values:
+def double_pendulum(table: PrintedTable) -> Values:
     """Table 6.5; for index 3 with the error test scaled by the index and Newton's test not, as printed."""
     model = _ill_conditioned()
     assert model.reference is not None

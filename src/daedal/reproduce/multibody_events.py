@@ -11,7 +11,7 @@ import numpy as np
 
 import daedal
 from daedal import Event, library
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 from daedal.viz.style import COLOURS, GRID
 
 Values = list[Mapping[str, Any] | None]
@@ -20,7 +20,7 @@ Values = list[Mapping[str, Any] | None]
 # --- a degenerate switch, Tables 7.1 and 7.3 ------------------------------------------------------------------------
 
 
-def degenerate_switch(table: Table) -> Values:
+def degenerate_switch(table: PrintedTable) -> Values:
     """The event loop (7.4) with the location that the table is about."""
     location = {"7.1": "roots", "7.3": "monitoring"}[table.number]
     model = library.degenerate_switch()
@@ -45,7 +45,7 @@ def degenerate_switch(table: Table) -> Values:
 # --- a pulse, Table 7.2 ---------------------------------------------------------------------------------------------
 
 
-def pulse(table: Table) -> Values:
+def pulse(table: PrintedTable) -> Values:
     """Ignored, and with its times as roots and as monitored functions."""
     model = library.switched_pulse()
     assert model.reference is not None
@@ -81,7 +81,7 @@ def _solved(name: str, t1: float) -> Any:
     return daedal.solve(model.problem, model.t_span, model.initial, **model.options)
 
 
-def crash_pendulum(table: Table) -> Values:
+def crash_pendulum(table: PrintedTable) -> Values:
     """Example 7.9."""
     sol = _solved("crash_pendulum", 2.0)
     at = {event.name: event for event in sol.events}
@@ -104,13 +104,13 @@ def _apex(sol: Any, after: float) -> tuple[float, float]:
     return low, sol(low).q[2]
 
 
-def friction_oscillator(table: Table) -> Values:
+def friction_oscillator(table: PrintedTable) -> Values:
     """Example 7.10."""
     events = _solved("friction_oscillator", 9.0).events
     return table.each(lambda row: {"t": events[row["nr"] - 1].t})
 
 
-def friction_crank_slider(table: Table) -> Values:
+def friction_crank_slider(table: PrintedTable) -> Values:
     """Example 7.11: the moments at which the slider stands still."""
     events = _solved("friction_crank_slider", 4.0).events
     stops = [event.t for event in events if event.source[:5] != (event.target or "")[:5]]

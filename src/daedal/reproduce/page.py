@@ -8,15 +8,15 @@ from importlib import resources
 from pathlib import Path
 
 from daedal.reproduce.figures import pictures
-from daedal.reproduce.report import Cell, Report, Result
-from daedal.reproduce.table import document, names
+from daedal.reproduce.printed_table import document, names
+from daedal.reproduce.reproduction import Cell, Reproduction, Result
 from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS
 from daedal.reproduce.wording import MEANINGS, SYMBOLS, written
 
 CLASSES = {REPRODUCED: "yes", BAND: "band", DOUBTFUL: "doubt", FAILED: "no", OPEN: "open"}
 
 
-def write_page(report: Report, folder: Path) -> Path:
+def write_page(report: Reproduction, folder: Path) -> Path:
     """Write ``index.html`` into a folder and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
@@ -24,7 +24,7 @@ def write_page(report: Report, folder: Path) -> Path:
     return path
 
 
-def page(report: Report) -> str:
+def page(report: Reproduction) -> str:
     """The page as HTML; everything it shows is in it."""
     groups: dict[str, list[Result]] = {}
     for result in report.results:
@@ -40,7 +40,7 @@ def page(report: Report) -> str:
         "<p>The printed tables of five sources on differential-algebraic equations and constrained mechanisms, "
         "computed again by Daedal and compared cell by cell. In every cell the printed value stands above the "
         "computed one.</p>"
-        f'{selection}\n<p class="summary">{html.escape(report.summary())}</p>\n<p>{report.origins()}.</p>\n'
+        f'{selection}\n<p class="summary">{html.escape(report.summary())}</p>\n'
         f"{_bar(report.counts)}\n{_legend()}\n"
         f"{_contents(groups)}</header>\n<main>\n"
         + "\n".join(_document(name, results) for name, results in groups.items())

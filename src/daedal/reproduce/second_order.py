@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 import daedal
 from daedal import DASSL, Collocation, ModifiedBDF, library
-from daedal.reproduce.table import Row, Table
+from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 TIMES = np.linspace(0.0, 1.0, 11)
@@ -20,7 +19,7 @@ TIMES = np.linspace(0.0, 1.0, 11)
 # --- coefficients of BDF --------------------------------------------------------------------------------------------
 
 
-def coefficients(table: Table) -> Values:
+def coefficients(table: PrintedTable) -> Values:
     """One step from unit vectors: of y' = 1 from zero, h/alpha_0; of y' = 0, -alpha_i/alpha_0."""
 
     def step(k: int, slope: float, past: np.ndarray) -> float:
@@ -40,7 +39,7 @@ def coefficients(table: Table) -> Values:
 # --- particle on a circle, given steps ------------------------------------------------------------------------------
 
 
-def _multiplier_errors(family: str, grid: np.ndarray, order: int) -> dict[float, float]:
+def multiplier_errors(family: str, grid: np.ndarray, order: int) -> dict[float, float]:
     """Errors of lambda at the points of a grid."""
     model = library.particle_on_circle()
     method = ModifiedBDF(grid=grid, max_order=order, family=family)
@@ -48,25 +47,25 @@ def _multiplier_errors(family: str, grid: np.ndarray, order: int) -> dict[float,
     return {round(t, 9): error for t, error in zip(sol.t, np.abs(sol.x[2] + 4.0 * sol.t**2))}
 
 
-def constant_steps(table: Table) -> Values:
+def constant_steps(table: PrintedTable) -> Values:
     """Tables 2.2 and 3.2."""
     order, runs = (1, {"h": "ordinary"}) if table.number == "2.2" else (2, {"ordinary": "ordinary", "sand": "sand"})
     errors = {}
     for key in table.columns:
         name = key.rstrip("0123456789")
         h = int(key.removeprefix(name)) * 1e-3
-        errors[key] = _multiplier_errors(runs[name], 1.0 + h * np.arange(round(0.05 / h) + 1), order)
+        errors[key] = multiplier_errors(runs[name], 1.0 + h * np.arange(round(0.05 / h) + 1), order)
     return table.each(lambda row: {key: errors[key][row["t"]] for key in row.cells})
 
 
-def variable_steps(table: Table) -> Values:
+def variable_steps(table: PrintedTable) -> Values:
     """Tables 2.3 and 3.1."""
     grid = 1.0 + np.concatenate([[0.0], np.cumsum(table.data["steps"])])
-    errors = {key: list(_multiplier_errors(key, grid, 1).values()) for key in table.columns}
+    errors = {key: list(multiplier_errors(key, grid, 1).values()) for key in table.columns}
     return table.each(lambda row: {key: errors[key][row["step"]] for key in row.cells})
 
 
-def modified_bdf(table: Table) -> Values:
+def modified_bdf(table: PrintedTable) -> Values:
     """Largest errors over 320 steps of length 1/320, without the first four, which the step of order 1 spoils."""
 
     def values(row: Row) -> Mapping[str, Any]:
@@ -112,87 +111,86 @@ def _extended(t, x, xp, xpp):
     )
 
 
+def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
+    """Problem, initial values, position of lambda, tolerances and first step of the run of a table."""
+    model, atol = library.body_on_circle(), [1e-4, 1e-4, 1e-2, 1e-2, 1e-2]
+    options: dict[str, Any]
+    if number == "8.1":
+        return model.problem, model.initial, 2, {"rtol": 1e-4, "atol": atol}
+    if number == "8.2":
+        options = {"rtol": [1e-2, 1e-2, 1e-1, 1.0, 1.0, 1.0], "atol": [1e-3, 1e-3, 1e-2, 1.0, 1.0, 1.0]}
+        initial = [0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+        return daedal.SecondOrderDAE(_stabilised, 4), initial, 3, options | {"first_step": 1e-3}
+    if number == "8.3":
+        options = {"rtol": 1e-4, "atol": [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]}
+        initial = [0.0, 1.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]
+        return daedal.SecondOrderDAE(_extended, 5), initial, 4, options
+    # lambda of second order too, as the thesis writes it; first step as in her Table 8.1
+    options = {"rtol": 1e-4, "atol": [*atol, 1e-1], "first_step": 1.39e-4}
+    return model.problem.with_order([2, 2, 2]), ([0.0, 1.0, 0.0], [1.0, 0.0, 1.0]), 2, options
+
+
+def controlled_run(number: str, controller: str = "thesis", scale: float = 1.0, **options: Any) -> Any:
+    """The run of Table 8.1, 8.2, 8.3 (modified BDF) or 8.4 (collocation), with all tolerances times `scale`."""
+    problem, initial, _, given = _setting(number)
+    tolerances = {name: np.multiply(scale, given[name]) for name in ("rtol", "atol")}
+    method = Collocation("radau", 2, controller=controller) if number == "8.4" else ModifiedBDF(controller=controller)
+    return _run(problem, initial, method, **(given | tolerances | options))
+
+
+def dassl_run(number: str) -> Any:
+    """The run of DASSL beside it, on the form of first order; GGL and minimal extension are formulations."""
+    if number == "8.1":
+        model = library.body_on_circle()
+        return _run(model.problem, model.initial, "dassl", rtol=1e-4, atol=[1e-4, 1e-4, 1.0, 1e-2, 1e-2])
+    model = library.body_on_circle(form="mechanical")
+    form = "ggl" if number == "8.2" else "minimal_extension"
+    return _run(model.problem, model.initial, DASSL(), formulation=form, rtol=1e-4, atol=1e-4)
+
+
 def _run(problem: Any, initial: Any, method: Any, **options: Any) -> Any:
     return daedal.solve(problem, (0.0, 1.0), initial, method=method, t_eval=TIMES, t_stop=math.inf, **options)
 
 
-def _cumulative(sol: Any) -> list[int]:
+def cumulative(sol: Any) -> list[int]:
     """Steps that begin before 0.1, 0.2, ..., 1."""
     starts = sol.history.t - sol.history.h
     return [int(np.sum(starts < t - 1e-12)) for t in TIMES[1:]]
 
 
-def _columns(sol: Any, q1: np.ndarray, lam: np.ndarray, prefix: str = "") -> dict[str, Any]:
+def errors(number: str, sol: Any) -> dict[str, np.ndarray]:
+    """Errors of q1 and lambda at 0.1, 0.2, ..., 1."""
+    mechanism = isinstance(sol, daedal.MechanicalSolution)
+    q1, lam = (sol.q[0], sol.lam[0]) if mechanism else (sol.x[0], sol.x[_setting(number)[2]])
     t = sol.t
-    return {
-        f"{prefix}q1": np.abs(q1 - np.sin(t))[1:],
-        f"{prefix}lam": np.abs(lam - np.sin(t) * np.cos(t))[1:],
-        f"{prefix}steps": _cumulative(sol),
-    }
+    return {"q1": np.abs(q1 - np.sin(t))[1:], "lam": np.abs(lam - np.sin(t) * np.cos(t))[1:]}
 
 
-def _modified(number: str) -> dict[str, Any]:
-    """The columns of modified BDF, controlled as in the thesis."""
-    method = ModifiedBDF(controller="thesis")
-    if number == "8.1":
-        model = library.body_on_circle()
-        atol = [1e-4, 1e-4, 1e-2, 1e-2, 1e-2]
-        sol = _run(model.problem, model.initial, method, rtol=1e-4, atol=atol)
-        return _columns(sol, sol.x[0], sol.x[2])
-    if number == "8.2":
-        problem = daedal.SecondOrderDAE(_stabilised, 4)
-        tolerances = {"rtol": [1e-2, 1e-2, 1e-1, 1.0, 1.0, 1.0], "atol": [1e-3, 1e-3, 1e-2, 1.0, 1.0, 1.0]}
-        sol = _run(problem, ([0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]), method, first_step=1e-3, **tolerances)
-        return _columns(sol, sol.x[0], sol.x[3])
-    problem = daedal.SecondOrderDAE(_extended, 5)
-    atol = [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]
-    sol = _run(problem, ([0.0, 1.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]), method, rtol=1e-4, atol=atol)
-    return _columns(sol, sol.x[0], sol.x[4])
-
-
-def _dassl(number: str) -> dict[str, Any]:
-    """The columns of DASSL, on the forms of first order."""
-    if number == "8.1":
-        model = library.body_on_circle()
-        sol = _run(model.problem, model.initial, "dassl", rtol=1e-4, atol=[1e-4, 1e-4, 1.0, 1e-2, 1e-2])
-        return _columns(sol, sol.x[0], sol.x[2], "dassl_")
-    model = library.body_on_circle(form="mechanical")
-    form = "ggl" if number == "8.2" else "minimal_extension"
-    sol = _run(model.problem, model.initial, DASSL(), formulation=form, rtol=1e-4, atol=1e-4)
-    return _columns(sol, sol.q[0], sol.lam[0], "dassl_")
-
-
-def controlled(table: Table) -> Values:
+def controlled(table: PrintedTable) -> Values:
     """Tables 8.1 to 8.3."""
-    columns = _modified(table.number) | _dassl(table.number)
+    modified, dassl = controlled_run(table.number), dassl_run(table.number)
+    columns: dict[str, Any] = {}
+    for prefix, sol in (("", modified), ("dassl_", dassl)):
+        found = errors(table.number, sol) | {"steps": cumulative(sol)}
+        columns |= {prefix + name: column for name, column in found.items()}
     return [{key: column[i] for key, column in columns.items()} for i in range(len(table.rows))]
 
 
-@cache
-def _radau() -> dict[str, Any]:
-    """Collocation with lambda of second order too, as the thesis writes it; first step as in her Table 8.1."""
-    model = library.body_on_circle()
-    problem = model.problem.with_order([2, 2, 2])
-    tolerances = {"rtol": 1e-4, "atol": [1e-4, 1e-4, 1e-2, 1e-2, 1e-2, 1e-1]}
-    method = Collocation("radau", 2, controller="thesis")
-    sol = _run(problem, ([0.0, 1.0, 0.0], [1.0, 0.0, 1.0]), method, first_step=1.39e-4, **tolerances)
-    t = sol.t
-    errors = {
+def radau(table: PrintedTable) -> Values:
+    """Tables 8.4 and 8.5."""
+    sol, t = controlled_run("8.4"), TIMES
+    others = {
         "q2": sol.x[1] - np.cos(t),
         "v1": sol.xp[0] - np.cos(t),
         "v2": sol.xp[1] + np.sin(t),
         "mu": sol.xp[2] - np.cos(2.0 * t),
     }
-    return _columns(sol, sol.x[0], sol.x[2]) | {key: np.abs(error)[1:] for key, error in errors.items()}
-
-
-def radau(table: Table) -> Values:
-    """Tables 8.4 and 8.5."""
-    columns = _radau()
+    columns: dict[str, Any] = errors("8.4", sol) | {key: np.abs(error)[1:] for key, error in others.items()}
+    columns["steps"] = cumulative(sol)
     return [{key: columns[key][i] for key in table.columns} for i in range(len(table.rows))]
 
 
-def truck(table: Table) -> Values:
+def truck(table: PrintedTable) -> Values:
     """Not computed: its data are not printed."""
     return table.each(lambda row: {})
 

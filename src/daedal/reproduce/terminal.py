@@ -7,15 +7,15 @@ from rich.markup import escape
 from rich.table import Table as Grid
 from rich.text import Text
 
-from daedal.reproduce.report import Report, Result
-from daedal.reproduce.table import Table
+from daedal.reproduce.printed_table import PrintedTable
+from daedal.reproduce.reproduction import Reproduction, Result
 from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS
 from daedal.reproduce.wording import SYMBOLS, written
 
 STYLES = {REPRODUCED: "blue", BAND: "cyan", DOUBTFUL: "yellow", FAILED: "bold red", OPEN: "dim"}
 
 
-def print_list(console: Console, tables: list[Table]) -> None:
+def print_list(console: Console, tables: list[PrintedTable]) -> None:
     """The identifiers, with the number of cells and what they show."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("table", no_wrap=True)
@@ -43,7 +43,7 @@ def print_cells(console: Console, result: Result) -> None:
     console.print(grid)
 
 
-def print_overview(console: Console, report: Report) -> None:
+def print_overview(console: Console, report: Reproduction) -> None:
     """A line for each table, how many cells have each verdict."""
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     grid.add_column("table", no_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from daedal.reproduce.report import Cell
+from daedal.reproduce.reproduction import Cell
 from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED
 
 SYMBOLS = {REPRODUCED: "✓", BAND: "≈", DOUBTFUL: "?", FAILED: "✗", OPEN: "○"}

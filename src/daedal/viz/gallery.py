@@ -282,6 +282,8 @@ def suitable_methods(model: daedal.library.Model) -> str:
     if isinstance(problem, daedal.MechanicalSystem):
         if not (problem.n_constraints or problem.n_velocity_constraints):
             return "DOPRI5; DASSL where it is stiff."
+        if hasattr(problem.mass, "tocsr"):
+            return "DASSL with GGL, by sparse linear algebra."
         return (
             "Half-explicit (PHEM56, HEDOP5) as long as it is not stiff; DASSL with GGL or projected invariants where "
             "it is; collocation; formulation='auto' chooses."

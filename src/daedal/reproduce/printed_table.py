@@ -3,8 +3,9 @@
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
 columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
 text, or a dictionary with ``printed``, ``tag`` (printed, recomputed, doubtful, open), ``band``, ``reason``,
-``recomputed`` and ``truncated``; see :mod:`daedal.reproduce.verdict`. "recomputed" cells, or such by default, hold
-values of an independent computation where the source prints none. Columns and tables may give defaults for their
+``recomputed`` and ``truncated``; see :mod:`daedal.reproduce.verdict`. Cells with the tag "recomputed", or with it by
+default, hold values of an independent computation where the source prints none; ``recomputed`` is such a value beside
+a printed one. Columns and tables may give defaults for their
 cells. A reason ``@name`` stands in the ``reasons`` of the table. A row with the entry ``open``, a reason, is not
 computed.
 """
@@ -49,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     """A printed table, or the values of a figure.
 
     Attributes
@@ -86,9 +87,8 @@ class Table:
         return self.data.get("title", f"Table {self.number}")
 
     def compute(self) -> list[Mapping[str, Any] | None]:
-        """What Daedal finds: for each row the values by column, None for rows that are open."""
-        module = import_module(f"daedal.reproduce.{self.document.replace('-', '_')}")
-        return module.TABLES[self.number](self)
+        """What Daedal finds: for each row the values by column, None for rows that are open. Computed once."""
+        return computed(self.identifier)
 
     def each(self, values: Any) -> list[Mapping[str, Any] | None]:
         """``values(row)`` for every row that is not open."""
@@ -102,7 +102,15 @@ class Document:
     name: str
     title: str
     source: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, PrintedTable]
+
+
+@cache
+def computed(identifier: str) -> list[Mapping[str, Any] | None]:
+    """The values of a table; the runs are in the module of its document."""
+    (table,) = find([identifier])
+    module = import_module(f"daedal.reproduce.{table.document.replace('-', '_')}")
+    return module.TABLES[table.number](table)
 
 
 @cache
@@ -125,7 +133,7 @@ def names() -> list[str]:
     return [table.identifier for name in DOCUMENTS for table in document(name).tables.values()]
 
 
-def find(identifiers: Iterable[str] = ()) -> list[Table]:
+def find(identifiers: Iterable[str] = ()) -> list[PrintedTable]:
     """The tables with these identifiers, or of these documents; all of them if none is given.
 
     Examples
@@ -136,7 +144,7 @@ def find(identifiers: Iterable[str] = ()) -> list[Table]:
     wanted = list(dict.fromkeys(identifiers))
     if not wanted:
         wanted = list(DOCUMENTS)
-    found: dict[str, Table] = {}
+    found: dict[str, PrintedTable] = {}
     for identifier in wanted:
         name, _, number = identifier.strip("/").partition("/")
         if name not in DOCUMENTS or (number and number not in document(name).tables):
@@ -156,7 +164,7 @@ def _suggestion(identifier: str, name: str) -> str:
     return f"the documents are {', '.join(DOCUMENTS)}; 'daedal reproduce --list' names all tables"
 
 
-def _table(name: str, number: str, entry: dict[str, Any]) -> Table:
+def _table(name: str, number: str, entry: dict[str, Any]) -> PrintedTable:
     defaults = entry.pop("cell", {})
     columns = {key: value if isinstance(value, dict) else {"heading": value} for key, value in entry["columns"].items()}
     cell_defaults = {
@@ -165,7 +173,7 @@ def _table(name: str, number: str, entry: dict[str, Any]) -> Table:
     rows = tuple(_row(row, cell_defaults, entry.get("reasons", {})) for row in entry.pop("rows"))
     headings = {key: value["heading"] for key, value in columns.items()}
     notes = tuple(entry.pop("notes", ()))
-    return Table(name, number, entry.pop("caption"), notes, headings, rows, entry)
+    return PrintedTable(name, number, entry.pop("caption"), notes, headings, rows, entry)
 
 
 def _row(row: dict[str, Any], defaults: Mapping[str, dict[str, Any]], reasons: Mapping[str, str]) -> Row:

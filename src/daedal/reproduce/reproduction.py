@@ -6,13 +6,22 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daedal.reproduce.table import Table, find
-from daedal.reproduce.verdict import DOUBTFUL, FAILED, OPEN, VERDICTS, judge
+from daedal.reproduce.printed_table import PrintedTable, find
+from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS, judge
+
+PRINT, INDEPENDENT = "print", "independent computation"
+WORDS = {
+    REPRODUCED: "agree in all digits",
+    BAND: "within a stated band",
+    DOUBTFUL: "doubtful",
+    FAILED: "disagree",
+    OPEN: "open",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Cell:
 class Result:
     """A table that was run: its cells, and how long it took."""
 
-    table: Table
+    table: PrintedTable
     cells: tuple[Cell, ...]
     seconds: float
 
@@ -65,7 +74,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Report:
+class Reproduction:
     """The tables that were run."""
 
     results: tuple[Result, ...]
@@ -86,21 +95,19 @@ class Report:
         return self.counts[FAILED] == 0
 
     def summary(self) -> str:
-        """One line: so many cells, so many of each verdict."""
-        counts = self.counts
-        words = [f"{len(self.cells)} cells"]
-        for verdict in VERDICTS:
-            reasons = " with reasons" if verdict in (DOUBTFUL, OPEN) and counts[verdict] else ""
-            words.append(f"{counts[verdict]} {verdict}{reasons}")
-        return f"{words[0]}: {', '.join(words[1:])}"
-
-    def origins(self) -> str:
-        """How many values are printed, and how many are those of independent computations."""
-        printed = sum(cell.origin == "print" for cell in self.cells)
-        return (
-            f"{printed} values are printed in the sources; {len(self.cells) - printed} stand where the sources print "
-            "none, and were computed independently of Daedal"
-        )
+        """Two sentences: what became of the printed cells, and of those that are not printed."""
+        count = len(self.results)
+        parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
+        for origin, words in (
+            (PRINT, "printed"),
+            (INDEPENDENT, "computed independently, where the source prints none"),
+        ):
+            cells = [cell for cell in self.cells if cell.origin == origin]
+            if cells:
+                counts = _count(cells)
+                found = ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in VERDICTS)
+                parts.append(f"{len(cells)} are {words}: {found}.")
+        return " ".join(parts)
 
     def to_json(self) -> str:
         """``{"cells": [...]}``."""
@@ -113,7 +120,7 @@ class Report:
         path.write_text(self.to_json() + "\n", encoding="utf-8")
 
 
-def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | None = None) -> Report:
+def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | None = None) -> Reproduction:
     """Compute tables and compare them with the print.
 
     Parameters
@@ -125,7 +132,7 @@ def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | Non
 
     Returns
     -------
-    Report
+    Reproduction
 
     Examples
     --------
@@ -140,24 +147,29 @@ def run(identifiers: Iterable[str] = (), *, done: Callable[[Result], None] | Non
         results.append(result)
         if done is not None:
             done(result)
-    return Report(tuple(results))
+    return Reproduction(tuple(results))
 
 
-def run_table(table: Table) -> Result:
+def run_table(table: PrintedTable) -> Result:
     """Compute one table and judge its cells."""
     start = time.perf_counter()
-    computed = table.compute()
+    cells = judged(table, table.compute())
+    return Result(table, cells, time.perf_counter() - start)
+
+
+def judged(table: PrintedTable, computed: Sequence[Mapping[str, Any] | None]) -> tuple[Cell, ...]:
+    """The cells of a table with the verdict on what was computed for them, row by row."""
     cells = []
     for i, (row, values) in enumerate(zip(table.rows, computed, strict=True)):
         for key, entry in row.cells.items():
             value = None if values is None else _plain(values.get(key))
             verdict, reason = judge(entry, value)
             name = f"{row.label}: {table.columns[key]}" if len(table.columns) > 1 else row.label
-            origin = "independent computation" if entry["independent"] else "print"
+            origin = INDEPENDENT if entry["independent"] else PRINT
             cells.append(
                 Cell(table.document, table.number, name, entry["printed"], value, verdict, reason, i, key, origin)
             )
-    return Result(table, tuple(cells), time.perf_counter() - start)
+    return tuple(cells)
 
 
 def _plain(value: Any) -> float | str | None:
