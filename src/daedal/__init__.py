@@ -8,7 +8,7 @@ True
 
 from daedal import library
 from daedal.advise import advise
-from daedal.compare import compare
+from daedal.comparison import compare
 from daedal.errors import (
     DaedalError,
     InconsistentInitialError,

@@ -11,6 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
+from daedal.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,16 @@ class MechanicalSolution(Solution):
     @cached_property
     def _n_q(self) -> int:
         return self._system.n_q
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Names of the rows of `lam`; none if the constraints have no names, or if the solution was stored."""
+        return tuple(getattr(self.__dict__.get("_system"), "constraint_names", None) or ())
+
+    def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
+        """Residuals of the constraints in one state, level by level; None if the solution was stored."""
+        assembly = self.__dict__.get("_assembly")
+        return None if assembly is None else assembly.drift(np.array([t]), np.ascontiguousarray(y[None, :]))
 
     @property
     def q(self) -> np.ndarray:
@@ -191,7 +202,7 @@ class MechanicalSolution(Solution):
         return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
+        rows = Tabular("ll", self.summary(), indent=2)
         return f"Solution of a mechanical system with {self._n_q} coordinates\n{rows}\n  {self.message}"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -260,6 +271,12 @@ class HessenbergSolution(Solution):
     def lam(self) -> np.ndarray:
         """The multiplier."""
         return self._augmented[1]
+
+    def multipliers(self, t: np.ndarray) -> np.ndarray:
+        """The multiplier at the times `t`, from the dense output."""
+        return self._assembly.accelerate(t, np.ascontiguousarray(self(t).T))[1].T
+
+    drift_at = MechanicalSolution.drift_at
 
     @property
     def yp(self) -> np.ndarray:
