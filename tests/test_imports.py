@@ -24,7 +24,7 @@ FORBIDDEN = {
     "methods": {"solve", "hybrid"},
 }
 CUSTOMERS = {"library", "reproduce", "viz", "cli"}  # these use Daedal as a user does
-PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "viz"}
+PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "tabular", "viz"}
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

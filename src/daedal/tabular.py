@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 _CELL = "padding: 1px 12px 1px 0; text-align: "
-_ALIGNED = {"l": "left", "r": "right"}
+_ALIGNED: dict[str, Literal["left", "right"]] = {"l": "left", "r": "right"}
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,8 @@ class Tabular:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(self.header))
-        for k, column in enumerate(self.columns):
-            last = k == len(self.columns) - 1
-            heading = Text(str(self.header[k])) if self.header else ""
-            table.add_column(heading, justify=_ALIGNED[column], no_wrap=not last)  # type: ignore[arg-type]
+        for heading, column in zip(self.header or [""] * len(self.columns), self.columns, strict=True):
+            table.add_column(Text(str(heading)), justify=_ALIGNED[column], no_wrap=column == "r")
         for row in self.rows:
             table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
         return table
