@@ -1,8 +1,8 @@
 r"""Equations in LaTeX as MathML, which browsers set without a script; latex2mathml translates.
 
 >>> from daedal.viz.equations import equation_html
->>> equation_html(r"x = -\lambda y")
-'<div class="row"><math><mrow><mi>x</mi><mo>=</mo><mo>−</mo><mi>λ</mi><mi>y</mi></mrow></math></div>'
+>>> equation_html(r"-\lambda y'")
+'<div class="row"><math><mrow><mo>−</mo><mi>λ</mi><msup><mi>y</mi><mo class="prime">′</mo></msup></mrow></math></div>'
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def equation_html(latex: str) -> str:
     # Rows are wrapped, not aligned. Brackets stay as they are: browsers do not stretch those with an exponent
     bare = re.sub(r"\\(begin|end)\{aligned\}|\\[bB]ig[lr]?(?![a-zA-Z])", "", latex)
     try:
-        line = convert_to_element(re.sub("'+", _primes, bare))[0]
+        line = convert_to_element(re.sub(r"\\text\{[^{}]*\}|'+", _primes, bare))[0]
     except Exception:  # of many types, and a page has to be built whatever a model says
         return f"<code>{html.escape(latex)}</code>"
     for element in line.iter():
@@ -47,8 +47,9 @@ def equation_html(latex: str) -> str:
 
 
 def _primes(match: re.Match[str]) -> str:
-    """All primes of a symbol in one superscript; one each would climb."""
-    return "^{" + r"\prime" * len(match.group()) + "}"
+    """All primes of a symbol in one superscript, since one each would climb; words keep their apostrophes."""
+    found = match.group()
+    return found if found.startswith("\\") else "^{" + r"\prime" * len(found) + "}"
 
 
 def _refine(line: Element) -> None:
@@ -89,11 +90,11 @@ def _split(elements: Iterable[Element], separates: Callable[[Element], bool]) ->
 
 
 def _formula(elements: list[Element]) -> str:
-    """A formula, cut before the signs that stand between two terms, where a line may break."""
+    """A formula, cut before relations and before signs that stand between two terms, where a line may break."""
     terms = [Element("mrow")]
     for before, element in zip([None, *elements], elements):
-        sign = element.tag == "mo" and element.text in ("+", "−")
-        if sign and before is not None and (before.tag in _OPERAND or before.text in (")", "]", "|", "‖")):
+        breaks = element.tag == "mo" and element.text in ("+", "−", "=")
+        if breaks and before is not None and (before.tag in _OPERAND or before.text in (")", "]", "|", "‖")):
             element.set("form", "infix")
             terms.append(Element("mrow"))
         terms[-1].append(element)

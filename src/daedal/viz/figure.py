@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.labels import label
+from daedal.viz.labels import label, plain
 from daedal.viz.style import FAINT, INK, LINES, STYLE
 from daedal.viz.view import Block, share_panels
 
@@ -198,7 +198,7 @@ def mark_events(sol: daedal.Solution, state_axes: list[Axes]) -> None:
             marker=_MARKERS[k % len(_MARKERS)],
             markersize=4,
             clip_on=False,
-            label=" " + name if name.startswith("_") else name,
+            label=plain(name),
         )
 
 

@@ -22,6 +22,7 @@ from daedal.viz.figure import (
     panels_of,
     row_heights,
 )
+from daedal.viz.labels import plain
 from daedal.viz.style import LINES
 from daedal.viz.view import Block, kinds_of, sample_segments, segment_multipliers, select_variables
 
@@ -157,6 +158,6 @@ def _draw_modes(sol: daedal.HybridSolution, axes: Axes) -> None:
     for lane, mode in enumerate(visited):
         bars: Sequence[tuple[float, float]] = [(begin, end - begin) for m, begin, end in stretches if m == mode]
         axes.broken_barh(bars, (lane - 0.35, 0.7), facecolor=LINES[lane % len(LINES)][0], linewidth=0)
-    axes.set_yticks(range(len(visited)), [sol.modes[mode] for mode in visited])
+    axes.set_yticks(range(len(visited)), [plain(sol.modes[mode]) for mode in visited])
     axes.set_ylim(len(visited) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
