@@ -162,3 +162,7 @@ def __getattr__(name: str):
 
         return import_module(f"daedal.{name}")
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "viz"]

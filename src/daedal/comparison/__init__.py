@@ -4,3 +4,7 @@ from daedal.comparison.compare import compare
 from daedal.comparison.result import ComparedRun, Comparison
 
 __all__ = ["ComparedRun", "Comparison", "compare"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,3 +12,7 @@ from daedal.reproduce.table import DOCUMENTS, Table, document, find, names
 from daedal.reproduce.verdict import VERDICTS
 
 __all__ = ["DOCUMENTS", "VERDICTS", "Cell", "Report", "Result", "Table", "document", "find", "names", "run"]
+
+
+def __dir__() -> list[str]:
+    return __all__
