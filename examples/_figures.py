@@ -1,9 +1,13 @@
-"""What every example does with its figure: save it to out/, or show it when called with --show."""
+"""What every example does with its figure: the look of the manual, saved to out/ or, with --show, shown."""
 
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+
+from daedal.viz.style import STYLE
+
+plt.rcParams.update(STYLE)
 
 
 def show_or_save(figure, name: str) -> None:

@@ -30,16 +30,17 @@ PLOTTED = ("modified BDF", "DASSL, index 3", "DASSL, GGL")
 joint, cabin = model.problem.constraint_names.index("joint z"), "z4"
 print(f"{'largest errors on [0, 20]':26}{'steps':>6}{'rejected':>10}{'q':>10}{'v':>10}{'lambda':>10}")
 figure, (height, force, error) = plt.subplots(3, 1, figsize=(7.5, 8.5), sharex=True)
-for i, (name, options) in enumerate(runs.items()):
+for name, options in runs.items():
     sol = daedal.solve(model.problem, model.t_span, model.initial, t_eval=times, **tolerances, **options)
     errors = [np.abs(getattr(sol, part) - getattr(reference, part)).max() for part in ("q", "v", "lam")]
     steps = f"{sol.stats.steps:6}{sol.stats.rejected:10}"
     print(f"{name:26}{steps}" + "".join(f"{value:10.1e}" for value in errors))
     if name in PLOTTED:
         computed = dict(zip(sol.raw.names, sol.raw.y, strict=True))["lam[joint z]"]  # as the method has it
-        height.plot(times, sol[cabin] - sol[cabin][0], f"C{i}")
-        force.plot(times[1:], computed[1:] / 1e3, f"C{i}", lw=1)
-        error.semilogy(times[1:], np.abs(computed - reference.lam[joint])[1:], f"C{i}", lw=1, label=name)
+        colour = f"C{PLOTTED.index(name)}"
+        height.plot(times, sol[cabin] - sol[cabin][0], colour)
+        force.plot(times[1:], computed[1:] / 1e3, colour, lw=1)
+        error.semilogy(times[1:], np.abs(computed - reference.lam[joint])[1:], colour, lw=1, label=name)
 height.plot(times, model.extra["road"](times)[1], "k:", label="road under the front wheel")
 force.plot(times, reference.lam[joint] / 1e3, "k:", label="reference")
 height.set(ylabel="height of the cabin [m]", title="A truck drives over a hump of 12 cm")

@@ -15,6 +15,7 @@ import pytest
 
 import daedal
 from daedal import cli
+from daedal.cli.accuracy import largest_error
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "command-line.md"
 
@@ -105,7 +106,7 @@ def test_tolerances_given_replace_those_of_the_problem():
 
 
 def test_a_zero_reference_is_compared_absolutely():
-    error = cli._largest_error(daedal.library.Reference(1.0, np.array([0.0, 2.0]), ""), _two_points([0.5, 2.1]))
+    error = largest_error(daedal.library.Reference(1.0, np.array([0.0, 2.0]), ""), _two_points([0.5, 2.1]))
     assert str(error) == "5.0e-01 (absolute, largest in a)"
 
 
@@ -232,7 +233,7 @@ def test_doctor_reports_versions_cache_and_a_right_self_test():
 
 
 def test_doctor_notices_a_wrong_result(monkeypatch):
-    monkeypatch.setattr(cli, "_SELF_TEST_ERROR", 1e-16)
+    monkeypatch.setattr(cli.doctor, "_SELF_TEST_ERROR", 1e-16)
     ended = daedal_command("doctor")
     assert ended.code == 1 and "WRONG" in ended.out and "self-test failed" in ended.err
 

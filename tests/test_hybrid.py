@@ -584,7 +584,7 @@ def test_the_table_prints_and_exports(tmp_path):
     lines = repr(sol.events).splitlines()
     assert lines[0].split() == ["t", "name", "kind", "source", "target"]
     assert lines[1].split() == ["0.451523641", "impact", "transition", "flight", "flight"]
-    assert "<table>" in sol.events._repr_html_()
+    assert "<table" in sol.events._repr_html_()
     text = sol.events.to_csv(tmp_path / "events.csv")
     assert (tmp_path / "events.csv").read_text(encoding="utf-8") == text
     assert len(text.splitlines()) == len(sol.events) + 1

@@ -1,6 +1,7 @@
 """The order of the rooms (docs/architecture.md): who may import whom, and what a bare ``import daedal`` costs."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ FORBIDDEN = {
     "methods": {"solve", "hybrid"},
 }
 CUSTOMERS = {"library", "reproduce", "viz", "cli"}  # these use Daedal as a user does
-PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "viz"}
+PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "tabular", "viz"}
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
@@ -110,6 +111,14 @@ def test_import_daedal_loads_neither_numba_nor_matplotlib():
     code = "import sys, daedal; print(*({'numba', 'matplotlib', 'sympy', 'typer', 'tqdm'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["daedal", "daedal.comparison", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"]
+)
+def test_public_namespaces_show_public_names_only(name):
+    module = importlib.import_module(name)
+    assert set(dir(module)) == set(module.__all__) | ({"viz"} if name == "daedal" else set())
 
 
 def test_every_public_name_exists():

@@ -19,7 +19,7 @@ ROOM_TITLES = {
     "methods": "Methods",
     "formulations": "Formulations",
     "advise": "Advice on formulations",
-    "compare": "Comparison of formulations",
+    "comparison": "Comparison of formulations",
     "linear_solvers": "Linear solvers",
     "events": "Events",
     "hybrid": "Discontinuous models",

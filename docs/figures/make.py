@@ -6,6 +6,11 @@ import tempfile
 from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"
+
+import matplotlib.pyplot as plt
+
+from daedal.viz.style import STYLE
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -19,7 +24,7 @@ def draw(page: str) -> None:
     shown = re.findall(r"\(\.\./figures/(\S+?)\)", page)
     if not shown:
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, plt.rc_context(STYLE):
         os.chdir(folder)
         exec("\n".join(blocks), {})
         for name in shown:

@@ -8,7 +8,7 @@ True
 
 from daedal import library
 from daedal.advise import advise
-from daedal.compare import compare
+from daedal.comparison import compare
 from daedal.drive.solver import Solver, prepare
 from daedal.errors import (
     DaedalError,
@@ -165,3 +165,7 @@ def __getattr__(name: str):
 
         return import_module(f"daedal.{name}")
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "viz"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,6 +13,7 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
+from daedal.tabular import Tabular
 
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
@@ -84,10 +84,7 @@ class Advice:
             rows.append(("use", f"formulation={call(self.formulation)}, method={call(self.method)}"))
         if self.forbidden:
             rows.append(("avoid", ", ".join(self.forbidden)))
-        lines = [
-            textwrap.fill(text, 110, initial_indent=f"  {name:<10} ", subsequent_indent=" " * 13) for name, text in rows
-        ]
-        return "\n".join([self.about, *lines])
+        return f"{self.about}\n{Tabular('ll', rows, indent=2, width=110)}"
 
 
 def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:

@@ -11,6 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
+from daedal.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,13 @@ class ConstrainedSolution(Solution):
     def assembled(self):
         """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
         return self._evaluator.lend()
+
+    def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
+        """Residuals of the constraints in one state, level by level; None if the solution was stored."""
+        if self._evaluator is None:
+            return None
+        with self.assembled() as assembly:
+            return assembly.drift(np.array([t]), np.ascontiguousarray(y[None, :]))
 
     @cached_property
     def _projected(self) -> tuple[np.ndarray, dict[str, float], list[str]]:
@@ -138,6 +146,11 @@ class MechanicalSolution(ConstrainedSolution):
     def n_q(self) -> int:
         """Number of coordinates."""
         return self._n_q
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Names of the rows of `lam`; none if the constraints have no names, or if the solution was stored."""
+        return tuple(getattr(self._system, "constraint_names", None) or ())
 
     @property
     def q(self) -> np.ndarray:
@@ -228,7 +241,7 @@ class MechanicalSolution(ConstrainedSolution):
         return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
+        rows = Tabular("ll", self.summary(), indent=2)
         return f"Solution of a mechanical system with {self.n_q} coordinates\n{rows}\n  {self.message}"
 
     def _store_interpolant(self):
@@ -308,6 +321,11 @@ class HessenbergSolution(ConstrainedSolution):
     def lam(self) -> np.ndarray:
         """The multiplier."""
         return self._augmented[1]
+
+    def multipliers(self, t: np.ndarray) -> np.ndarray:
+        """The multiplier at the times `t`, from the dense output."""
+        with self.assembled() as assembly:
+            return assembly.accelerate(t, np.ascontiguousarray(self(t).T))[1].T
 
     @property
     def yp(self) -> np.ndarray:  # type: ignore[override]

@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
+from daedal.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class Solution:
         ]
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  {name:<10} {value}" for name, value in self.summary())
+        rows = Tabular("ll", self.summary(), indent=2)
         return f"Solution of {self.y.shape[0]} variables\n{rows}\n  {self.message}"
 
     def _repr_html_(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
+
+from daedal.tabular import Tabular
 
 _COLUMNS = ("t", "name", "kind", "source", "target")
 _MOST_ROWS = 30  # in the printed table
@@ -96,33 +97,20 @@ class EventTable(Sequence):
                 file.write(text.getvalue())
         return text.getvalue()
 
-    def _shown(self) -> tuple[list[tuple[str, ...]], int]:
-        """The rows to print, as text, and how many are left out behind half of them."""
+    def _shown(self) -> Tabular:
+        """The table to print, without the middle of a long one."""
         left_out = max(len(self) - _MOST_ROWS, 0)
         head = _MOST_ROWS - _MOST_ROWS // 3 if left_out else len(self)
-        shown = [*self._records[:head], *(self._records[head + left_out :] if left_out else ())]
-        return [(f"{r.t:.10g}", r.name, r.kind, r.source, r.target or "-") for r in shown], left_out
-
-    def __repr__(self) -> str:
-        if not len(self):
-            return "no events"
-        rows, left_out = self._shown()
-        widths = [max(len(row[i]) for row in [_COLUMNS, *rows]) for i in range(len(_COLUMNS))]
-        lines = [
-            "  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in [_COLUMNS, *rows]
+        rows: list[Any] = [
+            (f"{r.t:.10g}", r.name, r.kind, r.source, r.target or "-")
+            for r in (*self._records[:head], *self._records[head + left_out :])
         ]
         if left_out:
-            lines.insert(1 + _MOST_ROWS - _MOST_ROWS // 3, f"... {left_out} more ...")
-        return "\n".join(lines)
+            rows.insert(head, f"... {left_out} more ...")
+        return Tabular("lllll", rows, _COLUMNS)
+
+    def __repr__(self) -> str:
+        return str(self._shown()) if len(self) else "no events"
 
     def _repr_html_(self) -> str:
-        rows, left_out = self._shown()
-        cells = "text-align: left; padding: 1px 12px 1px 0"
-
-        def line(row, tag):
-            return "<tr>" + "".join(f'<{tag} style="{cells}">{html.escape(text)}</{tag}>' for text in row) + "</tr>"
-
-        body = [line(row, "td") for row in rows]
-        if left_out:
-            body.insert(_MOST_ROWS - _MOST_ROWS // 3, f'<tr><td colspan="5">... {left_out} more ...</td></tr>')
-        return f"<table>{line(_COLUMNS, 'th')}{''.join(body)}</table>"
+        return self._shown()._repr_html_()

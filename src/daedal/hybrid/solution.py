@@ -13,6 +13,7 @@ from daedal.hybrid.event_table import EventTable
 from daedal.mechanical_solution import State
 from daedal.problems.checks import check_real
 from daedal.solution import Solution, Statistics
+from daedal.tabular import Tabular
 
 
 @dataclass(frozen=True)
@@ -291,13 +292,13 @@ class HybridSolution:
         ]
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  {name:<12} {value}" for name, value in self.summary())
+        rows = Tabular("ll", self.summary(), indent=2)
         return f"Solution of a hybrid problem with {len(self.modes)} modes\n{rows}\n  {self.message}"
 
     def _repr_html_(self) -> str:
-        from daedal.viz import hybrid_html
+        from daedal.viz import solution_html
 
-        return hybrid_html(self)
+        return solution_html(self)
 
 
 def _first(state: Any, t: float):

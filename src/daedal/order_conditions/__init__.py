@@ -41,3 +41,7 @@ __all__ = [
     "verify_z",
     "z_order",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

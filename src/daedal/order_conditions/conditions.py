@@ -11,6 +11,7 @@ from typing import Literal
 
 from daedal.errors import InvalidProblemError
 from daedal.order_conditions.trees import Tree, weight_trees, y_trees, z_trees
+from daedal.tabular import Tabular
 
 Style = Literal["text", "markdown", "latex"]
 
@@ -232,5 +233,4 @@ def table(
         return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * 4, *cells])
     if style != "text":
         raise InvalidProblemError(f"style is 'text', 'markdown' or 'latex', not {style!r}")
-    widths = [max(len(row[k]) for row in [head, *rows]) + 2 for k in range(3)]
-    return "\n".join("".join(f"{x:{w}}" for x, w in zip(row, widths)) + row[3] for row in [head, *rows])
+    return str(Tabular("llll", rows, head))

@@ -23,3 +23,7 @@ __all__ = [
     "names",
     "run",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,18 +1,17 @@
 """Plots and animations of solutions. Matplotlib is imported when the first one is made."""
 
 from daedal.viz.animate import animate
-from daedal.viz.compare import plot_comparison, plot_work_precision
+from daedal.viz.comparison_plot import plot_comparison, plot_work_precision
 from daedal.viz.drawing import Drawing
-from daedal.viz.html import solution_html
-from daedal.viz.hybrid import hybrid_html, plot_hybrid, plot_modes
-from daedal.viz.solution import plot_solution
-from daedal.viz.stability import growth_factor, plot_stability_region
+from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
+from daedal.viz.notebook import solution_html
+from daedal.viz.solution_plot import plot_solution
+from daedal.viz.stability_region import growth_factor, plot_stability_region
 
 __all__ = [
     "Drawing",
     "animate",
     "growth_factor",
-    "hybrid_html",
     "plot_comparison",
     "plot_hybrid",
     "plot_modes",
@@ -21,3 +20,7 @@ __all__ = [
     "plot_work_precision",
     "solution_html",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import numpy as np
 
 import daedal
 from daedal.viz.drawing import Drawing, Scene
+from daedal.viz.pages import render
 
 FEWEST, MOST = 120, 960  # frames
 LARGEST = 60000  # places of points in all frames
@@ -259,41 +257,12 @@ def _changes(captions: list[str]) -> list[list[Any]]:
     return [[k, text] for k, text in enumerate(captions) if k == 0 or text != captions[k - 1]]
 
 
-def compact(data: Any) -> str:
-    """JSON that may stand inside a script element."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-
-
-def asset(name: str) -> str:
-    """A file of the package's pages."""
-    return files("daedal.viz").joinpath("assets", name).read_text(encoding="utf-8")
-
-
 def player_element(scene: Scene, seconds: float, label: str) -> str:
     """The element that the script of the player brings to life."""
-    data = compact(scene_data(scene, seconds))
-    return (
-        f'<figure class="daedal-player" data-label="{html.escape(label)}">'
-        f'<script type="application/json">{data}</script>'
-        "<noscript>The animation needs JavaScript.</noscript></figure>"
-    )
+    return render("player.html", data=scene_data(scene, seconds), label=label)
 
 
 def player_page(scene: Scene, seconds: float, title: str) -> str:
     """A page with one player."""
-    heading = html.escape(title)
-    parts = {
-        "TITLE": heading or "Animation",
-        "HEADING": f"<h1>{heading}</h1>" if heading else "",
-        "STYLE": asset("player.css"),
-        "PLAYER": player_element(scene, seconds, title or "animation of a mechanism"),
-        "SCRIPT": asset("player.js"),
-    }
-    return fill(asset("animation.html"), parts)
-
-
-def fill(template: str, parts: dict[str, str]) -> str:
-    """The template with its ``<!--NAME-->`` replaced."""
-    for name, text in parts.items():
-        template = template.replace(f"<!--{name}-->", text)
-    return template
+    player = player_element(scene, seconds, title or "animation of a mechanism")
+    return render("animation.html", title=title, player=player)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.viz.animate import asset, fill, make_scene, player_element, playing_time
-from daedal.viz.mathml import equation_html
+from daedal.viz.animate import make_scene, player_element, playing_time
+from daedal.viz.pages import render
 from daedal.viz.svg_plot import plot_svg
 
 # Parameters that show more of a motion, or less, than those of the source
@@ -40,6 +39,18 @@ KINDS = (
     ((daedal.HessenbergDAE, daedal.LinearDAE), "linear"),
     (object, "first order"),
 )
+# The buttons that choose cards: tag and label
+FILTERS = {
+    "moves": "it moves",
+    "mechanism": "mechanisms",
+    "modes": "modes and switching",
+    "second order": "second order",
+    "first order": "first order",
+    "linear": "linear",
+    "index 1": "index 1",
+    "index 2": "index 2",
+    "index 3": "index 3",
+}
 # What a reader sees first; then what moves, then the others
 FIRST = (
     "seven_body",
@@ -129,7 +140,8 @@ def build_gallery(
     path = Path(out) / "index.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     shown = tuple(sorted(cards.values(), key=_rank))
-    path.write_text(_page(shown), encoding="utf-8")
+    page = render("gallery.html", cards=shown, filters=FILTERS, version=daedal.__version__)
+    path.write_text(page, encoding="utf-8")
     return Gallery(path, shown)
 
 
@@ -161,26 +173,13 @@ def _cards(names: Sequence[str], jobs: int) -> Iterable[Card]:
             try:
                 yield from _in_processes([name], 1)
             except BrokenProcessPool:
-                message = "the process that solved it died"
-                body = f"<h2>{html.escape(name)}</h2>{_failure(message)}"
-                yield Card(name, _article(name, name, "failed", body), False, message, 0.0)
+                yield _failed(name, "the process that solved it died")
 
 
 def _in_processes(names: Sequence[str], jobs: int) -> Iterable[Card]:
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(make_card, name) for name in names]):
             yield future.result()
-
-
-def _page(cards: Sequence[Card]) -> str:
-    parts = {
-        "STYLE": asset("player.css") + asset("gallery.css"),
-        "COUNT": str(len(cards)),
-        "VERSION": html.escape(daedal.__version__),
-        "CARDS": "\n".join(card.html for card in cards),
-        "SCRIPT": asset("player.js") + asset("gallery.js"),
-    }
-    return fill(asset("gallery.html"), parts)
 
 
 # --- one card ---------------------------------------------------------------------------------------------------------
@@ -192,8 +191,7 @@ def make_card(name: str) -> Card:
     try:
         model = daedal.library.get(name, **SHOWN.get(name, {}))
     except Exception as error:  # a page has to be built whatever a model does
-        body = f"<h2>{html.escape(name)}</h2>{_failure(error)}"
-        return Card(name, _article(name, name, "failed", body), False, _said(error), time.perf_counter() - begin)
+        return _failed(name, _said(error), time.perf_counter() - begin)
     sol, failure, picture, moves = None, "", "", False
     try:
         sol = _solve(model)
@@ -208,9 +206,27 @@ def make_card(name: str) -> Card:
             failure = failure or _said(error)
     kind = next(kind for classes, kind in KINDS if isinstance(model.problem, classes))
     tags = [kind, f"index {model.index}", *(["moves"] if moves else [])]
-    body = _body(model, sol, picture, tags, failure)
-    words = " ".join([name, model.title, model.description, *tags]).lower()
-    return Card(name, _article(name, words, kind, body, tags), moves, failure, time.perf_counter() - begin)
+    facts = [("Methods that suit it", suitable_methods(model)), ("Source", model.source)]
+    if sol is not None:
+        facts.insert(1, ("This run", _run(model, sol)))
+    html = render(
+        "card.html",
+        name=name,
+        model=model,
+        words=" ".join([name, model.title, model.description, *tags]).lower(),
+        tags=tags,
+        picture=picture,
+        failure=failure,
+        code=code(model, moves),
+        facts=facts,
+    )
+    return Card(name, html, moves, failure, time.perf_counter() - begin)
+
+
+def _failed(name: str, failure: str, seconds: float = 0.0) -> Card:
+    """The card of a problem of which nothing is known but its name."""
+    html = render("card.html", name=name, model=None, words=name, tags=["failed"], picture="", failure=failure)
+    return Card(name, html, False, failure, seconds)
 
 
 def _solve(model: daedal.library.Model) -> Any:
@@ -219,44 +235,16 @@ def _solve(model: daedal.library.Model) -> Any:
 
 
 def _picture(model: daedal.library.Model, sol: Any) -> tuple[str, bool]:
+    from markupsafe import Markup
+
     from daedal.library.drawings import drawing_of
 
     drawing = drawing_of(model)
     if drawing is None:
-        return f'<figure class="picture">{plot_svg(sol, model.title, model.plot)}</figure>', False
+        plot = Markup(plot_svg(sol, model.title, model.plot))
+        return Markup('<figure class="picture">{}</figure>').format(plot), False
     scene = make_scene(sol, drawing)
     return player_element(scene, playing_time(scene, None), model.title), True
-
-
-def _article(name: str, words: str, kind: str, body: str, tags: Sequence[str] = ()) -> str:
-    return (
-        f'<article class="card" id="{html.escape(name)}" data-words="{html.escape(words)}" '
-        f'data-tags="{html.escape("|".join(tags or [kind]))}">{body}</article>'
-    )
-
-
-def _body(model: daedal.library.Model, sol: Any, picture: str, tags: Sequence[str], failure: str) -> str:
-    escape = html.escape
-    rows = [("Methods that suit it", suitable_methods(model))]
-    if sol is not None:
-        rows.append(("This run", _run(model, sol)))
-    rows.append(("Source", model.source))
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-    chips = "".join(f'<span class="tag">{escape(tag)}</span>' for tag in tags if tag != "moves")
-    return (
-        f"{picture}{_failure(failure) if failure else ''}"
-        f'<h2>{escape(model.title)} <a href="#{escape(model.name)}"><code>{escape(model.name)}</code></a></h2>'
-        f'<p class="tags">{chips}</p><p>{escape(model.description)}</p>'
-        '<div class="equations" tabindex="0" role="group" aria-label="equations">'
-        f"{equation_html(model.equations)}</div>"
-        f'<div class="code"><pre tabindex="0"><code>{escape(code(model, "moves" in tags))}</code></pre>'
-        f'<button type="button" class="copy" aria-label="copy the code of {escape(model.title)}">Copy</button></div>'
-        f"<details><summary>Methods, this run, source</summary><dl>{listed}</dl></details>"
-    )
-
-
-def _failure(error: Any) -> str:
-    return f'<p class="failure"><strong>This problem could not be shown.</strong> {html.escape(str(error))}</p>'
 
 
 def _said(error: BaseException) -> str:

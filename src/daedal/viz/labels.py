@@ -21,7 +21,7 @@ def label(name: str, factor: float = 1.0) -> str:
     """
     match = _SYMBOL.fullmatch(name)
     if match is None:
-        text = " " + name if name.startswith("_") else name  # Matplotlib leaves out what begins with an underscore
+        text = plain(name)
     else:
         letter, number, subscript = match.groups()
         symbol = "\\" + letter if letter in GREEK else letter
@@ -32,6 +32,18 @@ def label(name: str, factor: float = 1.0) -> str:
     if math.isclose(factor, _DEGREES_PER_RADIAN, rel_tol=1e-12):
         return f"{text} [°]"
     return f"{_number(factor)} {text}"
+
+
+def plain(name: str) -> str:
+    """A name as it was given, as Matplotlib text. Dollars that are not those of a formula stand for themselves."""
+    if "$" in name:
+        from matplotlib.mathtext import MathTextParser
+
+        try:
+            MathTextParser("path").parse(name)
+        except ValueError:
+            name = name.replace("$", r"\$")
+    return " " + name if name.startswith("_") else name  # Matplotlib leaves out what begins with an underscore
 
 
 def _number(value: float) -> str:

@@ -1,23 +1,38 @@
-"""A figure that a notebook shows once."""
+"""A solution in a notebook: a small table and a plot."""
 
 from __future__ import annotations
 
+import base64
 import io
+from typing import Any
 
-from matplotlib.figure import Figure
+import daedal
+from daedal.tabular import Tabular
+from daedal.viz.pages import render
+
+_MOST_EVENTS = 10
 
 
-class NotebookFigure(Figure):
-    """A figure of pyplot for notebooks that draw into the page.
+def solution_html(sol: daedal.Solution | daedal.HybridSolution) -> str:
+    """HTML for notebooks: how the run ended, what it cost, the first transitions, and a plot as an embedded image.
 
-    Such a notebook shows open figures at the end of a cell; one that is also the result of the cell would appear twice.
+    Parameters
+    ----------
+    sol : daedal.Solution or daedal.HybridSolution
+
+    Returns
+    -------
+    str
     """
-
-    def _ipython_display_(self) -> None:
-        import matplotlib.pyplot as plt
-        from IPython.display import Image, display
-
-        stream = io.BytesIO()
-        self.savefig(stream, format="png", dpi=self.dpi)
-        display(Image(data=stream.getvalue()))
-        plt.close(self)
+    transitions: Any = sol.events[:_MOST_EVENTS] if isinstance(sol, daedal.HybridSolution) and len(sol.events) else None
+    picture = io.BytesIO()
+    if sol.t.size > 1:
+        sol.plot(pyplot=False).savefig(picture, format="png", dpi=90)
+    page = render(
+        "notebook.html",
+        summary=Tabular("ll", sol.summary()),
+        message=sol.message,
+        transitions=transitions and transitions._repr_html_(),
+        picture=base64.b64encode(picture.getvalue()).decode("ascii"),
+    )
+    return str(page)

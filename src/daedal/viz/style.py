@@ -30,6 +30,7 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.prop_cycle": f"cycler('color', {list(COLOURS)})",
     "axes.axisbelow": True,
     "axes.formatter.use_mathtext": True,
     "axes.formatter.limits": (-4, 5),

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.viz.hybrid import _curves as curves_with_gaps
 from daedal.viz.labels import GREEK
-from daedal.viz.view import logarithmic_part, sample, select_variables, share_panels, time_scale
+from daedal.viz.view import logarithmic_part, sample, sample_segments, select_variables, share_panels, time_scale
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 600.0, 84.0, 28.0, 34.0, 54.0
 HEIGHTS = (270.0, 150.0, 110.0)  # of a panel, for one, two, three panels
@@ -40,7 +39,7 @@ def plot_svg(sol: Any, title: str, plot: Mapping[str, Any] | None = None) -> str
     factors = np.array([plot.get("factors", {}).get(sol.names[row], 1.0) for row in rows])
     if isinstance(sol, daedal.HybridSolution):
         scale = "linear"
-        t, values = curves_with_gaps(sol, rows)
+        t, values = sample_segments(sol, rows)
     else:
         scale = plot.get("xscale", time_scale(sol.t))
         t, values = sample(sol, rows, scale)

@@ -18,6 +18,8 @@ SMOOTH = 800  # points of a curve that looks smooth
 DRIFT_POINTS = 400
 ROUND_OFF = 1e-16  # residuals below are drawn here
 EXACT = 1e-14  # residuals up to this are not worth a panel
+_MOST_SEGMENTS = 2000  # of a run through modes; of more, the stored points are joined
+_NO_JUMP = 1e-3  # of the range of a curve
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,7 @@ def multiplier_names(sol: Any) -> list[str]:
     if not hasattr(sol, "lam"):
         return []
     count = sol.lam.shape[0]
-    given = getattr(getattr(sol, "_system", None), "constraint_names", None)
-    if given:
+    if given := getattr(sol, "constraint_names", ()):
         return [f"lambda_{name}" if name.isalnum() else f"\N{GREEK SMALL LETTER LAMDA} {name}" for name in given]
     return ["lambda"] if count == 1 else [f"lambda{i + 1}" for i in range(count)]
 
@@ -141,15 +142,16 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def drift_over_time(sol: Any) -> Block | None:
     """Largest residuals of the constraints in what the method computed, before any projection; None if not known."""
-    raw, assembly = getattr(sol, "raw", None), getattr(sol, "assembled", None)
-    n = len(sol.names)
-    if raw is None or assembly is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
+    raw, n = getattr(sol, "raw", None), len(sol.names)
+    if raw is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
         return None
     points = np.unique(np.linspace(0, raw.t.size - 1, min(DRIFT_POINTS, raw.t.size)).round().astype(int))
-    t, states = raw.t[points], np.ascontiguousarray(raw.y[:n, points].T)
-    found = [assembly.drift(t[k : k + 1], states[k : k + 1]) for k in range(t.size)]
+    found = [sol.drift_at(raw.t[k], raw.y[:n, k]) for k in points]
+    if found[0] is None:
+        return None
     names = list(found[0])
-    return Block("drift", names, t, np.array([[max(one[name], ROUND_OFF) for one in found] for name in names]))
+    curves = np.array([[max(one[name], ROUND_OFF) for one in found] for name in names])
+    return Block("drift", names, raw.t[points], curves)
 
 
 # --- which of it ------------------------------------------------------------------------------------------------------
@@ -285,3 +287,63 @@ def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
     start = curves[:, np.argmax(positive)]
     moved = positive & np.any(np.abs(curves - start[:, None]) > 0.005 * (high - low)[:, None], axis=0)
     return positive & (t >= 0.1 * t[np.argmax(moved)]) if moved.any() else positive
+
+
+# --- runs through modes -----------------------------------------------------------------------------------------------
+
+
+def sample_segments(sol: daedal.HybridSolution, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Times and values of smooth curves, nan between the segments."""
+    dense = [segment for segment in sol.segments if segment.solution.dense is not None and segment.t0 != segment.t1]
+    if not dense or len(dense) > _MOST_SEGMENTS:
+        return sol.t, sol.y[list(rows)]
+    length = abs(sol.segments[-1].t1 - sol.segments[0].t0)
+    times, values, gaps = [], [], []
+    for segment in dense:
+        share = abs(segment.t1 - segment.t0) / length
+        t = np.linspace(segment.t0, segment.t1, max(8, round(SMOOTH * share)))
+        found = segment.values(t)
+        block = np.full((len(rows), t.size + 1), np.nan)
+        for k, row in enumerate(rows):
+            if sol.names[row] in segment.names:
+                block[k, :-1] = found[segment.names.index(sol.names[row])]
+        times.append(np.append(t, t[-1]))
+        values.append(block)
+        gaps.append(t.size + 1)
+    joined = np.concatenate(values, axis=1)
+    _close_gaps(joined, np.cumsum(gaps)[:-1] - 1)
+    return np.concatenate(times), joined
+
+
+def segment_multipliers(sol: daedal.HybridSolution) -> list[Block]:
+    """The multipliers of all segments by name, nan where the mode does not have them; nothing if there are none."""
+    pairs = [(segment, segment.solution) for segment in sol.segments if segment.t0 != segment.t1]
+    segments = [(segment, own) for segment, own in pairs if isinstance(own, daedal.MechanicalSolution)]
+    if not segments or len(segments) > _MOST_SEGMENTS:
+        return []
+    parts = []
+    length = abs(sol.segments[-1].t1 - sol.segments[0].t0)
+    for segment, own in segments:
+        low, high = sorted((segment.t0, segment.t1))
+        t, lam = own.t[(own.t >= low) & (own.t <= high)], own.lam[:, (own.t >= low) & (own.t <= high)]
+        if own.dense is not None and t.size < (smooth := max(8, round(0.5 * SMOOTH * (high - low) / length))):
+            t = np.linspace(segment.t0, segment.t1, smooth)
+            lam = own(t).lam
+        parts.append((t, dict(zip(multiplier_names(own), lam))))
+    names = list(dict.fromkeys(name for _, rows in parts for name in rows))[:HANDFUL]
+    if not names:
+        return []
+    t = np.concatenate([np.append(times, np.nan) for times, _ in parts])
+    curves = [
+        np.concatenate([np.append(rows.get(name, np.full(times.size, np.nan)), np.nan) for times, rows in parts])
+        for name in names
+    ]
+    return [Block("multipliers", names, t, np.array(curves))]
+
+
+def _close_gaps(curves: np.ndarray, gaps: np.ndarray) -> None:
+    """Fill the gaps between segments where a curve does not jump."""
+    before, after = curves[:, gaps - 1], curves[:, gaps + 1]
+    with np.errstate(invalid="ignore"):
+        joined = np.abs(after - before) <= _NO_JUMP * (np.nanmax(curves, axis=1) - np.nanmin(curves, axis=1))[:, None]
+    curves[:, gaps] = np.where(joined, before, np.nan)

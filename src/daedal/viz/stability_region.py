@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.solution import _new_figure
-from daedal.viz.style import FAINT, GRID, LINES, STYLE
+from daedal.viz.figure import new_figure
+from daedal.viz.style import FAINT, GRID, LINES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,25 +64,15 @@ def plot_stability_region(
     >>> figure.axes[0].get_xlabel()
     'Re $h\\lambda$'
     """
-    import matplotlib
-
     factors: dict[str, Any] = {}
     for name, one in _named(method).items():
         factors |= _growth_factors(one, name)
-    figure = _new_figure((6.4 if len(factors) > 1 else 4.8, 4.2), pyplot)
-    with matplotlib.rc_context(STYLE):
-        figure.set_layout_engine("constrained")
+    heading = title if title is not None else (next(iter(factors)) if len(factors) == 1 else "")
+    with new_figure((6.4 if len(factors) > 1 else 4.8, 4.2), pyplot, save, heading) as figure:
         axes = figure.add_subplot()
         _draw(axes, factors, _window(factors) if window is None else window)
         if len(factors) > 1:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.0)
-        heading = title if title is not None else (next(iter(factors)) if len(factors) == 1 else "")
-        if heading:
-            figure.suptitle(heading, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
-        figure.draw_without_rendering()
-        if save is not None:
-            Path(save).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(save)
     return figure
 
 

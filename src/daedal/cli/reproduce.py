@@ -1,16 +1,18 @@
-"""The command ``daedal reproduce``."""
+"""``daedal reproduce``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import daedal
-from daedal.reproduce.printed_table import PrintedTable, find
-from daedal.reproduce.reproduction import Reproduction, Result, run
+from daedal.cli.output import refuse
+
+if TYPE_CHECKING:
+    from daedal.reproduce import PrintedTable, Reproduction, Result
 
 
 def reproduce(
@@ -32,14 +34,18 @@ def reproduce(
 
     The exit code is 1 if a cell that should be reproduced is not.
     """
+    from rich.console import Console
+
+    from daedal.reproduce import find
+    from daedal.reproduce.terminal import print_list
+
     identifiers, files = _split(tables or [], json)
     try:
         wanted = find(identifiers)
     except daedal.InvalidProblemError as error:
-        print(f"daedal: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        refuse(str(error), code=2)
     if list_:
-        _list(wanted)
+        print_list(Console(highlight=False), wanted)
         return
     report = _run(wanted, quiet=json and not files, summary=summary)
     if json and not files:
@@ -53,8 +59,7 @@ def reproduce(
 
             written.append(str(write_page(report, out)))
     except OSError as error:
-        print(f"daedal: cannot write: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        refuse(f"cannot write: {error}")
     for path in written:
         print(f"written: {path}", file=sys.stderr if json and not files else sys.stdout)
     if not report.holds:
@@ -67,22 +72,15 @@ def _split(arguments: list[str], json: bool) -> tuple[list[str], list[Path]]:
     return [text for text in arguments if text not in files], [Path(file) for file in files]
 
 
-def _list(tables: list[PrintedTable]) -> None:
-    from rich.console import Console
-
-    from daedal.reproduce.terminal import print_list
-
-    print_list(Console(highlight=False), tables)
-
-
 def _run(tables: list[PrintedTable], quiet: bool, summary: bool) -> Reproduction:
     """Every table as soon as it is computed, then the summary."""
-    if quiet:
-        return run([table.identifier for table in tables])
     from rich.console import Console
 
+    from daedal.reproduce import run
     from daedal.reproduce.terminal import print_cells, print_overview
 
+    if quiet:
+        return run([table.identifier for table in tables])
     console = Console(highlight=False)
 
     def done(result: Result) -> None:

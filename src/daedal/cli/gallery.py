@@ -1,8 +1,7 @@
-"""The command ``daedal gallery``."""
+"""``daedal gallery``."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Annotated
 import typer
 
 import daedal
+from daedal.cli.doctor import cores
+from daedal.cli.output import refuse
 
 
 def gallery(
@@ -31,14 +32,12 @@ def gallery(
     from daedal.viz.gallery import build_gallery
 
     begin = time.perf_counter()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     total = len(only or daedal.library.names())
     try:
         with tqdm(total=total, desc="gallery", unit=" problems", disable=not sys.stderr.isatty()) as bar:
-            made = build_gallery(out, only or (), jobs=jobs or min(cores, 4), done=lambda card: bar.update())
+            made = build_gallery(out, only or (), jobs=jobs or min(cores(), 4), done=lambda card: bar.update())
     except (daedal.DaedalError, OSError) as error:
-        print(f"daedal: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        refuse(str(error))
     for card in made.failed:
         print(f"  {card.name}: {card.failure}", file=sys.stderr)
     moving = sum(card.moves for card in made.cards)

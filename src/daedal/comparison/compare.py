@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.advise import call
-from daedal.comparison import Comparison, Run
+from daedal.comparison.result import ComparedRun, Comparison
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants, named_formulation
 from daedal.problems import HessenbergDAE, MechanicalSystem
@@ -23,7 +23,6 @@ _FINER = 1e-3  # tolerance of the reference, relative to the smallest compared
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
 _POINTS = 101
-_LARGEST_WITH_DENSE_OUTPUT = 1000
 _SHORT = 0.2  # seconds below which a run is repeated, and the shortest time taken
 _REPETITIONS = 2
 
@@ -122,7 +121,7 @@ def compare(
         choice = {"formulation": form, "method": kind, "max_steps": max_steps}
         _warm_up(system, span, initial, choice, levels[0])
         for level in levels:
-            row = Run(form_label, kind_label, level.get("rtol"))
+            row = ComparedRun(form_label, kind_label, level.get("rtol"))
             rows.append(_run(system, span, initial, choice | level, times, exact, row))
             if rows[-1].status == "impossible":
                 break
@@ -137,9 +136,9 @@ def _listing(name: str, values: Sequence[float]) -> str:
 # --- the runs ---
 
 
-def _run(system, span, initial, options, times, exact, row: Run) -> Run:
+def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
     """The row of one run."""
-    from daedal.solve import solve
+    from daedal.solve import _LARGEST_WITH_DENSE_OUTPUT, solve
 
     dense = system.n <= _LARGEST_WITH_DENSE_OUTPUT
     options = options | ({"dense_output": True} if dense else {"t_eval": times, "dense_output": False})
@@ -179,7 +178,7 @@ def _run(system, span, initial, options, times, exact, row: Run) -> Run:
     )
 
 
-def _counted(system, sol, row: Run) -> Run:
+def _counted(system, sol, row: ComparedRun) -> ComparedRun:
     stats, position, velocity = sol.stats, *_drift(system, sol)
     return replace(
         row,
@@ -277,9 +276,8 @@ def _tried(system, span, initial, times, options):
 def _values(sol, times, system) -> list[np.ndarray]:
     """q, v (all of z beyond the first block) and lam at the times."""
     if isinstance(system, HessenbergDAE):
-        y = sol(times) if sol.dense is not None else sol.y
-        _, lam, *_ = sol.assembled.accelerate(times, np.ascontiguousarray(y.T))
-        return [y[: system.n_x], y[system.n_x :], lam.T]
+        y, lam = (sol(times), sol.multipliers(times)) if sol.dense is not None else (sol.y, sol.lam)
+        return [y[: system.n_x], y[system.n_x :], lam]
     state = sol(times) if sol.dense is not None else sol
     return [state.q, state.v, state.lam]
 

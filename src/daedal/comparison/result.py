@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from daedal.tabular import Tabular
+
 
 @dataclass(frozen=True)
-class Run:
+class ComparedRun:
     """One run of a comparison.
 
     Attributes
@@ -57,43 +59,45 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`daedal.compare` found: `rows`, one :class:`Run` each; ``print`` shows a table.
+    """What :func:`daedal.compare` found: `rows`, one :class:`ComparedRun` each; ``print`` shows a table.
 
     Attributes
     ----------
-    rows : tuple of Run
+    rows : tuple of ComparedRun
     reference : str
         What the errors are measured against.
     title : str
         What was compared.
     """
 
-    rows: tuple[Run, ...]
+    rows: tuple[ComparedRun, ...]
     reference: str
     title: str = "Comparison"
 
     def __str__(self) -> str:
-        header, lines = self._cells()
-        widths = [max(len(line[i]) for line in (header, *lines)) for i in range(len(header))]
+        return "\n".join([self.title, str(self._table()), *self._remarks()])
 
-        def joined(cells):
-            texts = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths))]
-            return "  ".join(texts).rstrip()
+    def _repr_html_(self) -> str:
+        from markupsafe import Markup
 
-        text = [self.title, joined(header), *map(joined, lines), f"Errors are relative, against {self.reference}."]
-        return "\n".join([*text, *self._remarks()])
+        remarks = Markup("").join(Markup("<p>{}</p>").format(text) for text in self._remarks())
+        return str(Markup("<div><p>{}</p>{}{}</div>").format(self.title, self._table(), remarks))
 
     def _remarks(self) -> list[str]:
-        """Why runs failed or were impossible, each reason once."""
+        """What the errors are measured against; why runs failed or were impossible, each reason once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if not row.success:
                 reasons.setdefault((row.status, row.message), []).append(f"{row.formulation} + {row.method}")
         return [
-            f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}" for (status, why), who in reasons.items()
+            f"Errors are relative, against {self.reference}.",
+            *(
+                f"{status.capitalize()}: {', '.join(dict.fromkeys(who))}. {why}"
+                for (status, why), who in reasons.items()
+            ),
         ]
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> Tabular:
         several = len({row.rtol for row in self.rows}) > 1
         header = ["formulation", "method", *(["rtol"] if several else [])]
         header += ["error q", "error v", "error lam", "drift g", "drift g'", "steps", "rejected", "calls", "ms"]
@@ -110,24 +114,7 @@ class Comparison:
                 numbers[0] = row.status
             counts = [str(row.steps), str(row.rejected), str(row.evaluations)]
             lines.append([*first, *numbers, *counts, "" if math.isnan(row.seconds) else f"{1e3 * row.seconds:.3g}"])
-        return header, lines
-
-    def _repr_html_(self) -> str:
-        import html
-
-        cell = "text-align: right; padding: 1px 12px 1px 0"
-        header, lines = self._cells()
-
-        def row(cells, tag):
-            inside = "".join(f'<{tag} style="{cell}">{html.escape(text)}</{tag}>' for text in cells)
-            return f"<tr>{inside}</tr>"
-
-        notes = "".join(
-            f"<p>{html.escape(text)}</p>"
-            for text in (f"Errors are relative, against {self.reference}.", *self._remarks())
-        )
-        table = "".join([row(header, "th"), *(row(line, "td") for line in lines)])
-        return f"<div><p>{html.escape(self.title)}</p><table>{table}</table>{notes}</div>"
+        return Tabular("ll" + "r" * (len(header) - 2), lines, header)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Everything as JSON text, written to `path` if one is given; unknown numbers are null."""
@@ -145,8 +132,8 @@ class Comparison:
         return text
 
     def plot(self, **options: Any):
-        """Plot errors, costs and drift; see :func:`daedal.viz.compare.plot_comparison`."""
-        from daedal.viz.compare import plot_comparison
+        """Plot errors, costs and drift; see :func:`daedal.viz.plot_comparison`."""
+        from daedal.viz import plot_comparison
 
         return plot_comparison(self, **options)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.solution import _new_figure
-from daedal.viz.style import COLOURS, FAINT, STYLE
+from daedal.viz.figure import check_choice, new_figure
+from daedal.viz.style import COLOURS, FAINT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,10 +50,7 @@ def plot_comparison(
     -------
     matplotlib.figure.Figure
     """
-    import matplotlib
-
-    if kind not in ("auto", "runs", "work", "time"):
-        raise daedal.InvalidProblemError(f"kind={kind!r} is not known; choose one of auto, runs, work, time")
+    check_choice("kind", kind, ("auto", "runs", "work", "time"))
     rows = [row for row in comparison.rows if row.status != "impossible"]
     if not rows:
         raise daedal.InvalidProblemError("no run of the comparison was possible; there is nothing to plot")
@@ -64,17 +61,8 @@ def plot_comparison(
         if not rows:
             raise daedal.InvalidProblemError("no run of the comparison reached the end; kind='runs' shows how far")
     size = {"runs": (9.0, 1.05 + _ROW * len(rows)), "work": (8.6, 3.6), "time": (7.6, 3.6)}[kind]
-    figure = _new_figure(size, pyplot)
-    with matplotlib.rc_context(STYLE):
-        figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
+    with new_figure(size, pyplot, save, comparison.title if title is None else title) as figure:
         {"runs": _chart, "work": _work, "time": _over_time}[kind](figure, rows)
-        heading = comparison.title if title is None else title
-        if heading:
-            figure.suptitle(heading, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
-        figure.draw_without_rendering()
-        if save is not None:
-            Path(save).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(save)
     return figure
 
 

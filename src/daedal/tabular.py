@@ -1,0 +1,101 @@
+"""Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+_CELL = "padding: 1px 12px 1px 0; text-align: "
+_ALIGNED: dict[str, Literal["left", "right"]] = {"l": "left", "r": "right"}
+
+
+@dataclass(frozen=True)
+class Tabular:
+    """A table; ``print`` shows it as text, a notebook as HTML, a Rich console with its styles.
+
+    Attributes
+    ----------
+    columns : str
+        As in LaTeX's ``tabular``: a letter ``l`` or ``r`` for each column.
+    rows : sequence of sequences
+        The cells, of any type that has a text; on a Rich console a ``rich.text.Text`` keeps its style. A row that is a
+        text alone stands across all columns.
+    header : sequence of str
+        The headings; none if it is empty.
+    indent : int
+        Spaces before each line.
+    width : int, optional
+        Wrap the last column so that lines of text are not longer.
+    least : int
+        Smallest width of the first column.
+
+    Examples
+    --------
+    >>> from daedal.tabular import Tabular
+    >>> print(Tabular("lr", [("Euler", 1), ("BDF", 5)], ("method", "order")))
+    method  order
+    Euler       1
+    BDF         5
+    """
+
+    columns: str
+    rows: Sequence[Any]
+    header: Sequence[str] = ()
+    indent: int = 0
+    width: int | None = None
+    least: int = 0
+
+    def __str__(self) -> str:
+        lines = [self.header, *self.rows] if self.header else list(self.rows)
+        cells = [line if isinstance(line, str) else [str(cell) for cell in line] for line in lines]
+        full = [line for line in cells if not isinstance(line, str)]
+        widths = [max((len(line[k]) for line in full), default=0) for k in range(len(self.columns))]
+        widths[0] = max(widths[0], self.least)
+        return "\n".join(
+            " " * self.indent + line if isinstance(line, str) else self._line(line, widths) for line in cells
+        )
+
+    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
+        padded = [
+            cell.ljust(width) if column == "l" else cell.rjust(width)
+            for cell, width, column in zip(cells, widths, self.columns, strict=True)
+        ]
+        if self.width is None:
+            return (" " * self.indent + "  ".join(padded)).rstrip()
+        start = " " * self.indent + "".join(cell + "  " for cell in padded[:-1])
+        return textwrap.fill(cells[-1], self.width, initial_indent=start, subsequent_indent=" " * len(start))
+
+    def _repr_html_(self) -> str:
+        return str(self.__html__())
+
+    def __html__(self) -> str:
+        """The table as it stands in a page, safe there because its cells are escaped."""
+        from markupsafe import Markup
+
+        def line(cells: Any, first: str, others: str) -> Markup:
+            if isinstance(cells, str):
+                return Markup('<tr><td colspan="{}">{}</td></tr>').format(len(self.columns), cells)
+            tags = [first, *[others] * (len(self.columns) - 1)]
+            parts = (
+                Markup('<{0} style="{1}">{2}</{0}>').format(tag, _CELL + _ALIGNED[column], cell)
+                for cell, column, tag in zip(cells, self.columns, tags, strict=True)
+            )
+            return Markup("<tr>{}</tr>").format(Markup("").join(parts))
+
+        header = [line(self.header, "th", "th")] if self.header else []
+        first = "td" if self.header else "th"  # without headings the first cell names its row
+        body = Markup("").join([*header, *(line(row, first, "td") for row in self.rows)])
+        return Markup('<table style="margin: 0">{}</table>').format(body)
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(self.header))
+        for heading, column in zip(self.header or [""] * len(self.columns), self.columns, strict=True):
+            table.add_column(Text(str(heading)), justify=_ALIGNED[column], no_wrap=column == "r")
+        for row in self.rows:
+            table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        return table

@@ -1,0 +1,230 @@
+"""What all figures share: how they begin and end, panels with curves, legends, marks at events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.labels import label, plain
+from daedal.viz.style import FAINT, INK, LINES, STYLE
+from daedal.viz.view import Block, share_panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 7.0  # inches, of a figure over time
+_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one panel, two, three, more
+_LINE_HEIGHT = 0.18
+_ONE_COLUMN = 4  # so many panels stand below each other, more in two columns
+_LONG_NAME = 16  # characters; longer names stand above a panel, not beside it
+_MARKERS = ("v", "D", "s", "o")
+_MANY_EVENTS = 40
+_SEE_THROUGH = (0, (4.0, 4.0))  # dashes of a curve that lies on another one
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share a panel."""
+
+    kind: str
+    labels: list[str]
+    t: np.ndarray
+    curves: np.ndarray
+
+
+def check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise daedal.InvalidProblemError(f"{option}={value!r} is not known; choose one of {', '.join(choices)}")
+
+
+@contextmanager
+def new_figure(
+    size: tuple[float, float], pyplot: bool, save: str | Path | None = None, title: str | None = None
+) -> Iterator[Figure]:
+    """A figure to be filled in. Then it gets its heading, its layout is settled, and it is written to a file."""
+    import matplotlib
+
+    # Outside the style, whose end would undo the settings that a backend makes when the first figure loads it
+    figure = _empty(size, pyplot)
+    with matplotlib.rc_context(STYLE):
+        figure.set_layout_engine("constrained", h_pad=0.04, w_pad=0.06)
+        yield figure
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, fontweight="bold")
+        figure.draw_without_rendering()  # the ticks follow from the layout and the layout from the ticks: settle both
+        if save is not None:
+            Path(save).parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(save)
+
+
+def _empty(size: tuple[float, float], pyplot: bool) -> Figure:
+    from matplotlib.figure import Figure
+
+    options: dict[str, Any] = {"figsize": size, "dpi": STYLE["figure.dpi"], "facecolor": STYLE["figure.facecolor"]}
+    if not pyplot:
+        return Figure(**options)
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    if "inline" in matplotlib.get_backend():
+        from daedal.viz.notebook_figure import NotebookFigure
+
+        return plt.figure(FigureClass=NotebookFigure, **options)
+    return plt.figure(**options)
+
+
+def panels_of(
+    block: Block, panels: str, yscale: str = "linear", factors: Mapping[str, float] | None = None
+) -> list[Panel]:
+    """The curves of a block, divided into panels."""
+    scales = [(factors or {}).get(name, 1.0) for name in block.names]
+    labels = [_label(name, factor) for name, factor in zip(block.names, scales)]
+    curves = block.curves * np.array(scales)[:, None]
+    everything = list(range(len(labels)))
+    if panels == "one" or block.kind == "drift":
+        groups = [everything]
+    elif panels == "each":
+        groups = [[row] for row in everything]
+    else:
+        groups = share_panels(curves if yscale == "linear" else _logarithms(curves))
+    return [Panel(block.kind, [labels[i] for i in group], block.t, curves[group]) for group in groups]
+
+
+def _logarithms(curves: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log10(np.abs(curves))
+
+
+def _label(name: str, factor: float) -> str:
+    """The label of a variable, primes of derivatives set as in a formula."""
+    symbol, primes = label(name.rstrip("'")), name[len(name.rstrip("'")) :]
+    if not primes or not symbol.startswith("$"):
+        return label(name, factor)
+    return label(name, factor).replace(name, f"{symbol[:-1]}{primes}$")
+
+
+def row_heights(count: int) -> tuple[int, list[float]]:
+    """In how many columns `count` panels stand, and the heights of their rows."""
+    columns = 1 if count <= _ONE_COLUMN else 2
+    return columns, [_PANEL_HEIGHTS[min(count, len(_PANEL_HEIGHTS)) - 1]] * -(-count // columns)
+
+
+def add_panels(figure: Figure, count: int, columns: int, heights: list[float]) -> tuple[list[Axes], Any]:
+    """The panels for curves, row by row, and the grid, which may have more rows below them."""
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    axes: list[Axes] = []
+    for k in range(count):
+        axes.append(figure.add_subplot(grid[k // columns, k % columns], sharex=axes[0] if axes else None))
+    return axes, grid
+
+
+def draw_curves(axes: Axes, panel: Panel, mark_points: bool) -> None:
+    for k, (curve, text) in enumerate(zip(panel.curves, panel.labels)):
+        colour, dashes = LINES[k % len(LINES)]
+        if any(_coincide(curve, earlier) for earlier in panel.curves[:k]):
+            dashes = _SEE_THROUGH
+        marker = "o" if mark_points else ""
+        axes.plot(panel.t, curve, color=colour, linestyle=dashes, marker=marker, markersize=3, label=text)
+
+
+def _coincide(curve: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two curves that change lie on each other, so that the later one would hide the other."""
+    finite = np.isfinite(curve) & np.isfinite(other)
+    if not finite.any():
+        return False
+    return bool(np.max(np.abs(curve[finite] - other[finite])) <= 0.01 * np.ptp(other[finite]))
+
+
+def name_curves(figure: Figure, state_axes: list[Axes], panels: list[Panel]) -> None:
+    """The name of a single curve, or the kind of several, at the axis; legends beside the panels or above them."""
+    legends = []
+    for axes, panel in zip(state_axes, panels):
+        handles, labels = axes.get_legend_handles_labels()
+        if len(panel.labels) == 1:
+            axes.set_ylabel(f"{labels[0]} drift" if panel.kind == "drift" else labels[0])
+            handles, labels = handles[1:], labels[1:]
+        else:
+            axes.set_ylabel(panel.kind)
+        if handles:
+            legends.append((axes, handles, labels))
+    longest = max((_width(text) for *_, labels in legends for text in labels), default=0)
+    narrow = len(panels) > _ONE_COLUMN
+    if longest <= _LONG_NAME and not narrow:
+        for axes, handles, labels in legends:
+            axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
+        return
+    lines: dict[int, int] = {}  # of text above each row of panels
+    for axes, handles, labels in legends:
+        width = max(_width(text) for text in labels) + 8  # with the line in front
+        columns = max(1, min(len(handles), (38 if narrow else 80) // width))
+        # On the right, since the power of ten of the axis stands on the left
+        axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1.0, 1.03), borderaxespad=0.0, ncols=columns)
+        row = _place(axes).rowspan.start
+        lines[row] = max(lines.get(row, 0), -(-len(handles) // columns))
+    figure.set_figheight(figure.get_figheight() + _LINE_HEIGHT * sum(lines.values()))
+
+
+def _width(text: str) -> int:
+    """About how many letters wide a label is."""
+    if "$" in text:
+        text = re.sub(r"\\[A-Za-z]+", "x", re.sub(r"\\mathrm|[${}_^]", "", text))
+    return len(text)
+
+
+def mark_events(sol: daedal.Solution, state_axes: list[Axes]) -> None:
+    """A dotted line through all panels at each event, with a marker on top of the first."""
+    names = list(dict.fromkeys(event.name for event in sol.events))
+    if len(sol.events) <= _MANY_EVENTS:
+        for axes in state_axes:
+            for event in sol.events:
+                axes.axvline(event.t, color=FAINT, linewidth=0.8, linestyle=":", zorder=1)
+    first = state_axes[0]
+    for k, name in enumerate(names):
+        times = [event.t for event in sol.events if event.name == name]
+        first.plot(
+            times,
+            np.ones(len(times)),
+            transform=first.get_xaxis_transform(),
+            color=INK,
+            linestyle="",
+            marker=_MARKERS[k % len(_MARKERS)],
+            markersize=4,
+            clip_on=False,
+            label=plain(name),
+        )
+
+
+def notes(sol: daedal.Solution, note: str) -> str:
+    ended = "" if sol.success else f"{sol.status} at t = {sol.t[-1]:g}"
+    return "; ".join(text for text in (note, ended) if text)
+
+
+def finish(figure: Figure, all_axes: list[Axes], xlabel: str, title: str | None, note: str) -> None:
+    for axes in all_axes:
+        lowest = not any(_is_below(other, axes) for other in all_axes)
+        axes.tick_params(labelbottom=lowest)
+        if lowest:
+            axes.set_xlabel(label(xlabel))
+    figure.align_ylabels(all_axes)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figure.text(0.99, 0.98, note, ha="right", va="top", color=FAINT, fontsize=8)
+    elif note:
+        figure.suptitle(note, x=0.01, ha="left", color=FAINT, fontsize=8)
+
+
+def _place(axes: Axes) -> Any:
+    """The place of a panel in the grid."""
+    return axes.get_subplotspec()
+
+
+def _is_below(axes: Axes, other: Axes) -> bool:
+    return _place(axes).colspan == _place(other).colspan and _place(axes).rowspan.start > _place(other).rowspan.start

@@ -1,0 +1,163 @@
+"""The plot of a run through modes: the variables with event marks, and below them the modes over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.figure import (
+    WIDTH,
+    add_panels,
+    check_choice,
+    draw_curves,
+    finish,
+    mark_events,
+    name_curves,
+    new_figure,
+    notes,
+    panels_of,
+    row_heights,
+)
+from daedal.viz.labels import plain
+from daedal.viz.style import LINES
+from daedal.viz.view import Block, kinds_of, sample_segments, segment_multipliers, select_variables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STRIP, _LANE = 0.35, 0.22  # inches: the panel of the modes, and what each of them adds
+
+
+def plot_hybrid(
+    sol: daedal.HybridSolution,
+    variables: Any = None,
+    *,
+    panels: str = "auto",
+    xlabel: str = "t",
+    title: str | None = None,
+    multipliers: bool | None = None,
+    events: bool = True,
+    modes: bool | None = None,
+    save: str | Path | None = None,
+    pyplot: bool = True,
+) -> Figure:
+    """Plot the variables of a run through modes, with marks at the events, and the modes over time.
+
+    Positions, velocities and other states have panels of their own, and so have the multipliers of the constraints, in
+    the modes that have them: the forces of contacts and joints. Curves are broken where a transition makes them jump.
+
+    Parameters
+    ----------
+    sol : daedal.HybridSolution
+        What to plot.
+    variables : str, int or sequence of them, optional
+        Names or row numbers of ``sol.y``.
+    panels : {"auto", "one", "each"}
+        Variables of similar size share a panel; or all in one; or one for each.
+    xlabel, title : str, optional
+        Name of the time axis; heading of the figure.
+    multipliers : bool, optional
+        Add panels with the multipliers of the modes that are mechanical systems. By default if no `variables` are
+        chosen.
+    events : bool
+        Mark the events.
+    modes : bool, optional
+        Add a panel with the modes. By default if the run went through more than one.
+    save : path, optional
+        Write the figure to this file; the ending decides the format.
+    pyplot : bool
+        Whether ``matplotlib.pyplot`` is to know the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    check_choice("panels", panels, ("auto", "one", "each"))
+    if sol.t.size == 0:
+        raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
+    view: Any = sol
+    blocks, left_out = [], []
+    for kind, among in kinds_of(sol) if variables is None else [("", None)]:
+        rows, note = select_variables(view, variables, among)
+        blocks.append(Block(kind, [sol.names[row] for row in rows], *sample_segments(sol, rows)))
+        left_out += [note.replace("variables", kind or "variables")] * bool(note)
+    if multipliers or (multipliers is None and variables is None):
+        blocks += segment_multipliers(sol)
+    shown = [panel for block in blocks for panel in panels_of(block, panels)]
+    with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
+    columns, heights = row_heights(len(shown))
+    if with_modes:
+        heights.append(_STRIP + _LANE * len(_visited(sol)))
+    with new_figure((WIDTH, sum(heights) + 0.35), pyplot, save) as figure:
+        axes, grid = add_panels(figure, len(shown), columns, heights)
+        for own, panel in zip(axes, shown):
+            draw_curves(own, panel, sol.t.size <= 30 and not sol.segments)
+        below = [figure.add_subplot(grid[-1, :], sharex=axes[0])] if with_modes else []
+        for strip in below:
+            _draw_modes(sol, strip)
+        if events and len(sol.events):
+            mark_events(view, axes)
+        name_curves(figure, axes, shown)
+        finish(figure, [*axes, *below], xlabel, title, notes(view, "; ".join(left_out)))
+    return figure
+
+
+def plot_modes(
+    sol: daedal.HybridSolution, *, xlabel: str = "t", title: str | None = None, pyplot: bool = True
+) -> Figure:
+    """Plot the modes of a run over time, one lane for each.
+
+    Parameters
+    ----------
+    sol : daedal.HybridSolution
+    xlabel, title : str, optional
+    pyplot : bool
+        Whether ``matplotlib.pyplot`` is to know the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with new_figure((WIDTH, 0.7 + _STRIP + _LANE * len(_visited(sol))), pyplot) as figure:
+        axes = figure.add_subplot()
+        _draw_modes(sol, axes)
+        finish(figure, [axes], xlabel, title, "")
+    return figure
+
+
+def _visited(sol: daedal.HybridSolution) -> list[int]:
+    """The modes of the run, in the order in which they were declared."""
+    found = {sol.modes.index(segment.mode) for segment in sol.segments} | set(sol.mode_index.tolist())
+    return sorted(found)
+
+
+def _stretches(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
+    """(mode, begin, end), neighbours with the same mode joined."""
+    if sol.segments:
+        pieces = [(sol.modes.index(s.mode), s.t0, s.t1) for s in sol.segments]
+    else:
+        ends = np.append(sol.t[1:], sol.t[-1:])
+        pieces = [(int(m), float(a), float(b)) for m, a, b in zip(sol.mode_index, sol.t, ends)]
+    joined: list[tuple[int, float, float]] = []
+    for mode, begin, end in pieces:
+        if joined and joined[-1][0] == mode:
+            joined[-1] = (mode, joined[-1][1], end)
+        else:
+            joined.append((mode, begin, end))
+    return joined
+
+
+def _draw_modes(sol: daedal.HybridSolution, axes: Axes) -> None:
+    visited = _visited(sol)
+    stretches = _stretches(sol)
+    for lane, mode in enumerate(visited):
+        bars: Sequence[tuple[float, float]] = [(begin, end - begin) for m, begin, end in stretches if m == mode]
+        axes.broken_barh(bars, (lane - 0.35, 0.7), facecolor=LINES[lane % len(LINES)][0], linewidth=0)
+    axes.set_yticks(range(len(visited)), [plain(sol.modes[mode]) for mode in visited])
+    axes.set_ylim(len(visited) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")

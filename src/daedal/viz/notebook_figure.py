@@ -1,0 +1,23 @@
+"""A figure that a notebook shows once."""
+
+from __future__ import annotations
+
+import io
+
+from matplotlib.figure import Figure
+
+
+class NotebookFigure(Figure):
+    """A figure of pyplot for notebooks that draw into the page.
+
+    Such a notebook shows open figures at the end of a cell; one that is also the result of the cell would appear twice.
+    """
+
+    def _ipython_display_(self) -> None:
+        import matplotlib.pyplot as plt
+        from IPython.display import Image, display
+
+        stream = io.BytesIO()
+        self.savefig(stream, format="png", dpi=self.dpi)
+        display(Image(data=stream.getvalue()))
+        plt.close(self)

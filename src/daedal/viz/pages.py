@@ -1,0 +1,36 @@
+"""Pages for the browser, from templates: whatever a template does not mark as safe is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+_OWN = "daedal.viz"
+
+
+def render(template: str, package: str = _OWN, **values: Any) -> str:
+    """The template of a package, in its folder ``templates``, filled in. It may extend and include those of `viz`.
+
+    In a template ``asset(name)`` is a style sheet or a script, word for word, and ``equation(latex)`` MathML. What is
+    returned may stand in another template as it is.
+    """
+    from markupsafe import Markup
+
+    return Markup(_environment(package).get_template(template).render(values))
+
+
+@cache
+def _environment(package: str) -> Any:
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from daedal.viz.equations import equation_html
+
+    loader = ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _OWN))])
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals["asset"] = lambda name: Markup(loader.get_source(environment, name)[0])
+    environment.globals["equation"] = lambda latex: Markup(equation_html(latex))
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}
+    return environment

@@ -1,0 +1,194 @@
+"""The plot of a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.figure import (
+    WIDTH,
+    add_panels,
+    check_choice,
+    draw_curves,
+    finish,
+    mark_events,
+    name_curves,
+    new_figure,
+    notes,
+    panels_of,
+    row_heights,
+)
+from daedal.viz.style import FAINT
+from daedal.viz.view import Block, blocks_of, logarithmic_part, multiplier_names, time_scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
+
+
+def plot_solution(
+    sol: daedal.Solution,
+    variables: Any = None,
+    *,
+    factors: Mapping[str, float] | None = None,
+    panels: str = "auto",
+    xscale: str = "auto",
+    yscale: str = "linear",
+    xlabel: str = "t",
+    title: str | None = None,
+    multipliers: bool | None = None,
+    drift: bool | None = None,
+    steps: bool | None = None,
+    events: bool = True,
+    save: str | Path | None = None,
+    pyplot: bool = True,
+) -> Figure:
+    """Plot a solution over time, with its events and with step size and order of the integrator.
+
+    What is shown follows from the class of the problem. Of a mechanical system: positions, velocities, multipliers and,
+    on a logarithmic axis, how far the constraints were violated before the output was projected. Of a second-order DAE:
+    positions, velocities, multipliers. Of a semi-explicit DAE: states, algebraic variables. Curves come from the dense
+    output where it was kept, so they are smooth between the steps.
+
+    Parameters
+    ----------
+    sol : daedal.Solution
+        What to plot.
+    variables : str, int or sequence of them, optional
+        Names or row numbers, among them names of multipliers such as ``"lambda_rod"`` for the constraint ``"rod"`` or
+        ``"lambda1"``. All variables by default; of more than eight of a kind a handful, evenly spread over those that
+        change and differ.
+    factors : dict, optional
+        Factors by name with which variables are multiplied; the labels say so. ``180 / pi`` is labelled as degrees.
+    panels : {"auto", "one", "each"}
+        Variables of similar size share a panel; or all in one; or one for each.
+    xscale : {"auto", "linear", "log"}
+        The time axis; by default logarithmic when the steps say that the solution lives on many time scales.
+    yscale : {"linear", "log", "symlog"}
+        The axes of the variables.
+    xlabel, title : str, optional
+        Name of the time axis (with its unit, if there is one); heading of the figure.
+    multipliers, drift : bool, optional
+        Add panels with the multipliers of a mechanical system and with the residuals of its constraints before
+        projection. By default if no `variables` are chosen.
+    steps : bool, optional
+        Add panels with step size and order. By default if they were recorded and were not constant.
+    events : bool
+        Mark the events.
+    save : path, optional
+        Write the figure to this file; the ending decides the format.
+    pyplot : bool
+        Whether ``matplotlib.pyplot`` is to know the figure, so that ``plt.show()`` opens it. Without, it is freed as
+        soon as it is no longer used.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.robertson()
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    >>> figure = sol.plot(title=model.title, **model.plot)
+    >>> len(figure.axes)
+    3
+    """
+    check_choice("panels", panels, ("auto", "one", "each"))
+    check_choice("xscale", xscale, ("auto", "linear", "log"))
+    check_choice("yscale", yscale, ("linear", "log", "symlog"))
+    if sol.t.size == 0:
+        raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
+    if xscale == "auto":
+        xscale = time_scale(sol.t)
+    if xscale == "log" and not np.any(sol.t > 0.0):
+        raise daedal.InvalidProblemError("a logarithmic time axis needs positive times; pass xscale='linear'")
+    factors = dict(factors or {})
+    for name in factors:
+        if name not in sol.names and name not in multiplier_names(sol):
+            raise daedal.InvalidProblemError(f"factors: the solution has no variable {name!r}")
+    blocks, note = blocks_of(sol, variables, xscale, multipliers, drift)
+    if xscale == "log":
+        blocks = _cut(blocks)
+    shown = [panel for block in blocks for panel in panels_of(block, panels, yscale, factors)]
+    with_steps = _steps_vary(sol) if steps is None else steps
+    if with_steps and sol.history is None:
+        raise daedal.InvalidProblemError("step sizes were not recorded; call solve with dense_output=True")
+
+    columns, heights = row_heights(len(shown))
+    if with_steps:
+        heights += [_STEP_HEIGHT, _ORDER_HEIGHT] if columns == 1 else [_STEP_HEIGHT]
+    with new_figure((WIDTH, sum(heights) + 0.35), pyplot, save) as figure:
+        axes, grid = add_panels(figure, len(shown), columns, heights)
+        mark_points = sol.dense is None and sol.t.size <= 30
+        for own, panel in zip(axes, shown):
+            draw_curves(own, panel, mark_points)
+            own.set_yscale("log" if panel.kind == "drift" else yscale)
+        step_axes = []
+        if with_steps:
+            places = [grid[-2, 0], grid[-1, 0]] if columns == 1 else [grid[-1, 0], grid[-1, 1]]
+            step_axes = [figure.add_subplot(place, sharex=axes[0]) for place in places]
+            _draw_steps(sol, *step_axes)
+        if xscale == "log":
+            for own in (*axes, *step_axes):
+                own.set_xscale("log")
+                own.set_xlim(shown[0].t.min(), shown[0].t.max())
+        if with_steps:
+            _limit_step_axis(sol, step_axes[0])
+        if events and sol.events:
+            mark_events(sol, axes)
+        name_curves(figure, axes, shown)
+        finish(figure, [*axes, *step_axes], xlabel, title, notes(sol, note))
+    return figure
+
+
+def _cut(blocks: list[Block]) -> list[Block]:
+    """The blocks from where a logarithmic axis begins: where something is first seen to change."""
+    begin = min(np.min(block.t[logarithmic_part(block.t, block.curves)]) for block in blocks if block.kind != "drift")
+    return [Block(b.kind, b.names, b.t[b.t >= begin], b.curves[:, b.t >= begin]) for b in blocks]
+
+
+def _steps_vary(sol: daedal.Solution) -> bool:
+    history = sol.history
+    if history is None or history.t.size < 2:
+        return False
+    return bool(np.ptp(history.order) > 0 or np.ptp(np.abs(history.h)) > 1e-9 * np.max(np.abs(history.h)))
+
+
+def _draw_steps(sol: daedal.Solution, step_axes: Axes, order_axes: Axes) -> None:
+    history = sol.history
+    assert history is not None
+    line: dict[str, Any] = {"color": FAINT, "linewidth": 0.9, "drawstyle": "steps-pre"}
+    step_axes.plot(history.t, np.abs(history.h), **line)
+    step_axes.set_yscale("log")
+    step_axes.set_ylabel("step size")
+    order_axes.plot(history.t, history.order, **line)
+    order_axes.set_ylabel("order")
+    highest = int(np.max(history.order))
+    order_axes.set_ylim(0.5, highest + 0.5)
+    order_axes.set_yticks(range(1, highest + 1))
+
+
+def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
+    """Scale the axis to the steps one can see: the first ones, shorter by many decades, would only squeeze them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    assert sol.history is not None
+    left, right = step_axes.get_xlim()
+    if step_axes.get_xscale() == "linear":
+        margin = 0.02 * (right - left)
+        left, right = (left + margin, right) if sol.t[-1] >= sol.t[0] else (left, right - margin)
+    shown = np.abs(sol.history.h)[(sol.history.t >= left) & (sol.history.t <= right)]
+    if shown.size:
+        low, high = 0.5 * shown.min(), 2.0 * shown.max()
+        if high < 100.0 * low:  # two powers of ten to read the axis by
+            low, high = 10.0 ** np.floor(np.log10(shown.min())), 10.0 ** np.ceil(np.log10(shown.max()) + 1e-9)
+        step_axes.set_ylim(low, high)
+    step_axes.yaxis.set_major_locator(LogLocator(numticks=5))
+    step_axes.yaxis.set_minor_formatter(NullFormatter())
