@@ -60,9 +60,7 @@ def semi_explicit():
 
 
 def index_two():
-    return daedal.SemiExplicitDAE(
-        lambda t, y, z: [y[1], -z[0] - y[0]], lambda t, y, z: [y[1] - np.cos(2.0 * t)], 2, 1
-    )
+    return daedal.SemiExplicitDAE(lambda t, y, z: [y[1], -z[0] - y[0]], lambda t, y, z: [y[1] - np.cos(2.0 * t)], 2, 1)
 
 
 def second_order():
