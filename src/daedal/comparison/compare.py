@@ -138,9 +138,10 @@ def _listing(name: str, values: Sequence[float]) -> str:
 
 def _run(system, span, initial, options, times, exact, row: ComparedRun) -> ComparedRun:
     """The row of one run."""
-    from daedal.solve import _LARGEST_WITH_DENSE_OUTPUT, solve
+    from daedal.drive.run import LARGEST_WITH_DENSE_OUTPUT
+    from daedal.solve import solve
 
-    dense = system.n <= _LARGEST_WITH_DENSE_OUTPUT
+    dense = system.n <= LARGEST_WITH_DENSE_OUTPUT
     options = options | ({"dense_output": True} if dense else {"t_eval": times, "dense_output": False})
     try:
         sol = solve(system, span, initial, **options)

@@ -104,8 +104,8 @@ def _checked_method(settings: Settings, semi_explicit: bool):
             "MechanicalSystem, or use method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} needs an ordinary differential equation, which mechanisms and Hessenberg problems have "
-        "in some formulations; use method='dassl'"
+        f"{type(chosen).__name__} needs an ordinary differential equation, which mechanisms and Hessenberg problems "
+        "have in some formulations; use method='dassl'"
     )
 
 

@@ -44,16 +44,16 @@ class SecondOrderPlan:
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE is solved as it stands. State "
-                "the mechanism as a MechanicalSystem to choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE is solved as it stands. "
+                "State the mechanism as a MechanicalSystem to choose its formulation"
             )
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem
         self.method = named_method("modified_bdf" if automatic else settings.method, settings.options)
         if not (self.method.works_on("second_order") or self.method.works_on("residual")):
             raise InvalidProblemError(
-                f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or dassl "
-                "for its first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
+                f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or "
+                "dassl for its first-order form. A mechanism stated as MechanicalSystem can be solved by all of them"
             )
 
     def solve(self, request: Request) -> SecondOrderSolution:
