@@ -1,4 +1,4 @@
-"""Solvers that are made ready once and used many times, and the bounded store from which :func:`daedal.solve` takes them."""
+"""Solvers that are made ready once and used many times, and the bounded store from which `solve` takes them."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def prepare(
 class Solver:
     """One problem with a method, a formulation and tolerances, ready to be solved from any start.
 
-    It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once: every
-    run takes a workspace of its own.
+    It is made by :func:`daedal.prepare`, never changes for its user, and may be used from several threads at once:
+    every run takes a workspace of its own.
     """
 
     def __init__(self, problem, settings: Settings):

@@ -30,7 +30,7 @@ def apply_inverse(systems, linears, t, y, yp, r, cj, inverse_weights, b):
 
 @kernel
 def residual_is_roundoff(system, t, y, yp):
-    """Whether F(t, y, y') is no more than the rounding errors of its terms, whose size a small relative change shows."""
+    """Whether F(t, y, y') is no more than round-off of its terms, whose size a small relative change shows."""
     s = record_at(system, SYSTEM)
     n, small = y.size, np.sqrt(np.finfo(np.float64).eps)
     result, changed = np.empty(n), np.empty(n)
