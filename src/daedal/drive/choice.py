@@ -60,7 +60,7 @@ class Choice:
         from daedal.kernels.endings import Ending
         from daedal.kernels.system import HOOK_STOP
 
-        self._steps_left -= segment.stats.steps
+        self._steps_left -= segment.outcome.steps
         reason = segment.outcome.reason
         if reason == Ending.STIFF:
             self._look_into_stiffness(segment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import fields, replace
 
@@ -44,10 +45,7 @@ def delivered(solution, segments: list[Segment]):
 
 def terminal_event(outcome):
     """The event that ended the run, or None."""
-    if not outcome.events or not outcome.events[-1].terminal:
-        stopping = [event for event in outcome.events if event.terminal]
-        return stopping[-1] if stopping else None
-    return outcome.events[-1]
+    return next((event for event in reversed(outcome.events) if event.terminal), None)
 
 
 def until_the_end(request: Request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:
@@ -64,12 +62,13 @@ def until_the_end(request: Request, dense: DenseOutput | None, segment: Segment)
     return dense
 
 
-def joined_statistics(segments: list[Segment], seconds: float) -> Statistics:
+def joined_statistics(request: Request, segments: list[Segment]) -> Statistics:
     """The counters of all segments."""
+    seconds = time.perf_counter() - request.began
     if len(segments) == 1:
-        return replace(segments[0].stats, seconds=seconds)
-    totals = {name: sum(getattr(s.stats, name) for s in segments) for name in _COUNTERS}
-    return Statistics(**totals, seconds=seconds)
+        return segments[0].outcome.statistics(seconds)
+    parts = [segment.outcome.statistics() for segment in segments]
+    return Statistics(**{name: sum(getattr(part, name) for part in parts) for name in _COUNTERS}, seconds=seconds)
 
 
 def joined_history(segments: list[Segment]) -> History | None:

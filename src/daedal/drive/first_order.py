@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.drive.event_view import switching_functions
-from daedal.drive.finish import delivered, ending, joined_history, until_the_end
+from daedal.drive.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError, Unevaluable
@@ -170,7 +169,7 @@ class _Course(Course):
         searched = self.workspace.counts()
         outcome = self.ready.integrate(task)
         outcome.counts += searched
-        return Segment(plan.equations, outcome, plan.method, None, outcome.stats)
+        return Segment(plan.equations, outcome, plan.method, None)
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
@@ -246,7 +245,7 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment]) -> Solution:
     [segment] = segments
     outcome = segment.outcome
-    stats = replace(segment.stats, seconds=time.perf_counter() - request.began)
+    stats = joined_statistics(request, segments)
 
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose

@@ -109,16 +109,17 @@ class MechanismCourse(Course):
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
-        if assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse:
+        watched = assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse
+        if watched and (reduction.monitor is None or earlier):
             attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=self._usual_norms)
         method = self._adapted_method(reduction)
         ready = self._ready(reduction, method)
-        steps = settings.max_steps - sum(segment.stats.steps for segment in earlier)
+        steps = settings.max_steps - sum(segment.outcome.steps for segment in earlier)
         if choice.step_limit is not None:
             steps = min(steps, choice.step_limit)
         outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
         choice.changed = False
-        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.stats, outcome.signal)
+        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
 
     def _reduction(self, earlier: list[Segment]) -> Reduction:
         """The problem rewritten, as an equation of the order that the method solves."""

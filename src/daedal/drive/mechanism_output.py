@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -64,7 +63,7 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
         success=success,
         status=status,
         ending=message,
-        stats=joined_statistics(segments, time.perf_counter() - request.began),
+        stats=joined_statistics(request, segments),
         names=plan.names,
         method=_told([type(s.method).__name__ for s in segments]),
         formulation=assembly.form_name or _told([_name(s.formulation) for s in segments]),
@@ -254,7 +253,7 @@ def _stuck(segment: Segment) -> str:
 
 def _dense(segments: list[Segment]) -> DenseOutput | None:
     """The polynomials of all segments, for (z, r)."""
-    if any(s.outcome.dense is None and s.stats.steps for s in segments):
+    if any(s.outcome.dense is None and s.outcome.steps for s in segments):
         return None
     return joined_dense_output([_state_polynomials(s) for s in segments if s.outcome.dense is not None])
 

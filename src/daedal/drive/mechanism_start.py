@@ -30,6 +30,7 @@ class MechanismStarts:
         self.pool = Pool(system, Assembly)
         self._settings: dict[tuple, Setting] = {}  # by start; the same again would come out
         self._compared: set[bool] = set()
+        self._asks_for_time = asks_for_time(system)
 
     def begin(self, request: Request, autonomous: bool | None = None) -> tuple[Assembly, Start, list[str]]:
         """An assembly for the run, its consistent start, and what there is to say about it.
@@ -75,7 +76,8 @@ class MechanismStarts:
         """Assembly and start if the given values are consistent to round-off and clearly regular, else None."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
-        assembly = self.pool.take(self._setting(t, q))
+        key = t, q.tobytes()
+        assembly = self.pool.take(self._setting(key, t, q))
         z = np.concatenate([q, v])
         self._look_at_time(assembly, request, z, autonomous)
         answer = is_ready(assembly.address, t, z, r)
@@ -84,18 +86,18 @@ class MechanismStarts:
             self.pool.give_back(assembly)
             return None
         assembly.weigh("M" if answer == READY_IN_MASS_NORM else "I")
+        self._settings[key] = assembly.setting
         array = assembly.record.array
         a, lam, rate = array("acceleration").copy(), array("multipliers").copy(), array("rate").copy()
         return assembly, Start(t, z, a, lam, r, rate, direction=int(request.sign))
 
-    def _setting(self, t: float, q: np.ndarray) -> Setting:
+    def _setting(self, key: tuple, t: float, q: np.ndarray) -> Setting:
         """The setting for a start with all constraints, found once for each start."""
-        key = t, q.tobytes()
         found = self._settings.get(key)
         if found is None:
             if len(self._settings) >= _MOST_SETTINGS:
                 self._settings.clear()
-            found = self._settings[key] = setting_at(self.system, t, q)
+            found = setting_at(self.system, t, q)
         return found
 
     def _look_at_time(self, assembly: Assembly, request: Request, state: np.ndarray, known: bool | None):
@@ -105,7 +107,7 @@ class MechanismStarts:
         """
         if known is None:
             t0, t1 = request.span
-            known = asks_for_time(self.system) and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
+            known = self._asks_for_time and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
         assembly.set_autonomous(known)
 
     def __getstate__(self) -> dict[str, Any]:

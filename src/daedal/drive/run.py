@@ -9,7 +9,6 @@ from typing import Any
 from daedal.drive.request import Request
 from daedal.methods.task import Outcome
 from daedal.progress import Progress
-from daedal.solution import Statistics
 
 MOST_IDLE = 10  # restarts without a step
 LARGEST_WITH_DENSE_OUTPUT = 1000
@@ -30,7 +29,6 @@ class Segment:
     outcome: Outcome
     method: Any
     formulation: Any
-    stats: Statistics
     signal: int = 0  # what the hook said when it stopped the run
     singular: Any = None  # the singular configuration in which it ended
     stuck: bool = False  # whether it was the last of several that did not get ahead

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daedal.drive.event_view import EventView, switching_functions
-from daedal.drive.finish import delivered, ending, joined_history, until_the_end
+from daedal.drive.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.drive.first_order import FirstOrderPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
@@ -141,7 +140,7 @@ class _Course(Course):
         )
         ready = self.method.prepare(Equations(form.n, second_order=form))
         outcome = ready.integrate(task)
-        return Segment(form, outcome, self.method, None, outcome.stats)
+        return Segment(form, outcome, self.method, None)
 
     def through_first_order(self) -> SecondOrderSolution:
         """An implicit method on the companion form; y' is left to it if it is not known."""
@@ -217,7 +216,7 @@ def _finished(course: _Course, segments: list[Segment]) -> SecondOrderSolution:
         success=success,
         status=status,
         message=message,
-        stats=replace(segment.stats, seconds=time.perf_counter() - request.began),
+        stats=joined_statistics(request, segments),
         names=form.names,
         method=method.title,
         events=outcome.events,

@@ -148,6 +148,8 @@ def norm_value(result) -> float:
 
 def parameter_vector(params) -> np.ndarray:
     """Parameters as the vector of floats that compiled functions get."""
+    if type(params) is np.ndarray and params.dtype == np.float64 and params.ndim == 1:
+        return params
     try:
         values = np.asarray(params)
         if values.dtype.kind in "fiub":

@@ -83,15 +83,16 @@ class Assembly:
     def adopt(self, setting: Setting) -> Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left."""
         record, increments = self.record, setting.increments
-        self.setting, self.output_weight = setting, setting.weight
         if self._tuning is not None:
             self._tuning[:] = tuning(self.system, increments, setting.time_increment)
         self.bridge.refresh()
-        for name in ("state", "multipliers"):
-            record.array(name).fill(0.0)
-        record.array("increments").reshape(2, -1)[:] = increments
-        record["time_increment"] = setting.time_increment
-        record["autonomous"] = setting.autonomous
+        record.array("state").fill(0.0)
+        record.array("multipliers").fill(0.0)
+        if setting is not self.setting:
+            record.array("increments").reshape(2, -1)[:] = increments
+            record["time_increment"] = setting.time_increment
+            record["autonomous"] = setting.autonomous
+            self.setting, self.output_weight = setting, setting.weight
         return self
 
     def _build(self, setting: Setting):

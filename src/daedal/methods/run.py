@@ -177,8 +177,9 @@ class Run:
         if self.workspace is not None:
             self.workspace.begin()
         else:
-            self.bridge.refresh()
-            self._counters[:] = 0
+            if self.equations.mechanism is None:  # the owner of an assembly has refreshed it
+                self.bridge.refresh()
+            self._counters.fill(0)
         if switching is not None:
             switching.begin(t1, float(task.rtol.max()))
         self.load(task)

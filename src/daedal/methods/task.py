@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,29 +99,31 @@ class Outcome:
     counts: np.ndarray  # the counters of the SYSTEM record
     exception: BaseException | None = None
 
-    @cached_property
-    def stats(self) -> Statistics:
+    def statistics(self, seconds: float = 0.0) -> Statistics:
         """The counters of the run."""
-        return statistics(self.counts, self.steps, self.error_test_failures, self.newton_failures)
+        return statistics(self.counts, self.steps, self.error_test_failures, self.newton_failures, seconds)
 
 
-def statistics(counts: np.ndarray, steps: int = 0, error_failures: int = 0, newton_failures: int = 0) -> Statistics:
+def statistics(
+    counts: np.ndarray, steps: int = 0, error_failures: int = 0, newton_failures: int = 0, seconds: float = 0.0
+) -> Statistics:
     """Counters of a run, as users see them; `counts` are the last fields of the SYSTEM record."""
     from daedal.kernels.system import CHANGING
 
     count = dict(zip(CHANGING, counts.tolist(), strict=True))
     return Statistics(
-        steps=steps,
-        rejected=error_failures + newton_failures,
-        residual_evaluations=count["residuals"],
-        jacobian_residual_evaluations=count["jacobian_residuals"],
-        jacobian_evaluations=count["jacobians"],
-        factorisations=count["factorisations"],
-        newton_iterations=count["newton_iterations"],
-        newton_failures=newton_failures,
-        error_test_failures=error_failures,
-        linear_iterations=count["linear_iterations"],
-        linear_failures=count["linear_failures"],
-        preconditioner_solves=count["preconditioner_solves"],
-        event_evaluations=count["event_evaluations"],
+        steps,
+        error_failures + newton_failures,
+        count["residuals"],
+        count["jacobian_residuals"],
+        count["jacobians"],
+        count["factorisations"],
+        count["newton_iterations"],
+        newton_failures,
+        error_failures,
+        count["linear_iterations"],
+        count["linear_failures"],
+        count["preconditioner_solves"],
+        count["event_evaluations"],
+        seconds,
     )
