@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from daedal.drive.request import checked_request, checked_settings
 from daedal.drive.solver import solve_request
 from daedal.errors import InvalidProblemError
@@ -125,7 +127,8 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    return solve_between(request, breakpoints)
+    pieces: Any = solve_between(request, breakpoints)
+    return pieces
 
 
 def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, algebraic=None, **options) -> Solution:

@@ -18,6 +18,7 @@ from daedal.analysis.thresholds import (
 from daedal.errors import InvalidProblemError
 from daedal.formulations import CoordinateProjection, named_formulation
 from daedal.formulations.projection import VelocityConstraints
+from daedal.kernels.endings import Ending
 from daedal.methods import named_method
 
 
@@ -56,12 +57,13 @@ class Choice:
 
     def goes_on(self, segment) -> bool:
         """Whether the run has to go on in another segment; prepares it."""
+        reason = segment.outcome.reason
+        if reason in (Ending.FINISHED, Ending.EVENT_STOP):
+            return False
         from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
-        from daedal.kernels.endings import Ending
         from daedal.kernels.system import HOOK_STOP
 
         self._steps_left -= segment.outcome.steps
-        reason = segment.outcome.reason
         if reason == Ending.STIFF:
             self._look_into_stiffness(segment)
             return True

@@ -33,7 +33,8 @@ class MechanismPlan:
     """What does not depend on the start: tolerances, the user's method, and assemblies that are made once."""
 
     def __init__(self, problem: MechanicalSystem | HessenbergDAE, settings: Settings):
-        self.problem, self.formulation = problem, settings.formulation
+        self.problem: Any = problem
+        self.formulation = settings.formulation
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.method: Any = "auto"
@@ -229,6 +230,7 @@ class MechanismCourse(Course):
             )
         request, assembly, start = self.request, self.assembly, self.start
         h = request.settings.fixed_step
+        assert h is not None
         times = start.t + request.sign * h * np.arange(method.max_order)
         size = max(1.0, float(np.max(np.abs(start.z), initial=0.0)))
         accurate = request.changed(

@@ -261,6 +261,7 @@ def _dense(segments: list[Segment]) -> DenseOutput | None:
 def _state_polynomials(segment: Segment) -> DenseOutput:
     """The dense output of a segment, for (z, r): the leading unknowns, or interpolated through recovered points."""
     dense, reduction = segment.outcome.dense, segment.equations
+    assert dense is not None
     if reduction.recover is None and dense.coefficients.shape[1] == reduction.n_state:
         return dense
     if reduction.recover is None:

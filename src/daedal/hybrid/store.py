@@ -8,8 +8,6 @@ from daedal.hybrid.event_table import EventTable, HybridEvent
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
 from daedal.hybrid.state_form import StateForm
-from daedal.mechanical_solution import MechanicalSolution
-from daedal.mechanics.assembly import Assembly
 from daedal.solution import Solution, Statistics
 
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
@@ -28,7 +26,6 @@ class OutputStore:
         self.n_events = 0
         self._counts = dict.fromkeys(_COUNTERS, 0)
         self._drift: dict[str, float] = {}
-        self._assemblies: dict[tuple, Assembly] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -46,7 +43,6 @@ class OutputStore:
             self._counts[name] += getattr(solution.stats, name)
         form = self._forms[mode]
         if self._keeps_segments:
-            self._share(mode, solution)
             self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
         else:
             add_drift(self._drift, solution)
@@ -58,13 +54,6 @@ class OutputStore:
         last = next(i for i in reversed(range(len(self.chunks))) if self.chunks[i].t.size)
         chunk = self.chunks[last]
         self.chunks[last] = Chunk(chunk.mode, chunk.t[:-1], chunk.y[:, :-1])
-
-    def _share(self, mode: str, solution: Solution):
-        """Let the solutions of a mode have the same assembled system: most of what a short one would hold is that."""
-        assembly = getattr(solution, "_assembly", None)
-        if isinstance(assembly, Assembly) and isinstance(solution, MechanicalSolution):
-            key = mode, assembly.rows.tobytes(), bool(assembly.record["autonomous"]), str(assembly.output_weight)
-            solution._assembly = self._assemblies.setdefault(key, assembly)
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
         """The solution, of what there is."""

@@ -175,6 +175,7 @@ class Bridge:
         self._alive: list = []
         self._parameters: list[tuple[np.ndarray, object]] = []
         self._forgetting: list[Callable[[], None]] = []
+        self._seen: dict[int, bytes] = {}  # parameters as they were read last, by object
         self._recorder = self._record
 
     def mark(self) -> int:
@@ -192,8 +193,14 @@ class Bridge:
     def refresh(self):
         """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
         self.exception = None
+        numbers: dict[int, bytes] = {}  # most functions have the same parameters
         for target, params in self._parameters:
-            target[:] = parameter_vector(params)
+            key = id(params)
+            if key not in numbers:
+                numbers[key] = parameter_vector(params).tobytes()
+            if numbers[key] != self._seen.get(key):
+                target[:] = parameter_vector(params)
+        self._seen = numbers
         for action in self._forgetting:
             action()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import store_matrix, store_vector
+from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
 from daedal.mechanics.contact import without_contact
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
@@ -84,7 +84,7 @@ class Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left."""
         record, increments = self.record, setting.increments
         if self._tuning is not None:
-            self._tuning[:] = tuning(self.system, increments, setting.time_increment)
+            _tune(self._tuning, self.system.params, setting)
         self.bridge.refresh()
         record.array("state").fill(0.0)
         record.array("multipliers").fill(0.0)
@@ -314,6 +314,15 @@ class Assembly:
         accelerate_points(self.record.data, times, states, guesses, *results, statuses)
         self.bridge.raise_pending()
         return *results, statuses
+
+
+def _tune(target: np.ndarray, params, setting: Setting):
+    """Write parameters and increments where the functions of the complex step read them."""
+    n = setting.increments.size + 1
+    if params is not None:
+        target[:-n] = parameter_vector(params)
+    target[-n:-1] = setting.increments
+    target[-1] = setting.time_increment
 
 
 def _callback(bridge, system: MechanicalSystem, name: str, function, params):

@@ -103,6 +103,8 @@ class Method(ABC):
 
     def with_wishes(self, wishes: dict[str, Any]) -> Any:
         """The method with these options, as far as it has them and its user has left them open."""
+        if not wishes:
+            return self
         own = self.options()
         kept = {name: value for name, value in wishes.items() if name in own and _is_open(getattr(self, name))}
         return replace(self, **kept) if kept else self  # type: ignore[type-var]

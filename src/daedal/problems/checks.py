@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -131,7 +132,7 @@ def check_vector(
         array = array.reshape(1)
     if array.shape != (n,):
         raise InvalidProblemError(f"{name} has shape {array.shape}; expected ({n},)")
-    if finite and not np.isfinite(array).all():
+    if finite and not isfinite(float(array.sum())) and not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
         if label is None:
             label = (names or [f"{name}[{i}]" for i in range(n)]).__getitem__
