@@ -43,7 +43,8 @@ class FirstOrderPlan:
         if wishes:
             self.method = self.method.with_wishes(wishes)
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
-        self.nonnegative: Any = None if self.method.nonnegative is False else self.method.nonnegative_mask(self.implicit)
+        keeps_sign = self.method.nonnegative is not False
+        self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.names = tuple(problem.label(i) for i in range(problem.n))
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
         self._runs: list = []
