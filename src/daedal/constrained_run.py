@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -78,11 +77,10 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
     segments: list[Segment] = []
     idle = 0
     direction = 1 if request.span[1] > request.span[0] else -1
-    usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
     while True:
         try:
             start.direction = direction
-            segment = _next_segment(request, assembly, start, choice, progress, segments, usual_norms)
+            segment = _next_segment(request, assembly, start, choice, progress, segments)
             segments.append(segment)
             outcome = segment.outcome
             if outcome.interrupted or outcome.exception is not None or not choice.goes_on(segment):
@@ -91,8 +89,6 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
             segment.stuck = idle >= MOST_IDLE
             if segment.stuck:
                 return segments
-            if segment.reduction.monitor is not None:
-                usual_norms = segment.reduction.monitor.array("norms").copy()
             start = _restart(assembly, segment)
         except KeyboardInterrupt:
             if not segments:
@@ -106,7 +102,7 @@ def _integrate(request: Request, assembly, start: Start, choice, progress) -> li
             return segments
 
 
-def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment], usual_norms):
+def _next_segment(request: Request, assembly, start: Start, choice, progress, segments: list[Segment]) -> Segment:
     formulation, method = choice.formulation, choice.method
     if choice.changed:
         reduction = _reduce(formulation, assembly, start, method)
@@ -115,7 +111,8 @@ def _next_segment(request: Request, assembly, start: Start, choice, progress, se
     choice.changed = False
     watched = request.fixed_step is None or not assembly.linear
     if assembly.n_c and watched and not isinstance(assembly, SparseAssembly):
-        attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=usual_norms)
+        earlier = segments[-1].reduction.monitor.array("norms") if segments else 0.0
+        attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=earlier)
     steps = request.max_steps - sum(segment.stats.steps for segment in segments)
     if choice.step_limit is not None:
         steps = min(steps, choice.step_limit)
