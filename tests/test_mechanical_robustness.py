@@ -6,7 +6,9 @@ import pytest
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
-from daedal.constrained_output import Salvage
+from daedal.drive.choice import Choice
+from daedal.drive.mechanism import MechanismCourse
+from daedal.drive.mechanism_output import Salvage
 
 GRAVITY = 9.81
 START = ([1.0, 0.0], [0.0, 0.0])
@@ -125,13 +127,20 @@ def test_a_constraint_that_becomes_nan(form):
 # --- the output stage ------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_in_the_output_stage_keeps_the_run(reference):
-    sol = solve(pendulum(constraint_t=until(still, KeyboardInterrupt())), formulation="index1")
-    assert sol.status == "interrupted"
-    assert not sol.success
-    assert "Interrupted while projecting the output onto the constraints." in sol.message
-    assert sol.t[-1] == 1.0
+def test_an_interrupt_while_the_output_is_projected_is_the_users_and_loses_nothing(reference):
+    presses = [KeyboardInterrupt()]
+
+    def interrupted_once(t, q):
+        if t >= 0.5 and presses:
+            raise presses.pop()
+        return still(t, q)
+
+    sol = solve(pendulum(constraint_t=interrupted_once), formulation="index1")
+    assert sol.status == "finished"
+    with pytest.raises(KeyboardInterrupt):
+        sol.q  # noqa: B018
     assert sol.q[:, -1] == pytest.approx(reference, abs=1e-5)
+    assert sol.drift["position"] < 1e-12
 
 
 def test_an_exception_in_the_output_stage_is_a_note(reference):
@@ -166,9 +175,7 @@ def test_salvage_takes_one_note_for_each_reason():
 
 
 def broken_restart(monkeypatch, error, after=1):
-    import daedal.constrained_run as run
-
-    restart, count = run._restart, [0]
+    restart, count = MechanismCourse._restart, [0]
 
     def broken(*arguments):
         count[0] += 1
@@ -176,7 +183,7 @@ def broken_restart(monkeypatch, error, after=1):
             raise error
         return restart(*arguments)
 
-    monkeypatch.setattr(run, "_restart", broken)
+    monkeypatch.setattr(MechanismCourse, "_restart", broken)
 
 
 def test_an_interrupt_between_segments_keeps_what_was_computed(monkeypatch):
@@ -203,20 +210,17 @@ def test_exceptions_of_the_user_carry_what_was_computed(form):
 
 
 def test_restarts_without_progress_end(monkeypatch):
-    import daedal.constrained_run as run
+    monkeypatch.setattr(Choice, "goes_on", lambda self, segment: True)
+    monkeypatch.setattr(MechanismCourse, "_restart", lambda self, segment: self.start)
+    following = MechanismCourse.segment
 
-    monkeypatch.setattr(run.Choice, "goes_on", lambda self, segment: True)
-    monkeypatch.setattr(run, "_restart", lambda assembly, segment: segment.reduction.start_again)
-    following = run._next_segment
-
-    def standing(request, assembly, start, choice, progress, segments):
-        choice.changed = True
-        segment = following(request, assembly, start, choice, progress, segments)
-        segment.reduction.start_again = start
-        segment.outcome.t_reached = start.t
+    def standing(self, earlier, progress):
+        self.choice.changed = True
+        segment = following(self, earlier, progress)
+        segment.outcome.t_reached = self.start.t
         return segment
 
-    monkeypatch.setattr(run, "_next_segment", standing)
+    monkeypatch.setattr(MechanismCourse, "segment", standing)
     with pytest.raises(IntegrationError, match=r"set up anew 10 times without getting ahead\. Remedy") as caught:
         solve(formulation="state_space", max_steps=10**6)
     assert caught.value.solution.t.size > 0

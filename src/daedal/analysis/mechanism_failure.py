@@ -77,7 +77,8 @@ def _of_zeros(request, assembly, segment, failure) -> str:
     if segment.equations.recover is not None:
         return ""
     state = failure.y[: assembly.n_state]
-    zero = np.flatnonzero(request.rtol * np.abs(state) + request.atol == 0.0)
+    rtol, atol = (np.asarray(value, dtype=float) for value in (request.settings.rtol, request.settings.atol))
+    zero = np.flatnonzero(rtol * np.abs(state) + atol == 0.0)
     names = [assembly.state_names()[i] for i in zero[:3]]
     return f" for {', '.join(names)}{' and others' if zero.size > 3 else ''}" if names else ""
 

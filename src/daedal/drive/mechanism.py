@@ -270,11 +270,15 @@ class MechanismCourse(Course):
             return False
         if segment.equations.monitor is not None:
             self._usual_norms = segment.equations.monitor.array("norms").copy()
+        self.start = self._restart(segment)
+        return True
+
+    def _restart(self, segment: Segment) -> Start:
+        """Consistent values at the end of a segment."""
         t, state = segment.equations.last_state(segment.outcome)
         if self.assembly.n_c:
             self.assembly.project(np.array([t]), state, weight=self.assembly.output_weight)
-        self.start = self.assembly.start(t, state[0]).towards(self.request.sign)
-        return True
+        return self.assembly.start(t, state[0]).towards(self.request.sign)
 
 
 def _equations(reduction: Reduction, method, assembly) -> Equations:

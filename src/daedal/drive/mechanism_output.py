@@ -22,11 +22,15 @@ _FAR_OFF = 1e3  # drift before projection, in units of the tolerance
 
 
 class Salvage:
-    """Runs what evaluates the model once more when the run is over: no failure there may lose what was computed."""
+    """Runs what evaluates the model once more when the run is over: no failure there may lose what was computed.
 
-    def __init__(self):
+    An interrupt is kept as well, but when a user asks for something that is computed late it is his, and goes on.
+    """
+
+    def __init__(self, *, late: bool = False):
         self.notes: list[str] = []
         self.interrupted = False
+        self._late = late
         self._reasons: set[str] = set()
 
     def attempt(self, what: str, action, default=None):
@@ -34,6 +38,8 @@ class Salvage:
         try:
             return action()
         except KeyboardInterrupt:
+            if self._late:
+                raise
             self.interrupted = True
             note, reason = f"Interrupted while {what}.", ""
         except Exception as error:  # anything may be raised by the user's functions
@@ -54,6 +60,8 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
         (False, "failed", f"Stopped at t = {segments[-1].outcome.t_reached:.10g}."),
     )
     dense = salvage.attempt("preparing the dense output", lambda: _dense(segments))
+    if salvage.interrupted and success:
+        success, status = False, "interrupted"
     kind = HessenbergSolution if assembly.linear else MechanicalSolution
     return kind(
         system=plan.problem,
@@ -66,7 +74,7 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
         stats=joined_statistics(request, segments),
         names=plan.names,
         method=_told([type(s.method).__name__ for s in segments]),
-        formulation=assembly.form_name or _told([_name(s.formulation) for s in segments]),
+        formulation=_told([_name(s.formulation) for s in segments]),
         history=joined_history(segments),
         dense=until_the_end(request, dense, segments[-1]),
     )
@@ -88,7 +96,7 @@ class Output:
     def projected(self, assembly) -> tuple[np.ndarray, dict[str, float], list[str]]:
         """States (z, r) on the constraints in columns, drift before and after, and notes."""
         settings, t, states = self._settings, self._t, self._states.copy()
-        salvage, notes, drift = Salvage(), list(self._notes), {}
+        salvage, notes, drift = Salvage(late=True), list(self._notes), {}
         if assembly.n_c and t.size:
             what = "projecting the output onto the constraints"
             drift = salvage.attempt(what, lambda: assembly.drift(t, states, _BEFORE), {})
@@ -100,7 +108,7 @@ class Output:
 
     def events(self, assembly) -> list:
         """The events with the state of the system."""
-        return self._salvage.attempt(
+        return Salvage(late=True).attempt(
             "completing the events", lambda: [_complete(event, state, assembly) for event, state in self._events], []
         )
 

@@ -62,11 +62,11 @@ def run(course: Course, request: Request) -> list[Segment]:
             segment = course.segment(segments, progress)
             segments.append(segment)
             outcome = segment.outcome
-            if outcome.interrupted or outcome.exception is not None:
+            if outcome.interrupted or outcome.exception is not None or not course.goes_on(segment):
                 return segments
             idle = 0 if outcome.t_reached != began else idle + 1
             segment.stuck = idle >= MOST_IDLE
-            if segment.stuck or not course.goes_on(segment):
+            if segment.stuck:
                 return segments
     except KeyboardInterrupt:
         if not segments:

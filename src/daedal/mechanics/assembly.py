@@ -151,7 +151,6 @@ class Assembly:
     given: Any
     system: Any
     linear, is_sparse = False, False
-    form_name = ""  # of systems that have their own
     output_weight: Any = "M"
     setting: Any = None
 

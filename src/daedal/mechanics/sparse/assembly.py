@@ -111,6 +111,7 @@ class SparseAssembly:
         self.n_c = self.n_g = system.n_constraints
         self.rows = np.arange(self.n_c)
         self.autonomous = autonomous or self.n_c == 0
+        self.prepared: dict[Any, Any] = {}  # nothing is kept: every run has an assembly of its own
         self._store_force = store_vector("force", self.nx)
         self._last = {
             name: last_argument(getattr(system, name), system.params)
