@@ -238,7 +238,9 @@ class Run:
 
     def _keep_slice(self, task: Task):
         """Copy a slice, before the kernel goes on; by its number, so that doing it twice does no harm."""
-        self._collected[self._results()[0]] = tuple(view.copy() for view in self._views())
+        number, points, steps, *_ = self._results()
+        if points or steps:
+            self._collected[number] = tuple(view.copy() for view in self._views())
         self._keep_events(task)
 
     def _keep_events(self, task: Task):
