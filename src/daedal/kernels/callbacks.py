@@ -102,16 +102,22 @@ def call(callback, t):
     return _call_address(callback.address, t, callback.block)
 
 
-@part
+@inlined
 def _write(block, first, n_first, second, n_second, third, n_third):
-    a, b, c = floats(first, n_first), floats(second, n_second), floats(third, n_third)
-    target = floats(block, n_first + n_second + n_third)
-    for i in range(n_first):
-        target[i] = a[i]
-    for i in range(n_second):
-        target[n_first + i] = b[i]
-    for i in range(n_third):
-        target[n_first + n_second + i] = c[i]
+    a, b, target = floats(first, n_first), floats(second, n_second), floats(block, n_first + n_second + n_third)
+    if n_second == n_first:
+        for i in range(n_first):
+            target[i] = a[i]
+            target[n_first + i] = b[i]
+    else:
+        for i in range(n_first):
+            target[i] = a[i]
+        for i in range(n_second):
+            target[n_first + i] = b[i]
+    if n_third > 0:
+        c = floats(third, n_third)
+        for i in range(n_third):
+            target[n_first + n_second + i] = c[i]
 
 
 @part
@@ -120,28 +126,29 @@ def _repeat_at(callback, t, first, n_first, second, n_second, third, n_third):
     return _call_python(callback, t)
 
 
-@part
+@inlined
 def _call_at(callback, t, first, n_first, second, n_second, third, n_third):
     _write(callback.block, first, n_first, second, n_second, third, n_third)
     status = call(callback, t)
     if status == COMPILED_CODE_RAISED:
-        return _repeat_at(callback, t, first, n_first, second, n_second, third, n_third)
+        status = _repeat_at(callback, t, first, n_first, second, n_second, third, n_third)
     return status
 
 
-@part
+@inlined
 def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, result, n_result):
-    """:func:`fetch` with the addresses and lengths of the vectors, which travel in registers."""
+    """:func:`fetch` with the addresses and lengths of the vectors."""
     status = _call_at(callback, t, first, n_first, second, n_second, third, n_third)
-    if status != 0:
-        return status
-    behind = callback.block + 8 * (n_first + n_second + n_third)
-    source, target, check = floats(behind, n_result), floats(result, n_result), 0.0
-    for i in range(n_result):
-        value = source[i]
-        target[i] = value
-        check += value * 0.0
-    return 0 if check == 0.0 else UNEVALUABLE
+    if status == 0:
+        behind, check = callback.block + 8 * (n_first + n_second + n_third), 0.0
+        source, target = floats(behind, n_result), floats(result, n_result)
+        for i in range(n_result):
+            value = source[i]
+            target[i] = value
+            check += value * 0.0
+        if check != 0.0:  # NaN: some entry is not finite
+            status = UNEVALUABLE
+    return status
 
 
 @inlined
