@@ -331,6 +331,8 @@ def _check_method(method, options: dict[str, Any], semi_explicit: bool = False):
     """A method for first-order problems."""
     from daedal.methods import named_method
 
+    if isinstance(method, type):
+        raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {method!r}")
     chosen = named_method("dassl" if isinstance(method, str) and method == "auto" else method, options)
     if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
         return chosen
