@@ -56,7 +56,9 @@ class LinearSystem:
         r = workspace.residual(0.0, y, yp)
         assert workspace.prepare(0.0, y, yp, r, 0.0, 1.0, 1.0 / self.weights)
         x = self.b.copy()
-        status = apply_inverse(workspace.system.data, workspace.linear.data, 0.0, y, yp, r, 0.0, 1.0 / self.weights, x)
+        status = apply_inverse(
+            workspace.system.address, workspace.linear.address, 0.0, y, yp, r, 0.0, 1.0 / self.weights, x
+        )
         return x, status, workspace
 
 

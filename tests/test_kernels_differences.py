@@ -15,6 +15,7 @@ from numpy.polynomial import Polynomial
 
 from daedal.kernels.differences import (
     COEFFICIENTS,
+    LENGTH,
     ROWS,
     error_constant,
     leading_coefficient,
@@ -31,9 +32,9 @@ FIRST_STEP = 0.25
 
 
 @numba.njit
-def _advance(coefficients, phi, h, k, y, predicted, slope):
+def _advance(coefficients, psi, phi, h, k, y, predicted, slope):
     c = coefficients[0]
-    update_coefficients(c, h, k)
+    update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     predict(phi, c.gamma, k, predicted, slope)
     update_differences(phi, k, True, y - predicted)
@@ -41,16 +42,16 @@ def _advance(coefficients, phi, h, k, y, predicted, slope):
 
 
 @numba.njit
-def _scale_and_unscale(coefficients, phi, h, k):
+def _scale_and_unscale(coefficients, psi, phi, h, k):
     c = coefficients[0]
-    update_coefficients(c, h, k)
+    update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     unscale_differences(phi, c.beta, 1, k)
 
 
 @numba.njit
-def _interpolate(t, t_end, coefficients, phi, k, y, slope):
-    newton_polynomial(t, t_end, coefficients[0].psi, phi, k, y, slope)
+def _interpolate(t, t_end, psi, phi, k, y, slope):
+    newton_polynomial(t, t_end, psi, phi, k, y, slope)
 
 
 class History:
@@ -66,7 +67,8 @@ class History:
         h = times[1] - times[0]
         self.phi[0] = self.values[0]
         self.phi[1] = h * slope
-        self.coefficients[0]["psi"][0] = h
+        self.psi = np.zeros(LENGTH)
+        self.psi[0] = h
 
     def step(self):
         self.position += 1
@@ -74,7 +76,7 @@ class History:
         self.h = self.times[n] - self.times[n - 1]
         self.order = min(n, self.k)
         self.cj, self.constant = _advance(
-            self.coefficients, self.phi, self.h, self.order, self.values[n], self.predicted, self.slope
+            self.coefficients, self.psi, self.phi, self.h, self.order, self.values[n], self.predicted, self.slope
         )
         return self
 
@@ -90,7 +92,7 @@ class History:
 
     def interpolate(self, t):
         y, slope = np.zeros_like(self.slope), np.zeros_like(self.slope)
-        _interpolate(t, self.times[self.position], self.coefficients, self.phi, self.order, y, slope)
+        _interpolate(t, self.times[self.position], self.psi, self.phi, self.order, y, slope)
         return y, slope
 
     def last_points(self, count, skip=0):
@@ -209,7 +211,7 @@ def test_rejected_step_leaves_the_differences_as_they_were(k, ratios, factor):
     times = mesh(ratios)
     history = History(times, np.cos(times), 0.0, k).through(times.size - 1)
     before = history.phi.copy()
-    _scale_and_unscale(history.coefficients, history.phi, factor * history.h, k)
+    _scale_and_unscale(history.coefficients, history.psi, history.phi, factor * history.h, k)
     np.testing.assert_allclose(history.phi, before, rtol=1e-14)
 
 
@@ -222,7 +224,7 @@ def test_coefficients_at_constant_step(k):
     np.testing.assert_allclose(c["alpha"][: k + 1], 1.0 / i, rtol=1e-14)
     np.testing.assert_allclose(c["sigma"][: k + 1], 1.0 / i, rtol=1e-14)
     np.testing.assert_allclose(c["beta"][: k + 1], 1.0, rtol=1e-14)
-    np.testing.assert_allclose(c["psi"][: k + 1], FIRST_STEP * i, rtol=1e-14)
+    np.testing.assert_allclose(history.psi[: k + 1], FIRST_STEP * i, rtol=1e-14)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / i[:-1])])
     np.testing.assert_allclose(c["gamma"][: k + 1], harmonic / FIRST_STEP, rtol=1e-14)
     assert history.constant == pytest.approx(1.0 / (k + 1), rel=1e-13)

@@ -89,6 +89,8 @@ class LinearPlan:
 
 def _checked_method(settings: Settings, semi_explicit: bool):
     """A method for first-order problems."""
+    if isinstance(settings.method, type):
+        raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     method = "dassl" if isinstance(settings.method, str) and settings.method == "auto" else settings.method
     chosen = named_method(method, settings.options)
     if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
@@ -100,12 +102,12 @@ def _checked_method(settings: Settings, semi_explicit: bool):
         )
     if chosen.works_on("second_order"):
         raise InvalidProblemError(
-            f"method='{chosen.name}' is for equations of second order: state the problem as a SecondOrderDAE or a "
+            f"{type(chosen).__name__} is for equations of second order: state the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} needs an ordinary differential equation, which mechanisms and Hessenberg problems "
-        "have in some formulations; use method='dassl'"
+        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y), such as forms of a "
+        "MechanicalSystem; use method='dassl'"
     )
 
 

@@ -71,11 +71,11 @@ def evaluate_at(system, roots, t, y, yp, values):
     n = roots.size
     result = floats(roots.functions.block + 16 * n, roots.n)
     system.event_evaluations += 1
-    status, bad = call_with(roots.functions, t, y, yp, nothing(y)), False
+    status, bad = call_with(roots.functions, t, y, yp, nothing()), False
     for i in range(roots.n):
         bad = bad or np.isnan(result[i])
     if status == 0 and bad:
-        status = repeat_in_python(roots.functions, t, y, yp, nothing(y))
+        status = repeat_in_python(roots.functions, t, y, yp, nothing())
     for i in range(roots.n):
         values[i] = result[i]
     return status

@@ -28,7 +28,7 @@ from numba.core.errors import NumbaError
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.functions import is_compiled, parameter_vector
-from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integers
+from daedal.kernels.records import ADDRESS, INTEGER, Record, data_of, floats, integers
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
@@ -102,55 +102,92 @@ def call(callback, t):
     return _call_address(callback.address, t, callback.block)
 
 
-@part
-def _write(block, first, second, third):
-    a, b = first.size, first.size + second.size
-    for i in range(first.size):
-        block[i] = first[i]
-    for i in range(second.size):
-        block[a + i] = second[i]
-    for i in range(third.size):
-        block[b + i] = third[i]
+@inlined
+def _write(block, first, n_first, second, n_second, third, n_third):
+    a, b, target = floats(first, n_first), floats(second, n_second), floats(block, n_first + n_second + n_third)
+    if n_second == n_first:
+        for i in range(n_first):
+            target[i] = a[i]
+            target[n_first + i] = b[i]
+    else:
+        for i in range(n_first):
+            target[i] = a[i]
+        for i in range(n_second):
+            target[n_first + i] = b[i]
+    if n_third > 0:
+        c = floats(third, n_third)
+        for i in range(n_third):
+            target[n_first + n_second + i] = c[i]
 
 
 @part
-def repeat_in_python(callback, t, first, second, third):
-    """The same call from Python, which keeps the exception (or finds that the function only is unevaluable here)."""
-    _write(floats(callback.block, first.size + second.size + third.size), first, second, third)
+def _repeat_at(callback, t, first, n_first, second, n_second, third, n_third):
+    _write(callback.block, first, n_first, second, n_second, third, n_third)
     return _call_python(callback, t)
 
 
-@part
+@inlined
+def _call_at(callback, t, first, n_first, second, n_second, third, n_third):
+    _write(callback.block, first, n_first, second, n_second, third, n_third)
+    status = call(callback, t)
+    if status == COMPILED_CODE_RAISED:
+        status = _repeat_at(callback, t, first, n_first, second, n_second, third, n_third)
+    return status
+
+
+@inlined
+def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, result, n_result):
+    """:func:`fetch` with the addresses and lengths of the vectors."""
+    status = _call_at(callback, t, first, n_first, second, n_second, third, n_third)
+    if status == 0:
+        behind, check = callback.block + 8 * (n_first + n_second + n_third), 0.0
+        source, target = floats(behind, n_result), floats(result, n_result)
+        for i in range(n_result):
+            value = source[i]
+            target[i] = value
+            check += value * 0.0
+        if check != 0.0:  # NaN: some entry is not finite
+            status = UNEVALUABLE
+    return status
+
+
+@inlined
+def repeat_in_python(callback, t, first, second, third):
+    """The same call from Python, which keeps the exception (or finds that the function only is unevaluable here)."""
+    return _repeat_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
+
+
+@inlined
 def call_with(callback, t, first, second, third):
     """Call a function with up to three vectors as its arguments (of size 0 where it has fewer); returns the status.
 
     Compiled code cannot say which exception it raised: the call is then repeated in Python, with the arguments written
     again in case the function changed them.
     """
-    _write(floats(callback.block, first.size + second.size + third.size), first, second, third)
-    status = call(callback, t)
-    return repeat_in_python(callback, t, first, second, third) if status == COMPILED_CODE_RAISED else status
-
-
-@part
-def fetch(callback, t, first, second, third, result):
-    """`result` of a function of up to three vectors; a NaN or an infinity counts as 'cannot be evaluated here'."""
-    status = call_with(callback, t, first, second, third)
-    if status != 0:
-        return status
-    n = first.size + second.size + third.size
-    block, check = floats(callback.block, n + result.size), 0.0
-    for i in range(result.size):
-        value = block[n + i]
-        result[i] = value
-        check += value * 0.0
-    return 0 if check == 0.0 else UNEVALUABLE
+    return _call_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
 
 @inlined
-def nothing(vector):
+def fetch(callback, t, first, second, third, result):
+    """`result` of a function of up to three vectors; a NaN or an infinity counts as 'cannot be evaluated here'."""
+    return fetch_at(
+        callback,
+        t,
+        data_of(first),
+        first.size,
+        data_of(second),
+        second.size,
+        data_of(third),
+        third.size,
+        data_of(result),
+        result.size,
+    )
+
+
+@inlined
+def nothing():
     """In place of an argument that a function does not have."""
-    return vector[:0]
+    return floats(0, 0)
 
 
 @part

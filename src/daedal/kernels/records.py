@@ -61,6 +61,17 @@ def address_of(typingctx, record):
     return types.int64(record), codegen
 
 
+@intrinsic
+def data_of(typingctx, array):
+    """Where the entries of a contiguous array stand in memory."""
+
+    def codegen(context, builder, signature, args):
+        view = context.make_array(array)(context, builder, args[0])
+        return builder.ptrtoint(view.data, ir.IntType(64))
+
+    return types.int64(array), codegen
+
+
 @inlined
 def floats(address, n):
     """The float vector of length n at an address."""

@@ -67,7 +67,7 @@ def after_step(system, t, h, y):
 def residual(system, t, y, yp, result):
     """result = F(t, y, y'), rows scaled; a NaN or an infinity counts as 'cannot be evaluated here'."""
     system.residuals += 1
-    status = fetch(system.residual, t, y, yp, nothing(y), result)
+    status = fetch(system.residual, t, y, yp, nothing(), result)
     if status == 0 and system.scaled_rows:
         scale = floats(system.row_scale, system.n)
         for i in range(system.n):
@@ -79,7 +79,7 @@ def residual(system, t, y, yp, result):
 def rate(system, t, y, result):
     """result = f(t, y); a NaN or an infinity counts as 'cannot be evaluated here'."""
     system.residuals += 1
-    return fetch(system.rate, t, y, nothing(y), nothing(y), result)
+    return fetch(system.rate, t, y, nothing(), nothing(), result)
 
 
 @part

@@ -18,11 +18,10 @@ from math import comb
 import numpy as np
 from numba import types
 
-from daedal.kernels import callbacks
-from daedal.kernels.callbacks import CALLBACK
+from daedal.kernels.callbacks import CALLBACK, fetch_at
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, floats, integers
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, data_of, floats, integers
 
 MECHANICAL, LINEAR = 0, 1
 
@@ -126,8 +125,7 @@ def binomials(m: int) -> np.ndarray:
 @part
 def fetch(callback, t, state, n_arguments, n_result):
     """Call a function of the user with the first entries of `state`; the result stands behind them in the block."""
-    nothing, result = state[:0], floats(callback.block + 8 * n_arguments, n_result)
-    return callbacks.fetch(callback, t, state[:n_arguments], nothing, nothing, result)
+    return fetch_at(callback, t, data_of(state), n_arguments, 0, 0, 0, 0, callback.block + 8 * n_arguments, n_result)
 
 
 @part

@@ -94,7 +94,7 @@ def general_accept(address, t, h):
 def _evaluate(system, callback, t, y, z, target):
     """target = f or g at (t, y, z)."""
     system.residuals += 1
-    return fetch(callback, t, y, z, nothing(y), target)
+    return fetch(callback, t, y, z, nothing(), target)
 
 
 @part

@@ -24,6 +24,7 @@ _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
 _LARGE = 100  # unknowns from which slices begin short
 _BUFFER_FULL = int(Ending.BUFFER_FULL)
+_TIME = struct.Struct("=d")  # the first field of a RUN record
 
 
 class Run:
@@ -96,7 +97,9 @@ class Run:
         for memory in (None if arena is None else arena.block, None if record is None else record.data.view(np.int64)):
             if memory is not None:
                 self._memory.append((memory, memory.copy()))
+        self._signal = CHANGING.index("hook_signal")
         self._pack, self._unpack = _layout(TASK), _layout(RESULT)
+        self._no_roots = no_functions().address
         self._y, self._yp, self._rtol, self._atol = (self.record.array(name) for name in ("y", "yp", "rtol", "atol"))
         self._phi = self.record.array("phi")
         self._first = self.record.data.copy()
@@ -120,20 +123,19 @@ class Run:
                 self._keep_slice(task)
                 self._adapt_slice(time.perf_counter() - began)
                 if task.progress is not None:
-                    task.progress.update(float(self.record["t"]))
+                    task.progress.update(self._time())
         except KeyboardInterrupt:
             interrupted = True
         finally:
             if switching is not None:
                 switching.leave_layers(self.system)
-        exception = None
-        for bridge in (self.bridge,) if switching is None else (self.bridge, switching.bridge):
-            if bridge.exception is not None:
-                exception, bridge.exception = bridge.exception, None
+        exception, self.bridge.exception = self.bridge.exception, None
+        if switching is not None and exception is None:
+            exception, switching.bridge.exception = switching.bridge.exception, None
         if isinstance(exception, KeyboardInterrupt):
             exception, interrupted = None, True
         if task.progress is not None:
-            task.progress.update(float(self.record["t"]))
+            task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
     def load(self, task: Task) -> None:
@@ -168,7 +170,7 @@ class Run:
             0 if times is None else times.size,
             1 if times is not None and times.size and times[0] == t0 else 0,
             0 if times is None else times.ctypes.data,
-            no_functions().address if switching is None else switching.address,
+            self._no_roots if switching is None else switching.address,
             switching is not None,
         )
         self._y[:], self._yp[:], self._rtol[:], self._atol[:] = task.y0, task.yp0, task.rtol, task.atol
@@ -213,15 +215,18 @@ class Run:
 
     # --- what was stored ----------------------------------------------------------------------------------------------
 
-    def _stored(self) -> tuple[int, int, int, int, int]:
-        number, points, steps, rows, events, *_ = self._unpack.unpack_from(self._bytes, self._pack.size)
-        return number, points, steps, rows, events
+    def _results(self) -> tuple:
+        """The fields RESULT of the record."""
+        return self._unpack.unpack_from(self._bytes, self._pack.size)
 
-    def _views(self) -> tuple[int, tuple[np.ndarray, ...]]:
-        """What the kernel has stored in this slice, by its number: collecting it twice does no harm."""
-        number, points, steps, rows, _ = self._stored()
+    def _time(self) -> float:
+        return _TIME.unpack_from(self._bytes, 0)[0]
+
+    def _views(self) -> tuple[np.ndarray, ...]:
+        """What the kernel has stored in this slice."""
+        _, points, steps, rows, *_ = self._results()
         arrays, psi = self._arrays, steps if self._dense else 0
-        return number, (
+        return (
             arrays["out_t"][:points],
             arrays["out_y"][:points],
             arrays["out_yp"][:points],
@@ -234,13 +239,14 @@ class Run:
         )
 
     def _keep_slice(self, task: Task):
-        """Copy a slice, before the kernel goes on."""
-        number, views = self._views()
-        self._collected[number] = tuple(view.copy() for view in views)
+        """Copy a slice, before the kernel goes on; by its number, so that doing it twice does no harm."""
+        number, points, steps, *_ = self._results()
+        if points or steps:
+            self._collected[number] = tuple(view.copy() for view in self._views())
         self._keep_events(task)
 
     def _keep_events(self, task: Task):
-        number, _, _, _, events = self._stored()
+        number, _, _, _, events, *_ = self._results()
         if events:
             self._events[number] = [record for m in range(events) for record in self._event_records(task, m)]
 
@@ -271,51 +277,58 @@ class Run:
         return None
 
     def _outcome(self, task: Task, reason: Ending, exception) -> Outcome:
-        number, views = self._views()
-        self._collected[number] = views
+        number, *_, steps, error_failures, newton_failures, h_last = self._results()
+        self._collected[number] = self._views()
         self._keep_events(task)
         slices = [self._collected[i] for i in sorted(self._collected)]
-        t, y, yp = self._points(task, slices)
-        ends, sizes, degrees, starts, psi, coefficients = (_joined([part[i] for part in slices]) for i in range(3, 9))
-        *_, steps, error_failures, newton_failures, h_last = self._unpack.unpack_from(self._bytes, self._pack.size)
-        dense = None
-        if task.dense and ends.size:
-            dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
+        t, y, yp = self._points(task, [part[:3] for part in slices])
+        if len(slices) == 1:
+            ends, sizes, degrees, starts, psi, coefficients = [view.copy() for view in slices[0][3:]]
+        else:
+            parts = zip(*[part[3:] for part in slices], strict=True)
+            ends, sizes, degrees, starts, psi, coefficients = [np.concatenate(part) for part in parts]
+        history = dense = None
+        if ends.size:
+            history = ends, sizes, self.orders_of(degrees)
+            if task.dense:
+                dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)
+        counts = self._counters.copy() if self.workspace is None else self.workspace.counts()
         return Outcome(
             reason=reason,
             t=t,
             y=y,
             yp=yp,
-            history=(ends, sizes, self.orders_of(degrees)) if ends.size else None,
+            history=history,
             dense=dense,
             events=[event for i in sorted(self._events) for event in self._events[i]],
             interrupted=reason is Ending.INTERRUPTED,
             failure=self._failure(task, reason) if reason < 0 and exception is None else None,
-            t_reached=float(self.record["t"]),
+            t_reached=self._time(),
             y_reached=self._phi[0].copy(),
             h_last=h_last,
             steps=steps,
             error_test_failures=error_failures,
             newton_failures=newton_failures,
-            signal=int(self.system["hook_signal"]),
-            counts=self._counters.copy() if self.workspace is None else self.workspace.counts(),
+            signal=counts.item(self._signal),
+            counts=counts,
             exception=exception,
         )
 
-    def _points(self, task: Task, slices) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _points(self, task: Task, parts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The output: the start if it is asked for, starting values, and what the kernel has stored."""
-        parts = [part[:3] for part in slices]
         times = task.t_eval
+        with_start = times is None or (times.size > 0 and times[0] == task.t_span[0])
         if times is None and (behind := self.start_points(task)) is not None:
             parts.insert(0, behind)
-        if times is None or (times.size and times[0] == task.t_span[0]):
-            parts.insert(0, (np.array(task.t_span[:1]), task.y0[None], task.yp0[None]))
-        count, n = sum(len(part[0]) for part in parts), task.y0.size
+        count, n = with_start + sum([len(part[0]) for part in parts]), task.y0.size
         t, y, yp = np.empty(count), np.empty((n, count)), np.empty((n, count))
         first = 0
-        for part in parts:
-            last = first + len(part[0])
-            t[first:last], y[:, first:last], yp[:, first:last] = part[0], part[1].T, part[2].T
+        if with_start:
+            t[0], y[:, 0], yp[:, 0] = task.t_span[0], task.y0, task.yp0
+            first = 1
+        for part_t, part_y, part_yp in parts:
+            last = first + len(part_t)
+            t[first:last], y[:, first:last], yp[:, first:last] = part_t, part_y.T, part_yp.T
             first = last
         return t, y, yp
 
@@ -417,8 +430,3 @@ def _buffers(n: int, dense: bool, m: int):
     )
     first = min(slots, 16) if n > _LARGE else slots
     return arena, {"slots": slots, "slice": first, "rows": rows, "event_slots": events, "dense": dense}
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """A copy of the parts, one after the other."""
-    return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)

@@ -64,6 +64,7 @@ class Workspace:
         from daedal.kernels.system import CHANGING
 
         self.linear = linear
+        self._addresses = self.system.address, linear.address
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._own = linear.data[0]["matrix"]["own"] if linear.data[0]["matrix"]["has_own_residual"] else None
         self._residuals, self._differences = CHANGING.index("residuals"), CHANGING.index("jacobian_residuals")
@@ -94,7 +95,7 @@ class Workspace:
         from daedal.methods.evaluation import evaluate_residual
 
         result = np.empty(self.n)
-        status = evaluate_residual(self.system.data, float(t), y, yp, result)
+        status = evaluate_residual(self._addresses[0], float(t), y, yp, result)
         self.bridge.raise_pending()
         return result if status == 0 else None
 
@@ -110,9 +111,7 @@ class Workspace:
         """Form and factor dF/dy + cj dF/dy'; False if it is singular or cannot be evaluated."""
         from daedal.methods.evaluation import form_matrix
 
-        status = form_matrix(
-            self.system.data, self.linear.data, float(t), y, yp, r, float(cj), float(h), inverse_weights
-        )
+        status = form_matrix(*self._addresses, float(t), y, yp, r, float(cj), float(h), inverse_weights)
         self.bridge.raise_pending()
         return status == 0
 
@@ -123,7 +122,7 @@ class Workspace:
         b = r.copy()
         # The matrix is current: a ratio cj / cj_matrix of one leaves the correction unscaled, also for cj = 0.
         same = 1.0 if cj == 0.0 and not self.linear["use_krylov"] else float(cj)
-        status = apply_inverse(self.system.data, self.linear.data, float(t), y, yp, r, same, inverse_weights, b)
+        status = apply_inverse(*self._addresses, float(t), y, yp, r, same, inverse_weights, b)
         self.bridge.raise_pending()
         return b if status == 0 and np.all(np.isfinite(b)) else None
 
