@@ -6,7 +6,7 @@ import pytest
 
 import daedal
 from daedal import InconsistentInitialError, IntegrationError, InvalidProblemError, MechanicalSystem, library
-from daedal.constrained_output import Salvage
+from daedal.drive.mechanism_output import Salvage
 
 GRAVITY = 9.81
 START = ([1.0, 0.0], [0.0, 0.0])
