@@ -1,11 +1,20 @@
-"""Shared by all tests: reproducible Hypothesis runs, and the tables of the reproduction book, each computed once."""
+"""Shared by all tests: reproducible Hypothesis runs, and what is computed once for all processes of a test run.
 
+The processes of pytest-xdist share compiled kernels (in Numba's cache) and the tables of the reproduction book (in a
+folder of the run). Whoever needs one first makes it; the others wait for it.
+"""
+
+import fcntl
 import os
 import pickle
+import time
+from contextlib import contextmanager
 from functools import cache
 
 import pytest
 from hypothesis import settings
+from numba.core.ccallback import CFunc
+from numba.core.dispatcher import Dispatcher
 
 # The same examples in every run, and no deadline: the first example may have to wait for a compilation.
 settings.register_profile("daedal", deadline=None, derandomize=True, max_examples=40)
@@ -13,26 +22,74 @@ settings.load_profile("daedal")
 
 
 @pytest.fixture(scope="session")
-def reproduced(request, tmp_path_factory):
-    """``reproduced("book/6.3.2")`` has for each row what Daedal computes, by column.
+def shared_folder(request, tmp_path_factory):
+    """A folder for all processes of this test run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if hasattr(request.config, "workerinput") else own
 
-    A table is computed once in a test run: the processes of pytest-xdist find it in a folder that they share, and so do
-    ``daedal.reproduce.run`` and the command in tests that use this fixture.
+
+@contextmanager
+def one_at_a_time(file, patience=300.0):
+    """Held by one process at a time. Whoever has waited for `patience` seconds goes on: work done twice is no error."""
+    until = time.monotonic() + patience
+    with open(file, "w") as handle:
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.02)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_compiled_once(shared_folder):
+    """A kernel that is not in Numba's cache yet is compiled by the process that needs it first; others load it."""
+    folder = shared_folder / "kernels"
+    folder.mkdir(exist_ok=True)
+    held = set()
+
+    def alone(compile, function_of):
+        def compile_alone(self, *signature):
+            function = function_of(self)
+            name = f"{function.__module__}.{function.__qualname__}"
+            if name in held or not name.startswith("daedal.") or type(self._cache).__name__ == "NullCache":
+                return compile(self, *signature)
+            held.add(name)
+            try:
+                with one_at_a_time(folder / name):
+                    return compile(self, *signature)
+            finally:
+                held.discard(name)
+
+        return compile_alone
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", alone(Dispatcher.compile, lambda dispatcher: dispatcher.py_func))
+        patch.setattr(CFunc, "compile", alone(CFunc.compile, lambda function: function.__wrapped__))
+        yield
+
+
+@pytest.fixture(scope="session")
+def reproduced(shared_folder):
+    """``reproduced("book/6.3.2")`` has for each row what Daedal computes, by column; a table is computed once.
+
+    So it is by ``daedal.reproduce.run`` and the command in tests that use this fixture.
     """
     from daedal.reproduce import printed_table
 
-    own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if hasattr(request.config, "workerinput") else own) / "reproduced"
+    folder = shared_folder / "reproduced"
     folder.mkdir(exist_ok=True)
     compute = printed_table.computed
 
     @cache
     def computed(identifier):
         file = folder / f"{identifier.replace('/', '-')}.pickle"
-        if not file.exists():
-            part = file.with_suffix(f".{os.getpid()}")
-            part.write_bytes(pickle.dumps(compute(identifier)))
-            part.replace(file)
+        with one_at_a_time(file.with_suffix(".lock")):
+            if not file.exists():
+                part = file.with_suffix(f".{os.getpid()}")
+                part.write_bytes(pickle.dumps(compute(identifier)))
+                part.replace(file)
         return pickle.loads(file.read_bytes())
 
     with pytest.MonkeyPatch.context() as patch:

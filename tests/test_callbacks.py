@@ -651,6 +651,7 @@ import numba, numpy as np
 from numba import types
 import daedal
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 libc_raise = types.ExternalFunction("raise", types.int32(types.int32))
 
 @numba.njit

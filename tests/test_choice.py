@@ -1,15 +1,25 @@
-"""The automatic choice over a run: to a stiff method, and back."""
+"""The automatic choice: what a run begins with, and the rules by which it goes on with another method or form."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pytest
 
 import daedal
+from daedal.analysis import measures
+from daedal.analysis.thresholds import PATIENCE, STABILITY_BOUND, STEPS_BEFORE_QUESTION
+
+PENDULUM = daedal.library.get("planar_pendulum")
+START = ([1.0, 0.0], [0.0, 0.0])
 
 
-def pendulum_in_honey(t_clear):
-    """A pendulum in a liquid that is very viscous until about `t_clear` and then clear."""
+def pendulum_in_liquid(damping):
+    """A pendulum in a liquid whose viscosity is ``damping(t)``."""
 
     def force(t, q, v):
-        c = 5e3 * (1.0 - np.tanh(10.0 * (t - t_clear)))
+        c = damping(t)
         return np.array([-c * v[0], -1.0 - c * v[1]])
 
     def constraint(t, q):
@@ -18,30 +28,182 @@ def pendulum_in_honey(t_clear):
     return daedal.MechanicalSystem(1.0, force, constraint, n_q=2, n_constraints=1, names=["x", "y"])
 
 
+def honey(t_clear):
+    """Very viscous until about `t_clear`, and then clear."""
+    return pendulum_in_liquid(lambda t: 5e3 * (1.0 - np.tanh(10.0 * (t - t_clear))))
+
+
+def changes(sol):
+    """The times at which the notes say that the method or the form was changed."""
+    return [float(note.split("t = ")[1].split()[0]) for note in sol.notes if "t = " in note]
+
+
+def steps_around(sol, t):
+    """The step that ends at a change, and the one that begins there."""
+    at = np.abs(sol.t - t).argmin()
+    return np.diff(sol.t)[at - 1 : at + 1]
+
+
+# --- what a run begins with -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, method, formulation",
+    [
+        ({}, "PHEM56", "VelocityConstraints"),
+        ({"method": "dassl"}, "DASSL", "GGL"),
+        ({"method": "dopri5"}, "DOPRI5", "CoordinateProjection"),
+        ({"method": "modified_bdf"}, "ModifiedBDF", "Index3"),
+        ({"method": "hem4"}, "HEM4", "VelocityConstraints"),
+        ({"formulation": "ggl"}, "DASSL", "GGL"),
+        ({"formulation": "projected_invariants"}, "DASSL", "ProjectedInvariants"),
+        ({"formulation": "baumgarte"}, "DOPRI5", "Baumgarte"),
+        ({"formulation": "projection"}, "DOPRI5", "CoordinateProjection"),
+    ],
+)
+def test_what_is_left_open_is_chosen(given, method, formulation):
+    sol = daedal.solve(PENDULUM.problem, (0.0, 0.01), PENDULUM.initial, **given)
+    assert (sol.method, sol.formulation) == (method, formulation)
+
+
+def test_without_constraints_and_for_linear_systems_it_begins_with_dopri5():
+    free = daedal.MechanicalSystem(1.0, lambda t, q, v: -q, n_q=1)
+    assert daedal.solve(free, (0.0, 0.1), ([1.0], [0.0])).method == "DOPRI5"
+    assert daedal.solve(free, (0.0, 0.1), ([1.0], [0.0]), formulation="none").method == "DOPRI5"
+    with pytest.raises(daedal.InvalidProblemError, match="for systems without constraints"):
+        daedal.solve(PENDULUM.problem, (0.0, 0.1), PENDULUM.initial, formulation="none")
+    with pytest.raises(daedal.InvalidProblemError, match="imposes the constraints itself"):
+        daedal.solve(PENDULUM.problem, (0.0, 0.1), PENDULUM.initial, formulation="ggl", method="hem4")
+
+
+# --- stiff ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damping", [1e2, 1e3, 1e4])
+def test_the_explicit_method_is_left_where_stability_limits_its_steps(damping):
+    """Not while c h is below the bound, and before many steps are lost at the limit on the negative real axis."""
+    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 5.0), START, rtol=1e-6, atol=1e-6)
+    assert (sol.method, sol.formulation) == ("PHEM56, then DASSL", "VelocityConstraints, then GGL")
+    (t,) = changes(sol)
+    last, _ = steps_around(sol, t)
+    assert STABILITY_BOUND <= damping * last < 6.0
+    assert 15 <= np.sum(sol.t <= t) < 60
+    assert np.diff(sol.t).max() > 100.0 / damping
+
+
+@pytest.mark.parametrize("damping", [0.0, 1.0])
+def test_what_is_not_stiff_keeps_the_explicit_method(damping):
+    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 20.0), START, rtol=1e-4, atol=1e-4)
+    assert sol.method == "PHEM56" and sol.notes == ()
+
+
 def test_stiff_at_first_and_then_no_longer():
-    system, initial = pendulum_in_honey(1.0), ([1.0, 0.0], [0.0, 0.0])
-    sol = daedal.solve(system, (0.0, 20.0), initial, rtol=1e-7, atol=1e-7)
+    system = honey(1.0)
+    sol = daedal.solve(system, (0.0, 20.0), START, rtol=1e-7, atol=1e-7)
     assert sol.method == "PHEM56, then DASSL, then PHEM56"
-    assert any("Stiff from" in note for note in sol.notes) and any("No longer stiff" in note for note in sol.notes)
-    other = daedal.solve(system, (0.0, 20.0), initial, rtol=1e-9, atol=1e-9, method="dassl")
+    assert sol.formulation == "VelocityConstraints, then GGL, then VelocityConstraints"
+    assert [note.split(" from ")[0] for note in sol.notes] == ["Stiff", "No longer stiff"]
+    # it was asked after 300 steps of the stiff method, or after 600 more
+    stiff, clear = changes(sol)
+    taken = np.sum((sol.t > stiff * 1.0001) & (sol.t <= clear * 1.0001))
+    assert taken in (STEPS_BEFORE_QUESTION, 3 * STEPS_BEFORE_QUESTION) and clear > 1.0
+    other = daedal.solve(system, (0.0, 20.0), START, rtol=1e-9, atol=1e-9, method="dassl")
     np.testing.assert_allclose(sol.y[:, -1], other.y[:, -1], atol=2e-5)
     assert sol.drift["position"] < 1e-13 and np.all(np.diff(sol.t) > 0.0)
     between = sol(np.linspace(0.0, 20.0, 50))
     assert np.max(np.abs(np.sum(between.q**2, axis=0) - 1.0)) < 1e-12
 
 
+def test_stiff_clear_and_stiff_again():
+    """The explicit method that goes on watches for stiffness as the first one did."""
+
+    def damping(t):
+        return 5e3 * (2.0 - np.tanh(10.0 * (t - 1.0)) + np.tanh(10.0 * (t - 12.0)))
+
+    sol = daedal.solve(pendulum_in_liquid(damping), (0.0, 20.0), START, rtol=1e-7, atol=1e-7)
+    assert sol.method == "PHEM56, then DASSL, then PHEM56, then DASSL"
+    assert 11.0 < changes(sol)[-1] < 12.0
+
+
 def test_max_steps_counts_all_segments():
-    system = pendulum_in_honey(1e3)
-    try:
-        daedal.solve(system, (0.0, 1e4), ([1.0, 0.0], [0.0, 0.0]), rtol=1e-10, atol=1e-10, max_steps=700)
-    except daedal.IntegrationError as error:
-        assert error.solution.stats.steps == 700
-    else:
-        raise AssertionError("700 steps cannot be enough")
+    with pytest.raises(daedal.IntegrationError) as caught:
+        daedal.solve(honey(1e3), (0.0, 1e4), START, rtol=1e-10, atol=1e-10, max_steps=700)
+    sol = caught.value.solution
+    assert sol.method == "PHEM56, then DASSL, then PHEM56" and sol.stats.steps == 700 and sol.t.size == 701
+
+
+def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeypatch):
+    """Steps at the limit of stability alone are no proof: where the measures show nothing fast, nothing is changed."""
+    measured = []
+
+    def calm(assembly, t, state):
+        measured.append(t)
+        return replace(measure(assembly, t, state), V_B=0.0, sigF=0.0, omegaF=0.0)
+
+    measure = measures.measure
+    monkeypatch.setattr(measures, "measure", calm)
+    sol = daedal.solve(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START, rtol=1e-6, atol=1e-6)
+    assert sol.method == "PHEM56" and sol.notes == () and sol.success
+    between = [np.sum((sol.t > a) & (sol.t <= b)) for a, b in pairwise(measured)]
+    assert len(between) >= 1 and all(PATIENCE <= steps < PATIENCE + 50 for steps in between)
+
+
+# --- constraint forces that turn quickly ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1.0])
+@pytest.mark.parametrize("nu", [100.0, 1000.0])
+def test_turning_constraint_forces_are_left_to_projected_invariants(nu, kappa):
+    """Case 4 of the decision; V_B grows like nu, and the explicit steps end where h V_B meets the bound."""
+    model = daedal.library.stability_example3(nu=nu, kappa=kappa)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7)
+    assert sol.method == "PHEM56, then DASSL"
+    assert sol.formulation == "VelocityConstraints, then ProjectedInvariants"
+    np.testing.assert_allclose(sol.y[:, -1], math.e, atol=3e-6)
+    assert sol.stats.steps < 150
+
+
+def test_the_stabilised_form_is_left_when_the_constraint_forces_begin_to_turn():
+    """A bead with masses (1, 1e-4) on a rod that begins to turn at t = 1, drawn along a known path by a stiff force."""
+    masses, rate = np.array([1.0, 1e-4]), 1e3
+
+    def path(t):
+        angle, speed = 0.5 * (t - 1.0 + np.log(np.cosh(10.0 * (t - 1.0))) / 10.0), 0.5 + 0.5 * np.tanh(10.0 * (t - 1.0))
+        along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+        return along, speed * across, 5.0 / np.cosh(10.0 * (t - 1.0)) ** 2 * across - speed**2 * along
+
+    def force(t, q, v):
+        _, velocity, acceleration = path(t)
+        return masses * (acceleration - rate * (v - velocity))
+
+    def constraint(t, q):
+        along = path(t)[0]
+        return np.array([along[0] * q[1] - along[1] * q[0]])
+
+    system = daedal.MechanicalSystem(masses, force, constraint, n_q=2, n_constraints=1)
+    q0, v0, _ = path(0.0)
+    sol = daedal.solve(system, (0.0, 3.0), (q0, v0), rtol=1e-6, atol=1e-6)
+    assert sol.method == "PHEM56, then DASSL"
+    assert sol.formulation == "VelocityConstraints, then GGL, then ProjectedInvariants"
+    assert "constraint forces turn quickly" in sol.notes[-1]
+    np.testing.assert_allclose(sol.q, np.transpose([path(t)[0] for t in sol.t]), atol=5e-4)
+
+    def amplification(before, t):
+        """|| (I - B (C B)^{-1} C)(t) S(before) || with C across and S along the rod."""
+        c, s = np.array([-path(t)[0][1], path(t)[0][0]]), path(before)[0]
+        b = c / masses
+        return np.linalg.norm(s - b * (c @ s) / (c @ b))
+
+    # after the fifth step in sequence with more than 1.05, and no sooner
+    end = np.abs(sol.t - changes(sol)[-1]).argmin()
+    found = np.array([amplification(*sol.t[i - 1 : i + 1]) for i in range(end - 5, end + 1)])
+    assert found[0] <= 1.05 and np.all(found[1:] > 1.05)
+
+
+# --- compiled models ------------------------------------------------------------------------------------------------
 
 
 def test_other_parameters_need_no_new_compilation():
     model = daedal.library.get("particle_on_paraboloid", compiled=True)
-    daedal.solve(model.problem, (0.0, 0.1), model.initial)
     again = daedal.library.get("particle_on_paraboloid", compiled=True)
     assert again.problem.constraint is model.problem.constraint

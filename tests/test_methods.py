@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from daedal.formulations.second_order import second_order_form
 
 import daedal
 from daedal.errors import InvalidProblemError
 from daedal.events.event import gather_events
 from daedal.formulations import named_formulation
+from daedal.formulations.second_order_forms import second_order_form
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.mechanics.assembly import Assembly
 from daedal.methods import named_method
