@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,20 +13,57 @@ import pytest
 import daedal
 
 PACKAGE = Path(daedal.__file__).parent
+PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 
-# No room imports those listed with it: data flows problem -> initial values -> formulation -> method -> solution.
-FORBIDDEN = {
-    "errors": {"problems", "formulations", "methods", "kernels", "initial", "events", "solve", "hybrid"},
-    "problems": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
-    "kernels": {"problems", "formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
-    "mechanics": {"formulations", "methods", "initial", "events", "solve", "solution", "hybrid"},
-    "formulations": {"initial", "methods", "events", "solve", "hybrid"},
-    "initial": {"formulations", "events", "solve", "hybrid"},
-    "events": {"methods", "solve", "hybrid"},
-    "methods": {"solve", "hybrid"},
+# room: rooms it may import, all of which stand above it. PUBLIC are the names in daedal.__all__, as a user has them.
+PUBLIC = "public"
+MAY_USE = {
+    "errors": [],
+    "tabular": [],
+    "progress": [],
+    "kernels": [],
+    "problems": ["kernels"],
+    "linear_solvers": ["kernels", "problems"],
+    "events": ["kernels", "problems"],
+    "solution": ["kernels", "problems"],
+    "mechanics": ["kernels", "problems"],
+    "analysis": ["kernels", "problems", "mechanics"],
+    "initial": ["kernels", "problems", "mechanics", "analysis"],
+    "formulations": ["kernels", "problems", "mechanics"],
+    "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
+    "order_conditions": ["methods"],
+    "drive": ["progress", "kernels", "problems", "events", "solution", "mechanics", "analysis", "initial"]
+    + ["formulations", "methods"],
+    "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "solve": ["problems", "solution", "drive", "hybrid"],
+    "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
+    "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
+    "viz": [PUBLIC],
+    "library": [PUBLIC, "viz"],
+    "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
+    "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
-CUSTOMERS = {"library", "reproduce", "viz", "cli"}  # these use Daedal as a user does
-PUBLIC_MODULES = {"errors", "library", "order_conditions", "reproduce", "tabular", "viz"}
+OPEN = {"errors", "tabular"}  # to all rooms
+ROOM_OF = {"mechanical_solution": "solution", "second_order_solution": "solution", "__main__": "cli"}
+
+# (file, room against the order): why.
+EXCEPTIONS = {
+    ("errors.py", "solution"): "for the type checker only",
+    ("problems/mechanical.py", "mechanics"): "`system.at`, when it is called",
+    ("problems/mechanical.py", "analysis"): "`system.check`, when it is called",
+    ("solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
+    ("mechanical_solution.py", "viz"): "`sol.animate`, when it is called",
+    ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
+    ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
+    ("analysis/decision.py", "formulations"): "a verdict names a formulation",
+    ("analysis/decision.py", "methods"): "a verdict names a method",
+    ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
+    ("initial/newton.py", "methods"): "the same workspace",
+    ("initial/euler_step.py", "methods"): "the same workspace",
+    ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
+    ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
+    ("viz/gallery.py", "library"): "the gallery shows the library",
+}
 
 
 def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
@@ -49,8 +87,8 @@ def imported(source: str, module: str, *, is_package: bool = False) -> Iterator[
         yield from ((node.lineno, name) for name in names if name.split(".")[0] == "daedal")
 
 
-def package_imports() -> Iterator[tuple[str, str, str]]:
-    """Yield (place, room, imported name) over all files of the package."""
+def package_imports() -> Iterator[tuple[Path, int, str, str]]:
+    """Yield (file, line, room, imported name) over all files of the package but its own ``__init__``."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         is_package = parts[-1] == "__init__"
@@ -58,30 +96,82 @@ def package_imports() -> Iterator[tuple[str, str, str]]:
         if module == "daedal":
             continue
         for line, name in imported(path.read_text(encoding="utf-8"), module, is_package=is_package):
-            yield f"{path.relative_to(PACKAGE)}:{line}", module.split(".")[1], name
+            yield path.relative_to(PACKAGE), line, room_of(module), name
 
 
-def is_public(name: str, own_room: str) -> bool:
+def room_of(name: str) -> str:
+    """The room of a dotted name; "" for the package itself."""
     first = name.split(".")[1] if "." in name else ""
-    return first in ("", own_room) or first in PUBLIC_MODULES or name.removeprefix("daedal.") in daedal.__all__
+    return ROOM_OF.get(first, first)
 
 
-def test_rooms_import_only_what_lies_upstream():
+def against_the_order() -> Iterator[tuple[str, int, str, str]]:
+    """Yield (file, line, room, imported name) for what the table does not allow."""
+    for path, line, room, name in package_imports():
+        used, allowed = room_of(name), MAY_USE.get(room, [])
+        is_public = PUBLIC in allowed and name.removeprefix("daedal.") in {"daedal", *daedal.__all__}
+        if not (used == room or used in OPEN or used in allowed or is_public):
+            yield path.as_posix(), line, used, name
+
+
+def test_every_room_is_in_the_table_and_uses_only_rooms_above_it():
+    found = {room_of(f"daedal.{path.stem}") for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert found - {"__init__", "__pycache__"} == set(MAY_USE)
+    above: set[str] = {PUBLIC}
+    for room, used in MAY_USE.items():
+        assert set(used) <= above, room
+        above.add(room)
+
+
+def test_rooms_import_only_what_the_table_allows():
     wrong = [
-        f"{place} imports {name}"
-        for place, room, name in package_imports()
-        if "." in name and name.split(".")[1] in FORBIDDEN.get(room, set())
+        f"{file}:{line} imports {name}"
+        for file, line, used, name in against_the_order()
+        if (file, used) not in EXCEPTIONS
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_library_reproduce_viz_and_cli_use_only_public_names():
-    wrong = [
-        f"{place} uses {name}"
-        for place, room, name in package_imports()
-        if room in CUSTOMERS and not is_public(name, room)
-    ]
-    assert not wrong, "\n".join(wrong)
+def test_every_exception_is_needed():
+    assert set(EXCEPTIONS) == {(file, used) for file, _, used, _ in against_the_order()}
+
+
+# --- docs/architecture.md says the same -------------------------------------------------------------------------------
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    text = PAGE.read_text(encoding="utf-8").split(f"\n{heading}\n")[1]
+    lines = [line for line in text[text.index("\n|") :].strip().split("\n\n")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def test_the_page_shows_this_table():
+    shown = {}
+    for names, _, used in rows("## The rooms"):
+        allowed = [PUBLIC] * ("public names" in used) + re.findall(r"`(\w+)`", used)
+        for name in re.findall(r"`(\w+?)(?:\.py|/)`", names):
+            shown[room_of(f"daedal.{name}")] = allowed
+    assert {room: sorted(used) for room, used in shown.items()} == {
+        room: sorted(used) for room, used in MAY_USE.items()
+    }
+    assert list(shown) == list(MAY_USE)
+
+
+def test_the_page_shows_the_exceptions():
+    shown = {(file.strip("`"), room.strip("`")): why for file, room, why in rows("### Against the order")}
+    assert shown == EXCEPTIONS
+
+
+def test_files_that_the_page_mentions_exist():
+    text = PAGE.read_text(encoding="utf-8")
+    root, names = PACKAGE.parent.parent, {path.name for path in PACKAGE.rglob("*")}
+    for mentioned in re.findall(r"`([\w./]+(?:\.py|\.toml|\.md|/))`", text):
+        name = mentioned.rstrip("/")
+        assert name in names or (PACKAGE / name).exists() or (root / name).exists(), mentioned
+
+
+# --- the forms of an import -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

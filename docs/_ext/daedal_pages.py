@@ -14,6 +14,7 @@ import daedal.library
 # The rooms in the order a reader meets them; a room not listed here follows at the end under its own name.
 ROOM_TITLES = {
     "solve": "Solving",
+    "drive": "Prepared solvers",
     "problems": "Problems",
     "initial": "Initial values",
     "methods": "Methods",
@@ -30,7 +31,7 @@ ROOM_TITLES = {
 }
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {"problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
+ROOMS_WITH_MEMBERS = {"drive", "problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
 MEMBERS = {"HEM4": "family"}
 
 # Modules with public names of their own, and which of them are shown, where that is not all of them.
