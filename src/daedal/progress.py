@@ -1,7 +1,5 @@
 """A progress bar over model time."""
 
-from __future__ import annotations
-
 
 class Progress:
     """Shows how far the model time has come (tqdm), or nothing."""

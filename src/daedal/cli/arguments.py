@@ -1,7 +1,5 @@
 """What several commands take: the name of a problem, its parameters, files to write."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``daedal doctor``."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -5,8 +5,6 @@ in between. Only then is its extremum on the interpolant looked for, by successi
 or it is clear that it will not.
 """
 
-from __future__ import annotations
-
 from math import isfinite
 
 import numpy as np

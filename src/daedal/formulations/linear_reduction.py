@@ -1,7 +1,5 @@
 """The stabilised index reduction of linear DAEs with a singular or ill-conditioned D."""
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 from typing import Any

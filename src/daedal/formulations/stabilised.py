@@ -1,7 +1,5 @@
 r"""Forms with multipliers of their own for the lower levels, so that all levels of a constraint hold at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

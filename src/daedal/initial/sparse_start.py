@@ -1,7 +1,5 @@
 """Where a run of a sparse mechanical system begins: consistent positions, velocities, accelerations, multipliers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.analysis.sparse_failure import describe_dependence

@@ -1,7 +1,5 @@
 """A chain of pendulums: as many coordinates as one likes, with sparse matrices."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ A problem is stated in one place: a factory, decorated with :func:`model`, that 
 are known, but not closed, stand in ``solutions.toml``, each with the parameters for which it holds.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Callable, Collection, Mapping

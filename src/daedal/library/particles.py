@@ -1,7 +1,5 @@
 """One point mass on a circle, on a sphere and on a paraboloid."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

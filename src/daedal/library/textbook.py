@@ -1,7 +1,5 @@
 """Small problems with closed solutions, each made to show one thing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ of second order, with the data that reproduce the tables of the paper; its mass 
 its B.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

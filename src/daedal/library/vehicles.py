@@ -1,7 +1,5 @@
 """Vehicles in the plane on uneven roads: the car axis of the test set, a truck that drives over a hump."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

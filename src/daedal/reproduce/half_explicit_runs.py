@@ -1,7 +1,5 @@
 """Brasey and Hairer: pendulum, seven-body mechanism, violin string."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Drawings of mechanisms in the plane, each from the parameters of its system."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
