@@ -48,9 +48,7 @@ _TOUR = (
 )
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out")) -> None:
     """Solve four problems, compare them with their references and plot them."""
     for stop in (_TOUR[0], _TOUR[-1]):  # so that the times below are not those of loading or compiling
         warm_up = find_model(stop.name, {})

@@ -73,11 +73,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     n = roots.n
     sign = 1.0 if floats(roots.low, n)[i] > 0.0 else -1.0
     xa, xm, xb = 0.0, 0.5, 1.0
-    fa, fm, fb = (
-        sign * floats(roots.low, n)[i],
-        sign * floats(roots.middle, n)[i],
-        sign * floats(roots.last, n)[i],
-    )
+    fa, fm, fb = sign * floats(roots.low, n)[i], sign * floats(roots.middle, n)[i], sign * floats(roots.last, n)[i]
     u = _turning(fa, fm, fb, integers(roots.fired, n)[i] != 0, allowed)
     if u < 0.0:
         return xm, np.inf, 0

@@ -35,11 +35,7 @@ class GGL(Formulation):
         """g^(m-1) = 0 with lam, lower levels with mu."""
         m = system.m
         return Shape(
-            level(m - 1, m),
-            n_top=system.n_c,
-            low=m - 1,
-            projection=self.projection,
-            lowered=lowered(self.multipliers),
+            level(m - 1, m), n_top=system.n_c, low=m - 1, projection=self.projection, lowered=lowered(self.multipliers)
         )
 
 

@@ -106,12 +106,7 @@ DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the
 
 
 def model(
-    *,
-    title: str = "",
-    source: str = "",
-    description: str = "",
-    equations: str = "",
-    drawing: tuple[Any, ...] = (),
+    *, title: str = "", source: str = "", description: str = "", equations: str = "", drawing: tuple[Any, ...] = ()
 ) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
     """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
 

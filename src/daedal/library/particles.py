@@ -237,13 +237,7 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     """
     check_positive(t1=t1)
     problem = daedal.MechanicalSystem(
-        1.0,
-        unit_weight,
-        paraboloid,
-        n_q=3,
-        n_constraints=1,
-        names=["q1", "q2", "q3"],
-        constraint_names=["paraboloid"],
+        1.0, unit_weight, paraboloid, n_q=3, n_constraints=1, names=["q1", "q2", "q3"], constraint_names=["paraboloid"]
     )
 
     def energy(q, v):
