@@ -10,13 +10,7 @@ from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
 from daedal.drive.solver import Solver, prepare
-from daedal.errors import (
-    DaedalError,
-    InconsistentInitialError,
-    IntegrationError,
-    InvalidProblemError,
-    Unevaluable,
-)
+from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError, Unevaluable
 from daedal.events.event import Event, EventRecord
 from daedal.formulations import (
     GGL,
@@ -62,14 +56,7 @@ from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfE
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.runge_kutta import DOPRI5, RK4
-from daedal.problems import (
-    HessenbergDAE,
-    ImplicitDAE,
-    LinearDAE,
-    MechanicalSystem,
-    SecondOrderDAE,
-    SemiExplicitDAE,
-)
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae

@@ -1,7 +1,5 @@
 """Which formulation and method suit a constrained system: a short trial, measurements along it, a recommendation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Any
 

@@ -4,8 +4,6 @@
 ``"dense"``. ``"gmres"`` is the Krylov method of DASPK and needs a preconditioner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A progress bar over model time."""
 
-from __future__ import annotations
-
 
 class Progress:
     """Shows how far the model time has come (tqdm), or nothing."""
@@ -13,9 +11,7 @@ class Progress:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(
-                total=100.0,
-                bar_format="{percentage:3.0f}%|{bar}| {desc} [{elapsed}]",
-                desc=f"t = {self._t0:.4g}",
+                total=100.0, bar_format="{percentage:3.0f}%|{bar}| {desc} [{elapsed}]", desc=f"t = {self._t0:.4g}"
             )
 
     def update(self, t: float):

@@ -1,7 +1,5 @@
 """What came out of the integration of a second-order DAE."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

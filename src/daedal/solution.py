@@ -1,7 +1,5 @@
 """What came out of an integration."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Any
 

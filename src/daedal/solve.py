@@ -1,7 +1,5 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from daedal.drive.request import checked_request, checked_settings

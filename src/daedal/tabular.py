@@ -1,7 +1,5 @@
 """Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ With ``dF/dy'`` and ``dF/dy`` at hand, causes can be told apart that look alike 
 values, a higher index, a discontinuity. Equations and variables are numbered from 0, as in NumPy.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -3,8 +3,6 @@ r"""Which constraints depend on which, and whether the mass matrix determines wh
 Everything here works on matrices: K, whose rows are the gradients of the constraints, and M.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

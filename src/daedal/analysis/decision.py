@@ -33,13 +33,7 @@ from daedal.formulations import GGL, CoordinateProjection, ProjectedInvariants
 if TYPE_CHECKING:
     from daedal.analysis.measures import Measures
 
-_ALONG_B = (
-    "index3",
-    "index2",
-    "ggl",
-    "projected_invariants with projection='B'",
-    "projection with weight='M'",
-)
+_ALONG_B = ("index3", "index2", "ggl", "projected_invariants with projection='B'", "projection with weight='M'")
 _EXPLICIT_METHODS = ("baumgarte with dopri5 or rk4", "projection with dopri5 or rk4")
 _UNSUITED_TO_TURNING = ("baumgarte with small gamma", "state_space (a restart at almost every step)")
 _STILL = "an explicit method is still stable with such steps, and more accurate"

@@ -1,7 +1,5 @@
 """Why an integration stopped, in words: the troubleshooting guide of Brenan, Campbell and Petzold, section 5.3.2."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a run ended: the sentence that begins with "Stopped at t = ...", composed in one place."""
 
-from __future__ import annotations
-
 
 def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str:
     """``Stopped at t = 1.5, step size 0.01: the reason``; `details` stand behind the time."""

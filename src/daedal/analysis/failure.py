@@ -1,7 +1,5 @@
 """What an integrator knows when it gives up."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which equations given values violate, and what would have to change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -11,8 +11,6 @@ For nonlinear equations the linearisation at one point can mislead (Brenan, Camp
 the result is a strong hint, not a proof.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -18,8 +18,6 @@ U. M. Ascher, L. R. Petzold: Stability of computational methods for constrained 
 14 (1993), sections 2 and 4.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A mechanical system looked over at one point: derivatives, rank, mass, consistency."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A close look at a problem near the point where a run stopped: is it defined, does it jump, is its matrix right?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

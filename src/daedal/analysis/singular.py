@@ -1,7 +1,5 @@
 """Singular configurations: where constraints that are independent elsewhere become dependent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why the integration of a system with sparse matrices could not go on, in words."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose

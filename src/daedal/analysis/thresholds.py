@@ -6,8 +6,6 @@ the turning of the constraint forces against the constraints, :math:`w = h\,\mat
 and :math:`h \omega_F` the vibration (Ascher and Petzold, SIAM J. Sci. Comput. 14 (1993), section 4).
 """
 
-from __future__ import annotations
-
 # --- the decision between the four cases ------------------------------------------------------------------------------
 
 STIFF = 1.0

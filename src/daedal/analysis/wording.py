@@ -1,7 +1,5 @@
 """How messages name variables, equations and numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

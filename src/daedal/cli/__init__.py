@@ -3,8 +3,6 @@
 Exit codes: 0 success, 1 a run or a check failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How good a solution is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``daedal advise``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

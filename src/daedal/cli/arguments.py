@@ -1,7 +1,5 @@
 """What several commands take: the name of a problem, its parameters, files to write."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,8 +9,7 @@ import typer
 
 Name = Annotated[str, typer.Argument(help="Name of a problem, as in 'daedal list'.", show_default=False)]
 Parameters = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable."),
+    list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable.")
 ]
 End = Annotated[float | None, typer.Option(help="End of the interval; that of the source by default.")]
 Plot = Annotated[Path | None, typer.Option(help="Write a plot to this file (.png, .pdf, .svg).")]

@@ -1,7 +1,5 @@
 """``daedal demo``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -50,9 +48,7 @@ _TOUR = (
 )
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder for the plots.")] = Path("out")) -> None:
     """Solve four problems, compare them with their references and plot them."""
     for stop in (_TOUR[0], _TOUR[-1]):  # so that the times below are not those of loading or compiling
         warm_up = find_model(stop.name, {})

@@ -1,7 +1,5 @@
 """``daedal doctor``."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys
@@ -85,7 +83,4 @@ def _cache_report() -> list[tuple[str, str]]:
     size = sum(path.stat().st_size for path in files)
     writable = all(os.access(folder, os.W_OK) for folder in folders if folder.is_dir())
     remedy = "writable" if writable else "NOT writable: set NUMBA_CACHE_DIR to a folder that is"
-    return [
-        ("cache", f"{len(files)} files, {size / 1e6:.1f} MB, {remedy}"),
-        *(("", str(folder)) for folder in folders),
-    ]
+    return [("cache", f"{len(files)} files, {size / 1e6:.1f} MB, {remedy}"), *(("", str(folder)) for folder in folders)]

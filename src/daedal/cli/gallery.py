@@ -1,7 +1,5 @@
 """``daedal gallery``."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

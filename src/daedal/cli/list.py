@@ -1,7 +1,5 @@
 """``daedal list``."""
 
-from __future__ import annotations
-
 import daedal
 from daedal.cli.model import parameters_of, unknowns
 from daedal.tabular import Tabular

@@ -1,7 +1,5 @@
 """A problem of the library as commands use it."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

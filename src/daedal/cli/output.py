@@ -1,7 +1,5 @@
 """How commands print and how they end when something is wrong."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Sequence

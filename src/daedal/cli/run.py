@@ -1,7 +1,5 @@
 """``daedal run``."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Annotated, Any

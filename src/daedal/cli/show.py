@@ -1,7 +1,5 @@
 """``daedal show``."""
 
-from __future__ import annotations
-
 from daedal.cli.arguments import Name
 from daedal.cli.model import find_model, parameters_of, short, unknowns
 from daedal.cli.output import print_rows

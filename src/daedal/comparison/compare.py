@@ -1,7 +1,5 @@
 """Formulations and methods side by side: every pair run on one problem, its error, drift and cost in a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

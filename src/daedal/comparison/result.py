@@ -1,7 +1,5 @@
 """What a comparison of formulations and methods found: a table, its numbers, its plots."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Switching functions that are compiled: one compiled function of (t, y, y') for all of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What a user says about an event, and the vector of switching functions a kernel works on."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ in between. Only then is its extremum on the interpolant looked for, by successi
 or it is clear that it will not.
 """
 
-from __future__ import annotations
-
 from math import isfinite
 
 import numpy as np
@@ -75,11 +73,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     n = roots.n
     sign = 1.0 if floats(roots.low, n)[i] > 0.0 else -1.0
     xa, xm, xb = 0.0, 0.5, 1.0
-    fa, fm, fb = (
-        sign * floats(roots.low, n)[i],
-        sign * floats(roots.middle, n)[i],
-        sign * floats(roots.last, n)[i],
-    )
+    fa, fm, fb = sign * floats(roots.low, n)[i], sign * floats(roots.middle, n)[i], sign * floats(roots.last, n)[i]
     u = _turning(fa, fm, fb, integers(roots.fired, n)[i] != 0, allowed)
     if u < 0.0:
         return xm, np.inf, 0

@@ -10,8 +10,6 @@ A step that has been repeated too often, as for functions with a jump, is let th
 The check is a hook: methods call it with every step that they are about to accept.
 """
 
-from __future__ import annotations
-
 from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, copy, evaluate_at, resolution, same_sign
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import inlined, part, pointer

@@ -1,7 +1,5 @@
 """From the switching functions of a run to the record that kernels work on."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -5,8 +5,6 @@ a vector of functions at once. The located time is the right end of the final br
 the step, or lie inside where the function turns back towards zero (:mod:`daedal.events.extrema`).
 """
 
-from __future__ import annotations
-
 from math import copysign, isfinite
 
 import numpy as np

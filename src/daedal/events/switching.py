@@ -1,7 +1,5 @@
 """Switching functions as kernels see them: the record, and their values on the polynomial of a step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, call_with, nothing, repeat_in_python

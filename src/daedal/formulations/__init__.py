@@ -1,7 +1,5 @@
 """Formulations: ways to rewrite a constrained system before time is discretised."""
 
-from __future__ import annotations
-
 import difflib
 
 from daedal.errors import InvalidProblemError

@@ -5,8 +5,6 @@ conditioned (Ascher and Petzold (3.15), (3.16)). A hook watches the condition af
 a new chart is due.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.formulations.monitor import determinant_sign

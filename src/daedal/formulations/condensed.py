@@ -15,8 +15,6 @@ Without F_q, F_v and E_q these are the two systems of Wijckmans (6.53); with the
 are treated as Newton's method asks for.
 """
 
-from __future__ import annotations
-
 from daedal.formulations.residuals import (
     FORM,
     accelerate_with_levels,

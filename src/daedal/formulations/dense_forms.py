@@ -12,15 +12,7 @@ from daedal.errors import InvalidProblemError
 from daedal.formulations.dependent import step_hook
 from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import (
-    ACCELERATION,
-    DYNAMICS,
-    GIVEN,
-    MINIMAL_EXTENSION,
-    PENALTY,
-    PLAIN,
-    Shape,
-)
+from daedal.formulations.shape import ACCELERATION, DYNAMICS, GIVEN, MINIMAL_EXTENSION, PENALTY, PLAIN, Shape
 from daedal.kernels.functions import NativeFunction, store_matrix
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE

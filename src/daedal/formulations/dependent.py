@@ -1,7 +1,5 @@
 """Dependent coordinates of the minimal extension; what is done after every step for a formulation that asks for it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError

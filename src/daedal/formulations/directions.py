@@ -1,7 +1,5 @@
 """D, along which multipliers move a solution back to the constraints, and how large these multipliers are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

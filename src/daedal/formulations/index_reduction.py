@@ -4,8 +4,6 @@ Index 3, 2 and 1 of a mechanism, Baumgarte's stabilisation (Ascher and Petzold s
 to index 2 (3.11).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 from typing import Any

@@ -1,7 +1,5 @@
 """A linear ODE w' = K(t) w + k(t) in compiled code, with a hook that watches the condition of its chart."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, owner

@@ -1,7 +1,5 @@
 """The stabilised index reduction of linear DAEs with a singular or ill-conditioned D."""
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 from typing import Any
@@ -72,10 +70,7 @@ def first_order(problem: LinearDAE, formulation, t0: float, initial):
     for name in ("A", "B", "C", "D", "p", "q"):
         if not np.all(np.isfinite(problem.coefficient(name, t0))):
             raise InvalidProblemError(f"{name} is not finite at t = {t0:g}")
-    options = {
-        "error_test": list(range(problem.n)),
-        "newton_weights": [0.0] * problem.n + [1.0] * problem.n_y,
-    }
+    options = {"error_test": list(range(problem.n)), "newton_weights": [0.0] * problem.n + [1.0] * problem.n_y}
     return stabilised(problem, formulation.L, t0), stabilised_start(problem, t0, initial), options
 
 

@@ -10,8 +10,6 @@ of vectors S along the manifold shows when they have become unstable (Ascher and
 constraints, and the steps behave as those of an explicit method where it grows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.compilation import kernel, part, pointer

@@ -1,7 +1,5 @@
 """Step, then project: the underlying ODE with every step brought back onto the constraints."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

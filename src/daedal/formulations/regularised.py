@@ -1,7 +1,5 @@
 """Regularisations: a small parameter instead of an exact constraint (Wijckmans section 6.1.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from daedal.errors import InvalidProblemError

@@ -17,8 +17,6 @@ enters the augmented system, and there are no top multipliers. Equations of Asch
 and (3.11) by the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.formulations.shape import (

@@ -16,8 +16,6 @@ with u = q', a = q'' for the constraints as they stand (Wunderlich (4.5)), and
   w_2 of their own, and all three levels of the constraints are equations.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.formulations.second_order_forms import EXTENDED, STABILISED

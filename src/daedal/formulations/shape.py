@@ -5,8 +5,6 @@ one combination :math:`\sum_l \alpha_l\, g^{(l)} = 0`, and lower levels too, wit
 Dense, sparse and second-order builders all read this declaration, and refuse what they cannot build of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 r"""Forms with multipliers of their own for the lower levels, so that all levels of a constraint hold at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +35,7 @@ class GGL(Formulation):
         """g^(m-1) = 0 with lam, lower levels with mu."""
         m = system.m
         return Shape(
-            level(m - 1, m),
-            n_top=system.n_c,
-            low=m - 1,
-            projection=self.projection,
-            lowered=lowered(self.multipliers),
+            level(m - 1, m), n_top=system.n_c, low=m - 1, projection=self.projection, lowered=lowered(self.multipliers)
         )
 
 

@@ -1,7 +1,5 @@
 """Forms in as many coordinates as there are degrees of freedom, or with dependent ones exchanged for equations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

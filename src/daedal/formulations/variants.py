@@ -1,7 +1,5 @@
 r"""What single formulations do beyond the shape that all share, in compiled code."""
 
-from __future__ import annotations
-
 from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import float_rows, floats, integers

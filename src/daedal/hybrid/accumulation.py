@@ -1,7 +1,5 @@
 """Transitions that follow each other without end: accumulation at a point (Zeno) and chattering."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

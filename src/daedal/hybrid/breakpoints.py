@@ -1,7 +1,5 @@
 """Known break points: the pieces of the interval between them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError

@@ -1,7 +1,5 @@
 """A look at a hybrid model before it is run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The guards of a mode: their values, and what those say when the mode begins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What to say when a run through modes ends early."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.hybrid.state_form import StateForm

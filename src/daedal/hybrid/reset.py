@@ -1,7 +1,5 @@
 """From the state in which a mode ends to the initial values of the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

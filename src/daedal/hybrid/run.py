@@ -3,8 +3,6 @@
 A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from typing import Any

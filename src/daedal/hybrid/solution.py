@@ -1,7 +1,5 @@
 """What came out of a run through modes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """The state of a mode as a vector, and how functions of it are called."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

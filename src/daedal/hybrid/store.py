@@ -1,7 +1,5 @@
 """What is kept of a run through modes."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from daedal.hybrid.event_table import EventTable, HybridEvent

@@ -1,7 +1,5 @@
 """The events that a user gave to a run through modes: counted over all stretches, and looked for at break points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checking, completing and correcting initial values."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

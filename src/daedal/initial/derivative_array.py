@@ -9,8 +9,6 @@ determines (y, y') for index 1 and semi-explicit index 2 once the free initial d
 so that the minimum-norm least-squares correction is taken.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.initial.newton import InitialResult

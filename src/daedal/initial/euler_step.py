@@ -3,8 +3,6 @@
 The values belong to t0 + h, not to t0: this is the fallback for large systems whose structure is unknown.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.methods.workspace import Workspace

@@ -1,7 +1,5 @@
 """A light comparison of the derivatives that the user gave with differences, before a run."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError

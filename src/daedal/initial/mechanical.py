@@ -1,7 +1,5 @@
 """Consistent initial values of mechanical systems, and what to say when there are none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Consistent values at t0 by Newton's method with a linesearch (Brown, Hindmarsh and Petzold; BCP section 7.5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The highest derivative of each variable that occurs in F(t, x, x', x'')."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError

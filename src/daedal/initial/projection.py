@@ -9,8 +9,6 @@ r"""Nearest points on the constraint manifolds of a mechanical system.
 norm. Chosen coordinates and velocities are held.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.analysis.constraints import position_terms, sizes, velocity_noise, velocity_terms

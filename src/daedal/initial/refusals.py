@@ -1,7 +1,5 @@
 """Initial values of mechanical systems that cannot be used: the checks, and the words."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.analysis.constraints import dependency_in_words, independent_rows

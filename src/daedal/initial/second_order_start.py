@@ -7,8 +7,6 @@ their first derivative must vanish as well, and their second one is an equation 
 derivative is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where a run of a sparse mechanical system begins: consistent positions, velocities, accelerations, multipliers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.analysis.sparse_failure import describe_dependence
@@ -20,12 +18,7 @@ _NEGLIGIBLE = 1e-9  # errors of q and v that do not matter
 
 
 def sparse_start(
-    system: MechanicalSystem,
-    span: tuple[float, float],
-    q0,
-    v0=None,
-    *,
-    correct: bool | None = True,
+    system: MechanicalSystem, span: tuple[float, float], q0, v0=None, *, correct: bool | None = True
 ) -> tuple[SparseAssembly, Start, list[str]]:
     r"""The system made ready, its consistent start next to (q0, v0), and what there is to say about it.
 

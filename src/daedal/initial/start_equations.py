@@ -1,7 +1,5 @@
 """F of a second-order DAE and its derivatives along the motion that given values begin."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.problems import SecondOrderDAE

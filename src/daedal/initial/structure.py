@@ -1,7 +1,5 @@
 """Which variables are algebraic, and partial derivatives for small systems."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

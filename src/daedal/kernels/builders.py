@@ -1,7 +1,5 @@
 """Building the records that kernels work on: systems, matrices, linear solvers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable

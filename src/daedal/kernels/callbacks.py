@@ -15,8 +15,6 @@ The return value follows DASSL's IRES: 0 means done, -1 that the function cannot
 will be repeated with a smaller step size), -2 that it raised an exception, which is kept and later raised unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from weakref import WeakKeyDictionary

@@ -6,8 +6,6 @@ a cached kernel is stale from the file that holds it alone; here the stamp cover
 because a kernel inlines functions of other files.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import inspect

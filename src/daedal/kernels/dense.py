@@ -3,8 +3,6 @@
 The functions work on any record with the fields `n`, `data` (column by column), `pivots` and `lapack`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 

@@ -3,8 +3,6 @@
 Index conventions follow the book shifted by one: ``phi[0]`` is the book's phi_1 = y_n, ``psi[0]`` its psi_1, and so on.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.compilation import inlined, part

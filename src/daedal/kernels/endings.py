@@ -3,8 +3,6 @@
 The numbers of failures are DASSL's IDID (Brenan, Campbell, Petzold, section 5.3).
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -1,7 +1,5 @@
 """The central difference quotient of fourth order: f'(0) = (f(-2h) - 8 f(-h) + 8 f(h) - f(2h)) / (12 h)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 PLACES = (-2.0, -1.0, 1.0, 2.0)

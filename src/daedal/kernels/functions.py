@@ -1,7 +1,5 @@
 """What can be said of a user's function without Numba: whether it is compiled, and whether its result is usable."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -5,8 +5,6 @@ D^{-1} P^{-1} G D, so that a basis vector has weighted RMS norm one: a perturbat
 and therefore a difference quotient with increment sigma = 1.
 """
 
-from __future__ import annotations
-
 from math import isfinite, sqrt
 
 import numpy as np

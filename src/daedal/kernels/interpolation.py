@@ -7,8 +7,6 @@ A step leaves a polynomial of degree k about its end point t_n,
 which is the interpolant of BCP section 5.2.1 when the coefficients are the modified divided differences.
 """
 
-from __future__ import annotations
-
 from daedal.kernels.compilation import kernel, part
 
 

@@ -4,8 +4,6 @@ The addresses are registered under symbol names when this module is imported; ke
 their machine code can be cached.
 """
 
-from __future__ import annotations
-
 import ctypes
 
 import llvmlite.binding as llvm

@@ -9,8 +9,6 @@ and both report 0, a status of a callback, SINGULAR or NOT_CONVERGED. They are c
 addresses, which stand in the LINEAR record, by every integrator.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 

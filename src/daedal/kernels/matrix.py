@@ -9,8 +9,6 @@ One interface serves dense, banded and general sparse storage. `data` holds, col
 Difference quotients perturb whole groups of columns that share no row (Curtis, Powell and Reid).
 """
 
-from __future__ import annotations
-
 from math import copysign, sqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """DASSL's modified Newton iteration (BCP section 5.2.2)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.compilation import part

@@ -1,7 +1,5 @@
 """Error weights and the weighted root-mean-square norm, BCP section 5.2."""
 
-from __future__ import annotations
-
 from math import isinf, sqrt
 
 from daedal.kernels.callbacks import call, is_given

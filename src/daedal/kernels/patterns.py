@@ -1,7 +1,5 @@
 """Structure of iteration matrices: which columns can be differenced together, and where their entries are stored."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.compilation import kernel

@@ -5,8 +5,6 @@ between compiled functions as a single pointer, without reference counting, and 
 Passing the arrays themselves, alone or in tuples, makes calls ten times slower and compilation five times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from math import prod

@@ -11,8 +11,6 @@ nearly equal values would lose.
 What is stored, interpolated and tested is y: components of x and of x', in the order of `source`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, owner

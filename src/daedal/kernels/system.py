@@ -1,7 +1,5 @@
 """The equations F(t, y, y') = 0, or y' = f(t, y), as kernels see them, with the hook and the counters of a run."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 

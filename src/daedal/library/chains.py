@@ -1,7 +1,5 @@
 """A chain of pendulums: as many coordinates as one likes, with sparse matrices."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 
@@ -95,12 +93,7 @@ def slowest_mode(n, amplitude):
     drawing=("chain", link_lengths),
 )
 def chain_of_pendulums(
-    n: int = 10,
-    length: float = 1.0,
-    mass: float = 1.0,
-    gravity: float = 9.81,
-    amplitude: float = 0.5,
-    t1: float = 1.0,
+    n: int = 10, length: float = 1.0, mass: float = 1.0, gravity: float = 9.81, amplitude: float = 0.5, t1: float = 1.0
 ) -> Model:
     r"""A hanging chain: n point masses joined by rigid massless links, in absolute coordinates, with sparse matrices.
 

@@ -1,7 +1,5 @@
 """Linear circuits, after Brenan, Campbell and Petzold, section 6.4: ``H x' + G x = f(t)`` and the sparse tableau."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

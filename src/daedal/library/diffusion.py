@@ -1,7 +1,5 @@
 """Partial differential equations by the method of lines: heat on a square, a food web, a flame."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import daedal

@@ -1,7 +1,5 @@
 """Small equations with discontinuous right-hand sides: a ramp, a pulse that integrators miss, a degenerate switch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Dry friction and sliding: an oscillator, a block on an inclined plane, a bowed string, a relay."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Small errors in such constraints reach y multiplied by 1/h as the problems stand; they do not in the stabilised form.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Impact, unilateral contact and breaking: models whose events are known in closed form or from the literature."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

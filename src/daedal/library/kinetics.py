@@ -1,7 +1,5 @@
 """Chemical kinetics: Robertson's reaction."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import daedal

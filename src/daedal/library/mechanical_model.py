@@ -11,8 +11,6 @@ The functions of the equations are written so that Numba compiles them as they a
 arguments too, to be differentiated by complex steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

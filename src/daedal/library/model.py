@@ -4,8 +4,6 @@ A problem is stated in one place: a factory, decorated with :func:`model`, that 
 are known, but not closed, stand in ``solutions.toml``, each with the parameters for which it holds.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -108,12 +106,7 @@ DRAWINGS: dict[Any, str] = {}  # by function of the equations, or by name of the
 
 
 def model(
-    *,
-    title: str = "",
-    source: str = "",
-    description: str = "",
-    equations: str = "",
-    drawing: tuple[Any, ...] = (),
+    *, title: str = "", source: str = "", description: str = "", equations: str = "", drawing: tuple[Any, ...] = ()
 ) -> Callable[[Callable[P, Model]], Callable[P, Model]]:
     """Enter a factory into the library under its own name; its models get the texts they do not state themselves.
 

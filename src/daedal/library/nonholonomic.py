@@ -1,7 +1,5 @@
 """Skates and wheels: constraints on the velocities that cannot be integrated."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nonlinear circuits: a transistor amplifier, a loop of elements with unicursal characteristics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

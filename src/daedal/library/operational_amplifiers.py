@@ -3,8 +3,6 @@
 An ideal amplifier keeps its two inputs at the same voltage and draws no current from them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 import daedal

@@ -1,7 +1,5 @@
 """Mechanisms in which Coulomb's law has several solutions, or none: a crank-slider, Painleve's rod."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One point mass on a circle, on a sphere and on a paraboloid."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -239,13 +237,7 @@ def particle_on_paraboloid(t1: float = 1.0, compiled: bool = False) -> Model:
     """
     check_positive(t1=t1)
     problem = daedal.MechanicalSystem(
-        1.0,
-        unit_weight,
-        paraboloid,
-        n_q=3,
-        n_constraints=1,
-        names=["q1", "q2", "q3"],
-        constraint_names=["paraboloid"],
+        1.0, unit_weight, paraboloid, n_q=3, n_constraints=1, names=["q1", "q2", "q3"], constraint_names=["paraboloid"]
     )
 
     def energy(q, v):

@@ -4,8 +4,6 @@ The second coordinate points downwards, along gravity. (The book prints the oppo
 one.)
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

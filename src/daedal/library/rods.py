@@ -4,8 +4,6 @@ Gravity acts along +x, angles are measured from the x axis: a rod with angle 0 h
 has its centre in the middle and the moment of inertia m l^2/3 about it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

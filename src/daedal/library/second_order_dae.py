@@ -4,8 +4,6 @@ Their state is (x, x' of the variables of order 2), as in :class:`daedal.SecondO
 ``exact(t, derivative=0)``, the values of x or of its derivatives up to the second.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Andrews' squeezer: seven rigid bodies in the plane, driven by a constant torque."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small problems with closed solutions, each made to show one thing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -43,12 +41,7 @@ def linear_index1() -> Model:
         s, c, e = math.sin(t), math.cos(t), math.exp(-t)
         return np.array([e + t * s, s]), np.array([-e + s + t * c, c])
 
-    return _model(
-        daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]),
-        solution,
-        1.0,
-        index=1,
-    )
+    return _model(daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]), solution, 1.0, index=1)
 
 
 def hessenberg_index2_residual(t, x, xp, p):
@@ -136,12 +129,7 @@ def coupled_derivatives() -> Model:
         e = math.exp(-t)
         return np.array([e, math.sin(t)]), np.array([-e, math.cos(t)])
 
-    return _model(
-        daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]),
-        solution,
-        2.0,
-        index=1,
-    )
+    return _model(daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]), solution, 2.0, index=1)
 
 
 def index3_chain_residual(t, y, yp):

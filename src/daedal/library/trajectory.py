@@ -4,8 +4,6 @@ The vehicle flies over a spherical rotating Earth without thrust. Its path is pr
 the bank angle that follow it are unknowns. Feet, seconds, slugs; all angles are in radians in the state vector.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

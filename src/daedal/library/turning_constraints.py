@@ -6,8 +6,6 @@ of second order, with the data that reproduce the tables of the paper; its mass 
 its B.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -84,11 +82,7 @@ def stability_example1(nu: float = 1000.0) -> Model:
         r_derivatives=r_derivatives,
         names=["x1", "x2"],
     )
-    return _model(
-        problem,
-        R,
-        R_derivative,
-    )
+    return _model(problem, R, R_derivative)
 
 
 @model(
@@ -141,11 +135,7 @@ def stability_example2(nu: float = 1000.0) -> Model:
         r_derivatives=lambda t: np.array([[-math.exp(t) * (t * t + 3.0 * t - 1.0)]]),
         names=["x1", "x2"],
     )
-    return _model(
-        problem,
-        lambda t: np.array([[1.0 / nu - 1.0, 2.0 - t]]),
-        lambda t: np.array([[0.0, -1.0]]),
-    )
+    return _model(problem, lambda t: np.array([[1.0 / nu - 1.0, 2.0 - t]]), lambda t: np.array([[0.0, -1.0]]))
 
 
 def _model(problem: daedal.HessenbergDAE, R, R_derivative) -> Model:
@@ -265,11 +255,4 @@ def stability_example3(nu: float = 1.0, kappa: float = 1.0, compiled: bool = Fal
     def exact_lam(t: float) -> np.ndarray:
         return np.array([math.exp(t) / (2.0 - t)])
 
-    return mechanical_model(
-        problem,
-        ([1.0, 1.0], [1.0, 1.0]),
-        1.0,
-        compiled=compiled,
-        exact=exact,
-        exact_lam=exact_lam,
-    )
+    return mechanical_model(problem, ([1.0, 1.0], [1.0, 1.0]), 1.0, compiled=compiled, exact=exact, exact_lam=exact_lam)

@@ -1,7 +1,5 @@
 """Vehicles in the plane on uneven roads: the car axis of the test set, a truck that drives over a hump."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -277,11 +275,7 @@ def joint_bias(t, q, v, p):
     drawing=("truck", joint),
 )
 def truck(
-    pneumatic: bool = False,
-    speed: float = SPEED,
-    hump: float = HUMP,
-    t1: float = 20.0,
-    compiled: bool = False,
+    pneumatic: bool = False, speed: float = SPEED, hump: float = HUMP, t1: float = 20.0, compiled: bool = False
 ) -> Model:
     r"""A truck with a cabin and a loading area on suspensions drives over a hump of 12 cm.
 

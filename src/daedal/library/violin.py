@@ -8,8 +8,6 @@ m = N/2 and z the friction in units of the sliding friction rho_s,
 Slipping, z = sign(u_m' - v). Sticking, z is whatever keeps u_m' = v, as long as |z| <= rho_a/rho_s.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -28,11 +28,7 @@ EVALUATED = tuple(name for name in FUNCTIONS if name != "contact")
 """The functions that kernels call; contact coordinates are eliminated before."""
 
 _LONGEST_MOVE = 10.0
-_FIELDS = {
-    "mass": "mass_function",
-    "force": "force_function",
-    "algebraic": "algebraic_equation",
-}
+_FIELDS = {"mass": "mass_function", "force": "force_function", "algebraic": "algebraic_equation"}
 
 
 class Assembly:

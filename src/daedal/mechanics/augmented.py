@@ -1,7 +1,5 @@
 r"""The augmented system [[M, B], [K, 0]] (z_m', lam) = (f, -bias): accelerations and multipliers at a point."""
 
-from __future__ import annotations
-
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.dense import factor_lu, solve_lu

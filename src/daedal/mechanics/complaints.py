@@ -1,7 +1,5 @@
 """Which function of a mechanical system cannot be evaluated, where compiled code knows only that one cannot."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import Unevaluable

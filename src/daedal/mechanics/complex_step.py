@@ -6,8 +6,6 @@ It needs a function that Numba compiles for complex arguments and that is analyt
 with differences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS

@@ -11,8 +11,6 @@ levels only). Level l of a constraint is its l-th derivative,
 What the user did not supply is formed by differences that keep about ten digits.
 """
 
-from __future__ import annotations
-
 from math import comb
 
 import numpy as np

@@ -8,8 +8,6 @@ With s inserted, G is simply the derivative of the constraint with respect to q.
 functions and is compiled for compiled ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from weakref import WeakKeyDictionary
 

@@ -3,8 +3,6 @@
 Compiled once: all other kernels reach it through its address, which stands in the record of the system.
 """
 
-from __future__ import annotations
-
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS

@@ -1,7 +1,5 @@
 """Making a linear Hessenberg DAE ready for kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

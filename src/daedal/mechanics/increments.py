@@ -4,8 +4,6 @@ A fixed fraction of |q_j| fails where a length is zero or an angle large. Here t
 increments are compared, at the point and beside it, and the increment is kept where they agree best.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.five_point import five_point

@@ -7,8 +7,6 @@ nearest velocity with G v + g_t = 0 (and the velocity constraints),
     [ G   0  ] [ nu ] = [ -g ],         [ K   0  ] [ nu ] = [ -(K v + k_t) ].
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.callbacks import UNEVALUABLE

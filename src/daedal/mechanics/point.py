@@ -1,7 +1,5 @@
 """Everything that the equations of a mechanical system say at one point."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

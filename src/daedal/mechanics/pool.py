@@ -1,7 +1,5 @@
 """Assemblies of one system, lent to those who evaluate it: every user has its own, so that threads do not meet."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any

@@ -1,7 +1,5 @@
 """The constraints of a mechanical system as functions that Python calls, for looking at them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.errors import InvalidProblemError

@@ -8,8 +8,6 @@ and from M and K follows the norm in which output is projected: that of M, unles
 F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the shortest one, K^+ g.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.kernels.compilation import kernel, part

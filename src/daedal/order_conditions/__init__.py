@@ -15,14 +15,7 @@ from daedal.methods.tableau import HalfExplicitTableau
 from daedal.order_conditions.conditions import Condition, conditions, table
 from daedal.order_conditions.report import Check, Report
 from daedal.order_conditions.trees import Tree
-from daedal.order_conditions.verification import (
-    omega,
-    order,
-    verify,
-    verify_stage,
-    verify_z,
-    z_order,
-)
+from daedal.order_conditions.verification import omega, order, verify, verify_stage, verify_z, z_order
 
 __all__ = [
     "TABLEAUX",

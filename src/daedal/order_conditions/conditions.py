@@ -1,7 +1,5 @@
 """Conditions of order as formulas, numbered as in the tables of Brasey and Hairer, and those tables in print."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

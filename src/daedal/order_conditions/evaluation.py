@@ -12,8 +12,6 @@ In partitioned methods :math:`Z_1 = z_0` has no expansion in h: :math:`\omega` i
 row and a column of zeros.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Coefficients of a tableau in one arithmetic: exact where they are exact, floats otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction

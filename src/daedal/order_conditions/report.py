@@ -1,7 +1,5 @@
 """What came out for each condition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

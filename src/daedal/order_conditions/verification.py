@@ -1,7 +1,5 @@
 """Which conditions a tableau satisfies, and what order follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any

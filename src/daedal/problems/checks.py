@@ -1,7 +1,5 @@
 """Checks of problem data that more than one problem class needs."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Sequence
 from math import isfinite

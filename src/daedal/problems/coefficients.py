@@ -1,7 +1,5 @@
 """Coefficients of linear problems: constants or functions of time, with checked shapes and derivatives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

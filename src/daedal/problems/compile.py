@@ -1,7 +1,5 @@
 """Passing a user's functions through Numba."""
 
-from __future__ import annotations
-
 from weakref import WeakKeyDictionary
 
 from daedal.kernels.functions import is_compiled, parameter_vector

@@ -1,7 +1,5 @@
 """Linear DAEs in Hessenberg form, of any order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

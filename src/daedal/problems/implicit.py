@@ -10,14 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
-from daedal.problems.checks import (
-    check_bandwidth,
-    check_callable,
-    check_mask,
-    check_names,
-    check_size,
-    check_sparsity,
-)
+from daedal.problems.checks import check_bandwidth, check_callable, check_mask, check_names, check_size, check_sparsity
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
 
@@ -79,16 +72,7 @@ class ImplicitDAE:
     names: Sequence[str] | None = None
 
     def __init__(
-        self,
-        residual,
-        n,
-        *,
-        jacobian=None,
-        params=None,
-        algebraic=None,
-        sparsity=None,
-        bandwidth=None,
-        names=None,
+        self, residual, n, *, jacobian=None, params=None, algebraic=None, sparsity=None, bandwidth=None, names=None
     ):
         check_callable(residual, "residual")
         last_argument(residual, params)  # refuses what a compiled function cannot take

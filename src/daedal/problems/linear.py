@@ -1,7 +1,5 @@
 """Linear semi-explicit DAEs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

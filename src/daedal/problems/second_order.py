@@ -10,14 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_sparse, store_vector
-from daedal.problems.checks import (
-    check_bandwidth,
-    check_callable,
-    check_names,
-    check_real,
-    check_size,
-    check_sparsity,
-)
+from daedal.problems.checks import check_bandwidth, check_callable, check_names, check_real, check_size, check_sparsity
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.implicit import ImplicitDAE
 

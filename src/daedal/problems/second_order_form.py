@@ -1,7 +1,5 @@
 """A second-order problem with the vector that methods store, interpolate and test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 The tables of chapters 3 and 4 are in :mod:`daedal.reproduce.book_orders`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache

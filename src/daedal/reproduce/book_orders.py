@@ -4,8 +4,6 @@ Collocation is applied to first-order equations with every variable, the algebra
 derivatives, as implicit Runge-Kutta methods are written there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import cache

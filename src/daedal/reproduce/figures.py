@@ -1,7 +1,5 @@
 """The pictures of the page: printed against computed values, and those figures that a table has of its own."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math

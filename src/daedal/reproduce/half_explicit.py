@@ -1,7 +1,5 @@
 """Brasey and Hairer: order conditions and coefficients; the runs are in :mod:`daedal.reproduce.half_explicit_runs`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Brasey and Hairer: pendulum, seven-body mechanism, violin string."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -194,11 +192,7 @@ def massless_errors(method: Any, steps: int, system: daedal.MechanicalSystem | N
     start = [1.0, 0.0, math.pi / 2.0], [0.0, 0.0, 0.0]
     sol: Any = daedal.solve(system or massless(), (0.0, 10.0), start, method=method, fixed_step=10.0 / steps)
     (q, v, lam), y = swing(10.0), sol.raw.y[:, -1]
-    return {
-        "q": np.abs(y[:2] - q).max(),
-        "v": np.abs(y[3:5] - v).max(),
-        "lam": np.abs(sol.lam[:, -1] - q * lam).max(),
-    }
+    return {"q": np.abs(y[:2] - q).max(), "v": np.abs(y[3:5] - v).max(), "lam": np.abs(sol.lam[:, -1] - q * lam).max()}
 
 
 def singular_mass(table: PrintedTable) -> Values:

@@ -1,8 +1,6 @@
 """Wijckmans' thesis: stabilised mechanisms, ill-conditioned constraints; discontinuities are in
 :mod:`daedal.reproduce.multibody_events`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Wijckmans' thesis, chapter 7: switching functions, an impact that takes time, dry friction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The web page of a report: one section for each document and table, self-contained."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

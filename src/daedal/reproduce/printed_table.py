@@ -10,8 +10,6 @@ cells. A reason ``@name`` stands in the ``reasons`` of the table. A row with the
 computed.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Running tables: every cell with its printed and its computed value and a verdict."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

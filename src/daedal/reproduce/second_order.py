@@ -1,7 +1,5 @@
 """Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

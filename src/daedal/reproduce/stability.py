@@ -3,8 +3,6 @@
 Backward Euler with h = 0.01 throughout; all three examples have the solution x = e^t (1, ..., 1) and end at t = 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

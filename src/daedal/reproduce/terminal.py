@@ -1,7 +1,5 @@
 """Tables on the terminal."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text

@@ -5,8 +5,6 @@ machine, tolerances that are not stated), the data file gives a band. Where the 
 reason. The value of an independent computation, where the data file has one beside the print, must be met as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from fractions import Fraction

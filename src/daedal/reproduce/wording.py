@@ -1,7 +1,5 @@
 """How values and verdicts are written, on the terminal and on the page."""
 
-from __future__ import annotations
-
 import math
 
 from daedal.reproduce.reproduction import Cell

@@ -1,7 +1,5 @@
 """A motion as a page to play or as a GIF."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain

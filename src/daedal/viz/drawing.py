@@ -1,7 +1,5 @@
 """How a mechanism is drawn: points that follow its coordinates, and what joins them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ r"""Equations in LaTeX as MathML, which browsers set without a script; latex2mat
 '<div class="row"><math><mrow><mo>−</mo><mi>λ</mi><msup><mi>y</mi><mo class="prime">′</mo></msup></mrow></math></div>'
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """The gallery: a page with a card for each problem of the library, solved while the page is built."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed

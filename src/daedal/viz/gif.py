@@ -1,7 +1,5 @@
 """A motion as a GIF, drawn by Matplotlib."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

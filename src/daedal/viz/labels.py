@@ -1,7 +1,5 @@
 """How the name of a variable is set in a figure."""
 
-from __future__ import annotations
-
 import math
 import re
 

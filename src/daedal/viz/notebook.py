@@ -1,7 +1,5 @@
 """A solution in a notebook: a small table and a plot."""
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import Any

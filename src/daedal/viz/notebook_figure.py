@@ -1,7 +1,5 @@
 """A figure that a notebook shows once."""
 
-from __future__ import annotations
-
 import io
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Pages for the browser, from templates: whatever a template does not mark as safe is escaped."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

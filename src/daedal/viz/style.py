@@ -1,7 +1,5 @@
 """The look of all figures: colours that the colour-blind and a black-and-white printer can tell apart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 # P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): "high-contrast", whose three colours differ in

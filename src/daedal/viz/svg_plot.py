@@ -1,7 +1,5 @@
 """A small plot of a solution as SVG that takes its colours from the page, readable at the width of a phone."""
 
-from __future__ import annotations
-
 import html
 import math
 import re

@@ -1,7 +1,5 @@
 """What a figure shows: which variables, which of them together, at which times, on which axes."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

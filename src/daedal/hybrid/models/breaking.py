@@ -1,7 +1,5 @@
 """Joints that break at a load: from then on their constraints are gone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Elasto-plastic impact: a force of indentation with hysteresis, which remembers the deepest one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What dry friction can do at a point, and how to say so."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

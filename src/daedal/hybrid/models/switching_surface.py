@@ -1,7 +1,5 @@
 """A switching surface: its value, and its rate along a motion."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Input functions given by a table of values."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 
 import numpy as np

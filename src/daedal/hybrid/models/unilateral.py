@@ -1,7 +1,5 @@
 """Unilateral contacts of a mechanism that close by impacts and open when they would have to pull."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

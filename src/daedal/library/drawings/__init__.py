@@ -5,8 +5,6 @@ the equations and their parameters only, so that a system finds its own by the f
 constraint, velocity constraint, force or residual. Models with modes are known by name.
 """
 
-from __future__ import annotations
-
 from inspect import isfunction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Drawings of models with modes: impact, friction, breaking."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

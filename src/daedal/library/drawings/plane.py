@@ -1,7 +1,5 @@
 """Drawings of mechanisms in the plane, each from the parameters of its system."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -42,13 +40,7 @@ def crank_slider(system) -> Drawing:
     block = {f"corner {k}": slider(0.7 * a * sx, 0.5 * a * sy) for k, (sx, sy) in enumerate(CORNERS)}
     top, bottom = -max(rod - crank, 0.0) + a, -(crank + rod) - a
     return Drawing(
-        {
-            "axle": (0.0, 0.0),
-            "pin": pin,
-            "slider": slider(0.0, 0.0),
-            "middle": lambda q: (q[4], -q[3]),
-            **block,
-        },
+        {"axle": (0.0, 0.0), "pin": pin, "slider": slider(0.0, 0.0), "middle": lambda q: (q[4], -q[3]), **block},
         rods=[("axle", "pin", "slider")],
         bodies=[tuple(block)],
         ground=[[(0.7 * a * side, top), (0.7 * a * side, bottom)] for side in (-1.0, 1.0)],

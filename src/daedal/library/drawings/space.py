@@ -1,7 +1,5 @@
 """Drawings of mechanisms in space, seen from 30 degrees beside the x axis and 25 degrees above."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

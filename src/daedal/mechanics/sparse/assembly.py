@@ -9,8 +9,6 @@ sparse matrices: projections and accelerations by the augmented matrix
 (SuperLU, factors kept while iterative refinement converges), the steps by DASSL with a sparse iteration matrix.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -11,8 +11,6 @@ for any combination (c_0, c_1, c_2) of the levels of the constraints. Iteration 
 but that of G^T mu, since mu = 0 for the solution.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from daedal.mechanics.sparse.assembly import SparseAssembly

@@ -1,7 +1,5 @@
 """Sparse matrices with a fixed structure, and factorisations that are kept while they are good enough."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
