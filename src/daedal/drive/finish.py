@@ -35,6 +35,8 @@ def delivered(solution, segments: list[Segment]):
     """The solution, or the error that goes with it."""
     exception = segments[-1].outcome.exception
     if exception is not None:
+        if hasattr(exception, "solution"):  # of a run inside a function of the model
+            raise exception
         with suppress(AttributeError, TypeError):  # exceptions with slots take no attributes
             exception.solution = solution  # type: ignore[attr-defined]
         raise exception

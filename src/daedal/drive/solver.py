@@ -20,7 +20,6 @@ from daedal.problems import (
 
 _MOST_SOLVERS = 32
 _LARGEST_KEPT = 1000  # unknowns; the workspaces of larger problems are not kept between calls
-_CLASSES = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
 
 
 def prepare(
@@ -141,8 +140,10 @@ def make_plan(problem, settings: Settings):
         from daedal.drive.first_order import FirstOrderPlan
 
         return FirstOrderPlan(problem, settings)
-    names = ", ".join(kind.__name__ for kind in _CLASSES)
-    raise InvalidProblemError(f"problem must be one of {names} or HybridProblem, got {type(problem).__name__}")
+    raise InvalidProblemError(
+        "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE, a MechanicalSystem, a "
+        f"HessenbergDAE or a HybridProblem, got {type(problem).__name__}"
+    )
 
 
 class _HybridPlan:
