@@ -13,6 +13,7 @@ import daedal
 from daedal import library
 from daedal.kernels.differences import (
     COEFFICIENTS,
+    LENGTH,
     ROWS,
     leading_coefficient,
     predict,
@@ -149,9 +150,9 @@ PATTERN = np.array([1.0, 0.7, 1.1, 0.9, 1.25, 0.8, 1.15])
 
 
 @numba.njit
-def _predict(coefficients, phi, h, k, y, yp):
+def _predict(coefficients, psi, phi, h, k, y, yp):
     c = coefficients[0]
-    update_coefficients(c, h, k)
+    update_coefficients(c, psi, h, k)
     scale_differences(phi, c.beta, 1, k)
     predict(phi, c.gamma, k, y, yp)
     return leading_coefficient(k) / h
@@ -196,11 +197,11 @@ def variable_step_error(index, k, steps):
     coefficients, phi = np.zeros(1, dtype=COEFFICIENTS), np.zeros((ROWS, n))
     y, yp = np.zeros(n), np.zeros(n)
     phi[0], phi[1] = exact(0.0), h[0] * exact(0.0, 1)
-    coefficients[0]["psi"][0] = h[0]
+    psi = np.full(LENGTH, h[0])
     largest = 0.0
     for i in range(steps):
         order = min(i + 1, k)
-        cj = _predict(coefficients, phi, h[i], order, y, yp)
+        cj = _predict(coefficients, psi, phi, h[i], order, y, yp)
         new = exact(t[i + 1])
         if i > k:
             new = np.linalg.solve(cj * A + B, forcing(t[i + 1]) - A @ (yp - cj * y))
@@ -228,10 +229,10 @@ def test_implicit_euler_misses_the_third_variable_after_a_step_change(ratio):
     A = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     B = np.array([[0.0, -1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
     phi[0] = [math.sin(0.5), math.cos(0.5), -math.sin(0.5)]
-    coefficients[0]["psi"][0] = h
+    psi = np.full(LENGTH, h)
     for i in range(3):
         step = times[i + 1] - times[i]
-        cj = _predict(coefficients, phi, step, 1, y, yp)
+        cj = _predict(coefficients, psi, phi, step, 1, y, yp)
         new = np.linalg.solve(cj * A + B, np.array([0.0, 0.0, math.sin(times[i + 1])]) - A @ (yp - cj * y))
         _accept(phi, 1, new - y)
     assert new[2] / -math.sin(times[-1]) == pytest.approx(0.5 * (1.0 + 1.0 / ratio), rel=2e-2)
