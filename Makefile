@@ -28,8 +28,8 @@ demo: $(VENV)/.installed ## solve a tour of problems, build the gallery; plots a
 	$(BIN)/daedal demo $(DEMO_ARGS)
 	$(BIN)/daedal gallery
 
-test: lint ## all checks and all tests
-	$(PYTEST) $(PYTEST_ARGS)
+test: lint ## all checks and all tests; names the ten slowest
+	$(PYTEST) --durations=10 $(PYTEST_ARGS)
 
 quick: $(VENV)/.installed-dev ## the tests without the slow ones
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)

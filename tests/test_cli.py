@@ -258,13 +258,25 @@ def test_python_m_daedal_lists_without_loading_numba_or_matplotlib():
     assert "robertson" in run.stdout and run.stderr.strip() == ""
 
 
+# The whole gallery and the whole book: test_gallery and test_reproduce run these commands, and look at what they leave.
+ELSEWHERE = ["reproduce --summary --json out/cells.json", "gallery"]
+LONG = ["reproduce stability/4.4 half-explicit"]
+
+
 def documented() -> list[str]:
     """The commands of the page that are shown with a prompt."""
     return re.findall(r"^\$ daedal (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", documented())
-def test_commands_of_the_manual_work(command):
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=pytest.mark.slow) if command in LONG else command
+        for command in documented()
+        if command not in ELSEWHERE
+    ],
+)
+def test_commands_of_the_manual_work(command, reproduced):
     ended = daedal_command(*shlex.split(command))
     assert ended.code == 0, ended.err
 

@@ -385,9 +385,9 @@ def test_figures_of_their_own():
 
 @pytest.mark.slow
 def test_the_whole_book(command, tmp_path):
-    result = command("--summary", "--json", "cells.json")
+    result = command("--summary", "--json", "out/cells.json")
     assert result.exit_code == 0, result.output
-    cells = json.loads((tmp_path / "cells.json").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((tmp_path / "out" / "cells.json").read_text(encoding="utf-8"))["cells"]
     assert len(cells) == sum(sum(counts) for counts in VERDICTS.values())
     assert {f"{cell['document']}/{cell['table']}" for cell in cells} == set(VERDICTS)
     text = (tmp_path / "out" / "reproduction" / "index.html").read_text(encoding="utf-8")
