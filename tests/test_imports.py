@@ -171,6 +171,51 @@ def test_files_that_the_page_mentions_exist():
         assert name in names or (PACKAGE / name).exists() or (root / name).exists(), mentioned
 
 
+# --- the walks of the page --------------------------------------------------------------------------------------------
+
+
+def mechanism():
+    return daedal.MechanicalSystem(
+        1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q @ q - 1.0], n_q=2, n_constraints=1
+    )
+
+
+def hybrid():
+    on, off = (daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s + 0.5 * y[0]], 1) for s in (2.0, 0.0))
+    return daedal.HybridProblem(
+        {"on": on, "off": off}, [daedal.Transition("on", "off", lambda t, y: y[0] - 2.0, name="warm")]
+    )
+
+
+WALKS = {
+    "### The walk of a mechanism": (mechanism, ([1.0, 0.0], [0.0, 0.0])),
+    "### The walk of a DASSL run": (lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1), ([1.0], None)),
+    "### The walk of a hybrid run": (hybrid, ("on", ([1.5], [1.25]))),
+}
+UNSEEN = {"solution.py"}  # a dataclass: its constructor belongs to no file
+
+
+@pytest.mark.parametrize("heading", WALKS)
+def test_a_run_takes_the_walk_of_the_page(heading):
+    text = PAGE.read_text(encoding="utf-8").split(f"\n{heading}\n")[1].split("\n#")[0]
+    told = re.findall(r"^\d+\. `([\w/]+\.py)`", text, re.MULTILINE)
+    make, initial = WALKS[heading]
+    problem, entered = make(), dict[str, None]()
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(f"{PACKAGE}/"):
+            entered.setdefault(frame.f_code.co_filename.removeprefix(f"{PACKAGE}/"))
+
+    daedal.solve(problem, (0.0, 1.5), initial)
+    sys.setprofile(note)
+    try:
+        daedal.solve(problem, (0.0, 1.5), initial)
+    finally:
+        sys.setprofile(None)
+    assert [file for file in entered if file in told] == [file for file in told if file not in UNSEEN]
+    assert len(told) <= 13
+
+
 # --- the forms of an import -------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""How far to move a coordinate in a difference quotient: found by trying, once for a system.
+"""How far to move a coordinate in a difference quotient: found by trying, once for a start.
 
 A fixed fraction of |q_j| fails where a length is zero or an angle large. Here the fourth-order quotients of decreasing
 increments are compared, at the point and beside it, and the increment is kept where they agree best.
