@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import library
+from daedal.mechanics.assembly import Assembly
 
 VARIANTS = [
     ("car_axis", {}),
@@ -58,9 +59,15 @@ def split(model, y):
 
 
 def flow(model):
-    """The underlying ODE (q, v)' = (v, a)."""
-    system = model.problem
-    return lambda t, y: np.concatenate([split(model, y)[1], system.at(t, *split(model, y)).acceleration])
+    """The underlying ODE (q, v)' = (v, a), as ``problem.at`` evaluates it but prepared once."""
+    assembly = Assembly(model.problem, model.t_span[0], model.initial[0])
+
+    def rate(t, y):
+        acceleration, *_, statuses = assembly.accelerate(t, y)
+        assert statuses[0] == 0
+        return np.concatenate([split(model, y)[1], acceleration[0]])
+
+    return rate
 
 
 @cache

@@ -21,17 +21,11 @@ HOLONOMIC = ("planar_pendulum", "crank_slider", "seven_body", "particle_on_parab
 
 
 @cache
-def compiled(name):
-    model = library.get(name)
-    return model, model.problem.compiled()
-
-
-@cache
 def reference(name, end):
     """(q, v) and lambda at a time, by other means than what is tested here."""
-    model, problem = compiled(name)
+    model = library.get(name)
     sol = solve(
-        problem, (model.t_span[0], end), model.initial, method="dassl", formulation="ggl", rtol=1e-10, atol=1e-10
+        model.problem, (model.t_span[0], end), model.initial, method="dassl", formulation="ggl", rtol=1e-10, atol=1e-10
     )
     return sol.y[:, -1], sol.lam[:, -1]
 
@@ -41,9 +35,9 @@ def end_of(name):
 
 
 def run(name, tol, end=None, **options):
-    model, problem = compiled(name)
+    model = library.get(name)
     end = end_of(name) if end is None else end
-    return solve(problem, (model.t_span[0], end), model.initial, rtol=tol, atol=tol, **options)
+    return solve(model.problem, (model.t_span[0], end), model.initial, rtol=tol, atol=tol, **options)
 
 
 def error(found, wanted):
@@ -93,7 +87,7 @@ def test_eta_of_the_second_order_ggl_form_vanishes(method):
 
 def test_only_forms_with_the_position_constraint_keep_it():
     """Unprojected: g = 0 to what Newton's method leaves, or a drift that falls with the tolerance."""
-    _, problem = compiled("planar_pendulum")
+    problem = library.get("planar_pendulum").problem
     position = {}
     for form in ("index3", "ggl", "minimal_extension", "index2", "index1"):
         for tol in (1e-4, 1e-6):
@@ -123,7 +117,7 @@ def test_the_minimal_extension_changes_its_dependent_coordinates(method):
     def rod(t, q):
         return np.array([q[0] ** 2 + q[1] ** 2 - 1.0])
 
-    turning = MechanicalSystem(1.0, gravity, rod, n_q=2, n_constraints=1).compiled()
+    turning = MechanicalSystem(1.0, gravity, rod, n_q=2, n_constraints=1)
     initial = ([0.0, -1.0], [8.0, 0.0])
     wanted = solve(turning, (0.0, 3.0), initial, rtol=1e-11, atol=1e-11)
     angle = np.unwrap(np.arctan2(wanted.q[0], -wanted.q[1]))
@@ -150,7 +144,7 @@ def test_formulations_without_a_form_of_second_order_are_refused():
 @pytest.mark.parametrize("name", EXACT_MODELS)
 def test_against_exact_solutions(name, method):
     """A pendulum, velocity constraints (knife edge, rolling disc), a constraint that depends on time."""
-    model, _ = compiled(name)
+    model = library.get(name)
     found = []
     for tol in (1e-4, 1e-6, 1e-8):
         sol = run(name, tol, method=METHODS[method])
@@ -166,7 +160,7 @@ def test_against_exact_solutions(name, method):
 @pytest.mark.parametrize("name", ["crank_slider", "seven_body", "knife_edge_on_paraboloid", "car_axis"])
 def test_errors_fall_with_the_tolerance(name, method):
     """M(q), stiff and non-stiff, position and velocity constraints, up to the library's reference solution."""
-    model, _ = compiled(name)
+    model = library.get(name)
     end = model.reference.t if name != "crank_slider" else 1.0
     wanted = model.reference.y if name != "crank_slider" else reference(name, 1.0)[0]
     found = [error(run(name, tol, end, method=METHODS[method]).y[:, -1], wanted) for tol in (1e-4, 1e-6, 1e-8)]
@@ -239,7 +233,7 @@ def test_stiff_springs_do_not_cost_steps(stiffness, method):
         pull = p[0] * (length - 1.0) + 2.0 * np.sqrt(p[0]) * speed
         return np.array([-pull * q[0] / length, -pull * q[1] / length - 9.81])
 
-    spring = MechanicalSystem(1.0, force, n_q=2, params=np.array([stiffness])).compiled()
+    spring = MechanicalSystem(1.0, force, n_q=2, params=np.array([stiffness]))
     sol = solve(
         spring, (0.0, 2.0), ([0.0, -1.0 - 10.81 / stiffness], [1.0, 0.0]), method=METHODS[method], rtol=1e-5, atol=1e-5
     )
@@ -267,7 +261,7 @@ def test_the_order_reduction_example():
     def residual(t, x, xp, xpp):
         return np.array([xpp[0] + xp[0] + x[1] - np.exp(t), x[0] - np.sin(3.0 * t)])
 
-    problem = SecondOrderDAE(residual, 2, order=[2, 0]).compiled()
+    problem = SecondOrderDAE(residual, 2, order=[2, 0])
     exact = lambda t: np.array([np.sin(3 * t), np.exp(t) - 3 * np.cos(3 * t) + 9 * np.sin(3 * t)])  # noqa: E731
     for tol in (1e-4, 1e-6, 1e-8):
         sol = solve(problem, (0.0, 2.0), (exact(0.0), [3.0, 0.0]), rtol=tol, atol=tol)
@@ -365,7 +359,7 @@ def test_units_of_length(method, exponent):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_backwards_in_time(method):
-    problem = SecondOrderDAE(circle, 3).compiled()
+    problem = SecondOrderDAE(circle, 3)
     found = []
     for tol in (1e-5, 1e-7, 1e-9):
         sol = solve(problem, (2.0, 1.0), circle_exact(2.0), method=METHODS[method], rtol=tol, atol=tol)
@@ -377,10 +371,10 @@ def test_backwards_in_time(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_mechanism_there_and_back(method, form):
-    model, problem = compiled("planar_pendulum")
-    there = solve(problem, (0.0, 2.0), model.initial, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
+    model = library.get("planar_pendulum")
+    there = solve(model.problem, (0.0, 2.0), model.initial, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
     final = (there.q[:, -1], there.v[:, -1])
-    back = solve(problem, (2.0, 0.0), final, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
+    back = solve(model.problem, (2.0, 0.0), final, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(back.y[:, -1], there.y[:, 0], atol=1e-4)
 
 
