@@ -211,6 +211,7 @@ def test_csv_holds_the_solution_in_full_precision():
 # --- demo, doctor, start ---
 
 
+@pytest.mark.slow
 def test_demo_solves_four_problems_and_leaves_their_plots(tmp_path):
     ended = daedal_command("demo", "--out", tmp_path / "plots")
     assert ended.code == 0
@@ -260,7 +261,7 @@ def test_python_m_daedal_lists_without_loading_numba_or_matplotlib():
 
 # The whole gallery and the whole book: test_gallery and test_reproduce run these commands, and look at what they leave.
 ELSEWHERE = ["reproduce --summary --json out/cells.json", "gallery"]
-LONG = ["reproduce stability/4.4 half-explicit"]
+LONG = ["reproduce stability/4.4 half-explicit", "gallery --only seven_body --only robertson --out out/two"]
 
 
 def documented() -> list[str]:

@@ -62,6 +62,7 @@ def derivatives(t, q, p):
     return s, g_q - g_s / h_s * h_q
 
 
+@pytest.mark.slow
 @given(x=st.floats(-1.0, 1.0), y=st.floats(0.3, 1.0), t=st.floats(0.0, 3.0))
 def test_the_gradient_accounts_for_the_contact_coordinate(x, y, t):
     q, p = np.array([x, y]), np.array([0.5, 0.2])
@@ -74,6 +75,7 @@ def test_the_gradient_accounts_for_the_contact_coordinate(x, y, t):
     np.testing.assert_allclose(point.rate, [s - 0.1])
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_functions_agree():
     plain, compiled = on_curve(), on_curve().compiled()
     t, q, v = 0.3, [0.4, 0.7], [1.0, -0.5]

@@ -52,7 +52,11 @@ def in_temporary_folder(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=() if path.name == "README.md" else pytest.mark.slow) for path in pages()],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_examples_of_page_run(path, in_temporary_folder):
     file = in_temporary_folder / (path.stem.replace("-", "_") + ".py")
     file.write_text(script(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -223,6 +223,7 @@ def test_branches_at_the_start_of_the_crank_slider():
         assert model.problem.entry(model.t_span, (q, v))[0] == "slip- (lam < 0)"
 
 
+@pytest.mark.slow
 def test_first_event_of_the_crank_slider():
     model = library.friction_crank_slider(t1=4.0)
     sol = solved(model, 1e-8)
@@ -233,6 +234,7 @@ def test_first_event_of_the_crank_slider():
     assert len(notes) == 1 and "not unique" in notes[0] and "81.65" in notes[0]
 
 
+@pytest.mark.slow
 def test_the_slider_cannot_stick_where_the_source_lets_it():
     # both slips, each with its own normal force, accelerate it to the same side
     model = library.friction_crank_slider()

@@ -167,6 +167,7 @@ def test_bias_is_the_rate_of_the_velocity_constraint(model):
     np.testing.assert_allclose(point.jacobian @ a - point.bias, (plus - minus) / (2.0 * h), atol=3e-8 * scale)
 
 
+@pytest.mark.slow
 @every_model()
 def test_functions_compile_unchanged(model):
     t, q, v = state_of(model)

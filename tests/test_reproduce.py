@@ -113,6 +113,7 @@ EXACT = (
 ).split()
 LONG = {"half-explicit/squeezer", "half-explicit/squeezer-steps", "stability/kappa-0", "stability/kappa-1"}
 LONG |= {"stability/kappa-2", "multibody/drift", "multibody/6.3", "half-explicit/rheonomic", "half-explicit/jay"}
+LONG |= {"multibody/7.11", "half-explicit/singular-mass", "half-explicit/violin-tolerances", "stability/4.1"}
 
 
 # --- the tables -----------------------------------------------------------------------------------------------------

@@ -372,7 +372,9 @@ def test_backwards_in_time(method):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_mechanism_there_and_back(method, form):
     model = library.get("planar_pendulum")
-    there = solve(model.problem, (0.0, 2.0), model.initial, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
+    there = solve(
+        model.problem, (0.0, 2.0), model.initial, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8
+    )
     final = (there.q[:, -1], there.v[:, -1])
     back = solve(model.problem, (2.0, 0.0), final, method=METHODS[method], formulation=form, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(back.y[:, -1], there.y[:, 0], atol=1e-4)

@@ -229,6 +229,7 @@ def test_backward_euler_on_the_double_pendulum(form, position, velocity):
 TUMBLING_PENDULUM_AT_2 = (0.898260130122753968, 0.439464149427291862, 0.757297744070021974, 1.4294791016973677)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coordinates", ["lu", "qr", "svd"])
 @pytest.mark.parametrize("method", ["dopri5", "dassl"])
 def test_state_space_restarts_on_the_double_pendulum(coordinates, method):
@@ -259,6 +260,7 @@ def test_backward_euler_on_the_knife_edge(form):
     assert [np.max(error[:3]), np.max(error[3:])] == pytest.approx([1.485e-2, 6.376e-2], rel=5e-4)
 
 
+@pytest.mark.slow
 def test_holonomic_and_nonholonomic_constraints_together():
     """GGL and projected invariants impose the same levels; halving the step halves the error."""
     model = library.knife_edge_on_paraboloid()

@@ -43,6 +43,7 @@ def energy(y):
 # --- a block on a table -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["newton", "poisson"])
 @pytest.mark.parametrize("e", [0.0, 0.3, 0.6])
 def test_a_block_that_is_thrown_on_a_table_comes_to_rest(e, law):
@@ -58,6 +59,7 @@ def test_a_block_that_is_thrown_on_a_table_comes_to_rest(e, law):
     assert {"left closes", "right closes"} <= names
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.floats(-0.4, 0.4), st.floats(-2.0, 2.0), st.sampled_from([0.0, 0.4]))
 def test_blocks_never_fall_through_the_table(angle, spin, e):

@@ -70,6 +70,7 @@ def test_energy_of_the_slipping_string_is_constant():
     np.testing.assert_allclose(model.extra["energy"](states[:19], states[19:]), 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_functions_compile_unchanged():
     y, p = library.violin_stick(6).extra["exact"](0.4), np.array([12.0, 0.3])
     q, v = y[:5].copy(), y[5:].copy()

@@ -346,14 +346,14 @@ def overlaps(figure) -> list[str]:
             texts += [tick.label1 for tick in ticks if tick.label1.get_visible() and low <= tick.get_loc() <= high]
         if axes.get_legend() is not None:
             texts += axes.get_legend().get_texts()
-    shown = [text for text in texts if text.get_text() and text.get_visible()]
-    for text in shown:
-        box, inside = text.get_window_extent(), figure.bbox.padded(1.0)
+    shown = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text() and text.get_visible()]
+    inside = figure.bbox.padded(1.0)
+    for text, box in shown:
         if not (inside.contains(box.x0, box.y0) and inside.contains(box.x1, box.y1)):
-            found.append(f"{text.get_text()!r} leaves the figure")
-    for a, b in itertools.combinations(shown, 2):
-        if a.get_window_extent().padded(-1.0).overlaps(b.get_window_extent().padded(-1.0)):
-            found.append(f"{a.get_text()!r} over {b.get_text()!r}")
+            found.append(f"{text!r} leaves the figure")
+    for (text, box), (other, beside) in itertools.combinations(shown, 2):
+        if box.padded(-1.0).overlaps(beside.padded(-1.0)):
+            found.append(f"{text!r} over {other!r}")
     return found
 
 
@@ -371,6 +371,7 @@ def test_overlaps_are_noticed():
 MODELS = ["food_web", "heat2d", "pendulum", "rlc_network", "robertson", "tppc2", "transistor_amplifier"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_overlaps_in_the_plots_of_library_problems(name):
     model = daedal.library.get(name)
@@ -379,6 +380,7 @@ def test_nothing_overlaps_in_the_plots_of_library_problems(name):
     assert overlaps(plot(sol, title=model.title)) == []
 
 
+@pytest.mark.slow
 def test_nothing_overlaps_with_long_names_and_many_panels():
     t = np.linspace(0.0, 1e-7, 100)
     y = np.array([10.0 ** (3 * (i // 3)) * np.sin((1 + i) * 1e8 * t) for i in range(15)])
@@ -440,6 +442,7 @@ def test_html_escapes_and_leaves_out_an_empty_plot():
     assert "a &lt; b<br>&amp; so on" in page and "&lt;b&gt;" in page and "<img" not in page
 
 
+@pytest.mark.slow
 def test_figures_of_the_manual_can_be_redrawn(tmp_path):
     script = tmp_path / "docs" / "figures" / "make.py"
     script.parent.mkdir(parents=True)

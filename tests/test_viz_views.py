@@ -141,6 +141,7 @@ def test_a_semi_explicit_problem_is_shown_with_states_and_algebraic_variables():
     assert axis_names(plot(sol, steps=False)) == ["states", "$z$"]
 
 
+@pytest.mark.slow
 def test_a_hessenberg_problem_is_shown_with_its_multiplier():
     sol = solved("stability_example1")
     figure = plot(sol, steps=False)
@@ -164,6 +165,7 @@ def test_a_run_through_modes_is_shown_with_contact_forces_by_name():
     assert len(plot_hybrid(sol, ["x"], pyplot=False).axes) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bouncing_ball", "car_axis", "jay_index2", "rolling_disc", "seven_body"])
 def test_nothing_overlaps_in_the_views(name):
     sol = solved(name)
