@@ -8,8 +8,8 @@ _compiled: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def compiled_function(function):
-    """`function` as a Numba-compiled function, always the same one; one that already is compiled stays as it is."""
-    if is_compiled(function):
+    """`function` as a Numba-compiled function, always the same one; what is compiled already, or None, stays so."""
+    if function is None or is_compiled(function):
         return function
     import numba
 
