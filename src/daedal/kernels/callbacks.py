@@ -6,9 +6,8 @@ kernel calls it with the time only::
     residual    block = [ y (n) | y' (n) | F (n) ]
     jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
 
-* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called with
-no
-  Python in the loop.
+* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called
+  without Python in the loop.
 * A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
 
 The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step
@@ -27,6 +26,7 @@ from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integers
+from daedal.kernels.vectors import copy
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
 
@@ -102,13 +102,9 @@ def call(callback, t):
 
 @part
 def _write(block, first, second, third):
-    a, b = first.size, first.size + second.size
-    for i in range(first.size):
-        block[i] = first[i]
-    for i in range(second.size):
-        block[a + i] = second[i]
-    for i in range(third.size):
-        block[b + i] = third[i]
+    copy(block, first)
+    copy(block[first.size :], second)
+    copy(block[first.size + second.size :], third)
 
 
 @part
@@ -175,14 +171,6 @@ class Bridge:
         self._forgetting: list[Callable[[], None]] = []
         self._seen: dict[int, bytes] = {}  # parameters as they were read last, by object
         self._recorder = self._record
-
-    def mark(self) -> int:
-        """A mark to which :meth:`trim` goes back."""
-        return len(self._alive)
-
-    def trim(self, mark: int):
-        """Forget the callbacks made since the mark."""
-        del self._alive[mark:]
 
     def forget_with(self, action: Callable[[], None]):
         """Let :meth:`refresh` call `action`, which forgets what a callback has learnt during a run."""
@@ -278,14 +266,8 @@ class Bridge:
         self._alive.append(pointer)
         if tail:
             self._parameters.append((block[first_result + result_size :], params))
-        return Record(
-            CALLBACK,
-            kind=_COMPILED,
-            address=pointer.address,
-            python=id(entry),
-            recorder=id(self._recorder),
-            block=block,
-        )
+        address, recorder = pointer.address, id(self._recorder)
+        return Record(CALLBACK, kind=_COMPILED, address=address, python=id(entry), recorder=recorder, block=block)
 
     def raise_pending(self):
         """Raise the exception kept from a user's function, if there is one."""
