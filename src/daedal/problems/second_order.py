@@ -79,7 +79,7 @@ class SecondOrderDAE:
     _: KW_ONLY
     jacobian: Callable[..., Any] | None = None
     params: Any = None
-    order: np.ndarray | None = None
+    order: Any = None
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None

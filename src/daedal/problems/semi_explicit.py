@@ -61,11 +61,7 @@ class SemiExplicitDAE:
         check_callable(self.g, "g")
         n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")
         set_checked(self, n_y=n_y, n_z=n_z, names=check_names(self.names, n_y + n_z))
-        self._stacked  # noqa: B018 - check the remaining arguments now
-
-    def __getstate__(self):
-        # The stacked system holds a local function, which cannot be pickled; it is made again when it is needed.
-        return {name: value for name, value in self.__dict__.items() if name != "_stacked"}
+        self.implicit()  # checks the remaining arguments now
 
     @property
     def n(self) -> int:
