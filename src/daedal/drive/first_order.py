@@ -72,8 +72,9 @@ class FirstOrderPlan:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""
         try:
             ready, workspace = self._runs.pop()
-            workspace.adopt(self.implicit)
-            ready.adopt(self.equations)
+            if ready.equations is not self.equations:
+                workspace.adopt(self.implicit)
+                ready.adopt(self.equations)
             workspace.begin()
         except IndexError:
             ready = self.method.prepare(self.equations)
