@@ -67,7 +67,7 @@ class Case:
     algebraic: tuple[int, ...] = ()
     masked: bool = False
     atol_per_rtol: float = 1.0
-    compared: slice = slice(None)
+    compared: slice = field(default_factory=lambda: slice(None))
     scale: str = "mixed"
     rtols: tuple[float, ...] = RTOLS
     linear: str = "dense"
