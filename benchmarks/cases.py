@@ -7,7 +7,7 @@ with a modelling language of their own get the same equations from ``benchmarks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any

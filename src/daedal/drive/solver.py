@@ -62,20 +62,9 @@ def prepare(
     0.36788
     0.13534
     """
-    settings = checked_settings(
-        method=method,
-        formulation=formulation,
-        rtol=rtol,
-        atol=atol,
-        events=events,
-        max_steps=max_steps,
-        first_step=first_step,
-        max_step=max_step,
-        fixed_step=fixed_step,
-        dense_output=dense_output,
-        correct_initial=correct_initial,
-        **method_options,
-    )
+    steps = (max_steps, first_step, max_step, fixed_step)
+    kept = (dense_output, correct_initial)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     return Solver(problem, settings)
 
 
