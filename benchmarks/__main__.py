@@ -47,7 +47,7 @@ def chosen(wanted: list[str] | None, names: list[str], what: str) -> list[str]:
 def main() -> None:
     options = parse()
     limit_threads()
-    from benchmarks import cases, plots, report
+    from benchmarks import cases, fixed_cost, plots, report
     from benchmarks.measure import Point, measure
     from benchmarks.solvers import BASELINES, SOLVERS, installed
 
@@ -79,6 +79,8 @@ def main() -> None:
         report.write_json(options.output / "results.json", points, skipped)
         report.write_markdown(options.output / "report.md", points, skipped, figures)
     report.show(points, skipped)
+    print()
+    fixed_cost.main()
     print(f"\nsaved in {options.output}: results.json, report.md and {len(figures)} plots")
 
 

@@ -7,7 +7,7 @@ with a modelling language of their own get the same equations from ``benchmarks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class Case:
     algebraic: tuple[int, ...] = ()
     masked: bool = False
     atol_per_rtol: float = 1.0
-    compared: slice = slice(None)
+    compared: slice = field(default_factory=lambda: slice(None))
     scale: str = "mixed"
     rtols: tuple[float, ...] = RTOLS
     linear: str = "dense"

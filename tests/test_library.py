@@ -139,7 +139,7 @@ def test_factories_keep_their_names_and_parameters(name):
     factory = getattr(library, name)
     assert factory.__name__ == library.get(name).name == name
     assert factory.__doc__ and pickle.loads(pickle.dumps(factory)) is factory
-    assert inspect.signature(factory).return_annotation == "Model"
+    assert inspect.signature(factory).return_annotation is library.Model
 
 
 def test_known_solutions_are_found_by_their_parameters():

@@ -106,20 +106,9 @@ def solve(
     >>> print(sol.y[0].round(5))
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
-    settings = checked_settings(
-        method=method,
-        formulation=formulation,
-        rtol=rtol,
-        atol=atol,
-        events=events,
-        max_steps=max_steps,
-        first_step=first_step,
-        max_step=max_step,
-        fixed_step=fixed_step,
-        dense_output=dense_output,
-        correct_initial=correct_initial,
-        **method_options,
-    )
+    steps = (max_steps, first_step, max_step, fixed_step)
+    kept = (dense_output, correct_initial)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:
         return solve_request(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
 from daedal.solution import Solution, Statistics
 
@@ -49,6 +51,14 @@ class FirstOrderPlan:
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
         self._runs: list = []
 
+    def with_problem(self, problem) -> FirstOrderPlan:
+        """The plan for the same problem with other parameters; what is ready is shared."""
+        other = copy(self)
+        other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
+        other.semi_explicit = None if self.semi_explicit is None else problem
+        other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
+        return other
+
     def solve(self, request: Request) -> Solution:
         """Begin, run, finish."""
         ready, workspace = self._take()
@@ -62,6 +72,9 @@ class FirstOrderPlan:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""
         try:
             ready, workspace = self._runs.pop()
+            if ready.equations is not self.equations:
+                workspace.adopt(self.implicit)
+                ready.adopt(self.equations)
             workspace.begin()
         except IndexError:
             ready = self.method.prepare(self.equations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +45,13 @@ class MechanismPlan:
         self.starts = MechanismStarts(problem) if isinstance(problem, MechanicalSystem) else None
         self._sparse: bool | None = None
         self.forms: dict[Any, tuple] = {}  # formulation and method of the first segment, by the weight of projections
+
+    def with_problem(self, problem) -> MechanismPlan:
+        """The plan for the same problem with other parameters."""
+        other = copy(self)
+        other.problem = problem
+        other.starts = None if self.starts is None else self.starts.with_system(problem)
+        return other
 
     def solve(self, request: Request, autonomous: bool | None = None):
         """Begin, run, finish."""

@@ -129,7 +129,7 @@ def evaluator_of(plan, assembly):
     """What a solution evaluates its system with, for one thread at a time."""
     if assembly.is_sparse or plan.starts is None:
         return Keeper(assembly)
-    return Lender(plan.starts.pool, assembly.setting)
+    return Lender(plan.starts.pool, plan.problem, assembly.setting)
 
 
 def _project(assembly, t: np.ndarray, states: np.ndarray, notes: list[str]):

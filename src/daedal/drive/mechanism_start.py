@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,16 @@ class MechanismStarts:
 
     def __init__(self, system: MechanicalSystem):
         self.system = system
-        self.pool = Pool(system, Assembly)
+        self.pool = Pool(Assembly)
         self._settings: dict[tuple, Setting] = {}  # by start; the same again would come out
         self._compared: set[bool] = set()
         self._asks_for_time = asks_for_time(system)
+
+    def with_system(self, system: MechanicalSystem) -> MechanismStarts:
+        """The same for the system with other parameters; assemblies are shared."""
+        other = copy(self)
+        other.system, other._settings = system, {}
+        return other
 
     def begin(self, request: Request, autonomous: bool | None = None) -> tuple[Assembly, Start, list[str]]:
         """An assembly for the run, its consistent start, and what there is to say about it.
@@ -56,7 +63,7 @@ class MechanismStarts:
         )
         self._compare(t, values.q, values.v, consistent=True)
         setting = setting_at(system, t, values.q, rows=values.rows)
-        assembly = self.pool.take(setting)
+        assembly = self.pool.take(system, setting)
         state = np.concatenate([values.q, values.v, values.r])
         self._look_at_time(assembly, request, state, autonomous)
         assembly.choose_weight(assembly.evaluate(t, state[: 2 * system.n_q], values.r))
@@ -77,7 +84,7 @@ class MechanismStarts:
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
         key = t, q.tobytes()
-        assembly = self.pool.take(self._setting(key, t, q))
+        assembly = self.pool.take(self.system, self._setting(key, t, q))
         z = np.concatenate([q, v])
         self._look_at_time(assembly, request, z, autonomous)
         answer = is_ready(assembly.address, t, z, r)
@@ -97,7 +104,7 @@ class MechanismStarts:
         if found is None:
             if len(self._settings) >= _MOST_SETTINGS:
                 self._settings.clear()
-            found = setting_at(self.system, t, q)
+            found = setting_at(self.system, t, q, autonomous=self._asks_for_time)  # until it turns out not to be
         return found
 
     def _look_at_time(self, assembly: Assembly, request: Request, state: np.ndarray, known: bool | None):
@@ -108,6 +115,9 @@ class MechanismStarts:
         if known is None:
             t0, t1 = request.span
             known = self._asks_for_time and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
+        if assembly.setting.autonomous and not known:
+            q = state[: self.system.n_q]
+            assembly.adopt(setting_at(self.system, request.span[0], q, rows=assembly.rows))
         assembly.set_autonomous(known)
 
     def __getstate__(self) -> dict[str, Any]:

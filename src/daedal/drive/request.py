@@ -67,7 +67,6 @@ class Request:
 
 
 def checked_settings(
-    *,
     method="auto",
     formulation="auto",
     rtol=1e-6,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,7 @@ from daedal.problems import (
     SecondOrderDAE,
     SemiExplicitDAE,
 )
+from daedal.problems.compile import with_numbers
 
 _MOST_SOLVERS = 32
 _LARGEST_KEPT = 1000  # unknowns; the workspaces of larger problems are not kept between calls
@@ -60,20 +62,9 @@ def prepare(
     0.36788
     0.13534
     """
-    settings = checked_settings(
-        method=method,
-        formulation=formulation,
-        rtol=rtol,
-        atol=atol,
-        events=events,
-        max_steps=max_steps,
-        first_step=first_step,
-        max_step=max_step,
-        fixed_step=fixed_step,
-        dense_output=dense_output,
-        correct_initial=correct_initial,
-        **method_options,
-    )
+    steps = (max_steps, first_step, max_step, fixed_step)
+    kept = (dense_output, correct_initial)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     return Solver(problem, settings)
 
 
@@ -87,7 +78,6 @@ class Solver:
     def __init__(self, problem, settings: Settings):
         self._problem, self._settings = problem, settings
         self._plan = make_plan(problem, settings)
-        self._others: tuple[Any, Solver] | None = None  # the solver for the last other parameters
 
     @property
     def problem(self):
@@ -106,7 +96,12 @@ class Solver:
     def _with_params(self, params) -> Solver:
         if self._problem.params is None:
             raise InvalidProblemError("params is given, but the problem was stated without parameters")
-        return Solver(self._problem.with_params(params), self._settings)
+        problem = with_numbers(self._problem, params)
+        other = copy(self)
+        other._problem = problem
+        shared = getattr(self._plan, "with_problem", None)
+        other._plan = make_plan(problem, self._settings) if shared is None else shared(problem)
+        return other
 
     def __repr__(self) -> str:
         settings = self._settings

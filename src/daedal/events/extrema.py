@@ -9,9 +9,10 @@ from math import isfinite
 
 import numpy as np
 
-from daedal.events.switching import MUTED, copy, evaluate_on, same_sign
+from daedal.events.switching import MUTED, evaluate_on, same_sign
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import floats, integers
+from daedal.kernels.vectors import copy
 
 _MARGIN = 0.25  # part of the step by which the parabola may err in the place of an extremum
 _CLEAR = 0.7  # an extremum above this part of the smallest value seen is not near zero
@@ -59,7 +60,7 @@ def first_reversal(system, roots, left, right, t_end, psi, phi, k):
             if status != 0:
                 return place, touching, status
             place, touching = found, i if value > 0.0 else -1
-            copy(trial, high)
+            copy(high, trial)
     return place, touching, 0
 
 

@@ -10,11 +10,12 @@ A step that has been repeated too often, as for functions with a jump, is let th
 The check is a hook: methods call it with every step that they are about to accept.
 """
 
-from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, copy, evaluate_at, resolution, same_sign
+from daedal.events.switching import BY_SHAPE, LAYER_WATCHED, ROOTS, evaluate_at, resolution, same_sign
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import inlined, part, pointer
 from daedal.kernels.records import floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, SYSTEM, call_hook
+from daedal.kernels.vectors import copy
 
 _MOST_TRIES = 8  # DASSL gives up after 10 failures
 _STRAIGHT = 0.5  # relative change of slope from step to step
@@ -50,8 +51,8 @@ def _take_over(roots, t):
     """If the step that was tried last has been accepted, this one begins where it ended."""
     n = roots.n
     if abs(t - roots.t_tried) < abs(t - roots.t_start):
-        copy(floats(roots.start, n), floats(roots.before, n))
-        copy(floats(roots.tried, n), floats(roots.start, n))
+        copy(floats(roots.before, n), floats(roots.start, n))
+        copy(floats(roots.start, n), floats(roots.tried, n))
         roots.t_before = roots.t_start
         roots.t_start = roots.t_tried
         roots.tries = 0

@@ -10,18 +10,10 @@ from math import copysign, isfinite
 import numpy as np
 
 from daedal.events.extrema import first_reversal
-from daedal.events.switching import (
-    LAYER_WATCHED,
-    MUTED,
-    ROOTS_LOCATED,
-    STOPPING,
-    copy,
-    evaluate_on,
-    resolution,
-    same_sign,
-)
+from daedal.events.switching import LAYER_WATCHED, MUTED, ROOTS_LOCATED, STOPPING, evaluate_on, resolution, same_sign
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import floats, integers
+from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
 _AHEAD = 16.0  # resolutions further on, a function has a sign again
@@ -45,8 +37,8 @@ def begin_layers(roots, t):
     """A run that begins in a layer begins after the event: where functions stand at the start."""
     n = roots.n
     low, delta, side = floats(roots.low, n), floats(roots.delta, n), integers(roots.side, n)
-    copy(low, floats(roots.start, n))
-    copy(low, floats(roots.before, n))
+    copy(floats(roots.start, n), low)
+    copy(floats(roots.before, n), low)
     for i in range(n):
         side[i] = 0 if not abs(low[i]) > delta[i] else 1 if low[i] > 0.0 else -1
     roots.t_start = t
@@ -66,7 +58,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
     status = evaluate_on(system, roots, t_high, t_end, psi, phi, k, high)
     if status != 0:
         return False, t_high, status
-    copy(high, last)
+    copy(last, high)
     _take_aim(roots)
     left, resolved = t_low, resolution(t_end, t_high - t_low)
     for _ in range(_MOST_PIECES):
@@ -88,10 +80,10 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         if right == t_high and reached == right:
             break
         left = reached
-        copy(high, low)
-        copy(last, high)
+        copy(low, high)
+        copy(high, last)
     _enter_layers(roots)
-    copy(high, low)
+    copy(low, high)
     return _count(roots), t_high, 0
 
 
@@ -213,10 +205,10 @@ def _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k
                 on_the_left = True
         if on_the_left:
             right, side = middle, 1
-            copy(trial, high)
+            copy(high, trial)
         else:
             left, side = middle, 0
-            copy(trial, low)
+            copy(low, trial)
     return _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k)
 
 
@@ -269,7 +261,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
             fired[i] = 1 if low[i] < 0.0 else -1
             late = True
     if late:
-        copy(ahead, high)
+        copy(high, ahead)
         return further, 0
     return right, 0
 

@@ -6,6 +6,7 @@ from daedal.kernels.callbacks import CALLBACK, call_with, nothing, repeat_in_pyt
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats
+from daedal.kernels.vectors import copy
 
 _RESOLUTION = 8.0 * np.finfo(float).eps
 
@@ -52,12 +53,6 @@ def resolution(t, h):
 
 
 @inlined
-def copy(source, target):
-    for i in range(source.size):
-        target[i] = source[i]
-
-
-@inlined
 def same_sign(a, b):
     """Whether both are positive, or both negative."""
     return (a > 0.0 and b > 0.0) or (a < 0.0 and b < 0.0)
@@ -74,8 +69,7 @@ def evaluate_at(system, roots, t, y, yp, values):
         bad = bad or np.isnan(result[i])
     if status == 0 and bad:
         status = repeat_in_python(roots.functions, t, y, yp, nothing())
-    for i in range(roots.n):
-        values[i] = result[i]
+    copy(values, result)
     return status
 
 

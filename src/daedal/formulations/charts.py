@@ -13,16 +13,8 @@ from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
-from daedal.mechanics.constrained import (
-    CONSTRAINED,
-    JACOBIAN,
-    POSITION,
-    RATE,
-    VELOCITY,
-    accelerate,
-    evaluate,
-    load_state,
-)
+from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, accelerate, evaluate, load_state
 
 CHART = np.dtype(
     [
@@ -49,14 +41,10 @@ CHART = np.dtype(
 @part
 def _complete(chart, c, level):
     """Factor [R~; K] for a level; K as evaluated last."""
-    nx = c.nx
-    rows, jacobian = _rows(chart, c, level), float_rows(c.jacobian, c.n_c, nx)
-    count, by_columns = rows.shape[0], float_rows(chart.matrix.data, nx, nx)
-    for j in range(nx):
-        for i in range(count):
-            by_columns[j, i] = rows[i, j]
-        for i in range(nx - count):
-            by_columns[j, count + i] = jacobian[i, j]
+    rows, by_columns = _rows(chart, c, level), float_rows(chart.matrix.data, c.nx, c.nx)
+    count = rows.shape[0]
+    transpose(by_columns, rows)
+    transpose(by_columns[:, count:], float_rows(c.jacobian, c.nx - count, c.nx))
     return factor_lu(chart.matrix)
 
 
@@ -89,12 +77,9 @@ def _same_branch(chart, top, sign):
 def recover(chart, c, t, y):
     """z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above the first)."""
     nx, m = c.nx, c.m
-    state, kept = floats(c.state, m * nx + c.n_r), floats(chart.z, m * nx)
-    for i in range(m * nx):
-        state[i] = kept[i]
+    copy(floats(c.state, m * nx), floats(chart.z, m * nx))
     first = (m - 1) * chart.n_low + chart.n_top
-    for i in range(c.n_r):
-        state[m * nx + i] = y[first + i]
+    copy(floats(c.state + 8 * m * nx, c.n_r), y[first : first + c.n_r])
     work = floats(chart.work, nx)
     begin = 0
     for level in range(m):
@@ -104,24 +89,19 @@ def recover(chart, c, t, y):
         values = floats(c.level + 8 * level * c.n_c, c.n_c)
         before = np.inf
         for iteration in range(30):
-            status = evaluate(c, t, POSITION | JACOBIAN | VELOCITY)
+            status = evaluate(c, t, LEVELS | JACOBIAN)
             if status != 0:
                 return status
             if _complete(chart, c, level) != 0:
                 return UNEVALUABLE
             sign = determinant_sign(chart.matrix)
             for i in range(count):
-                work[i] = -y[begin + i]
-                for j in range(nx):
-                    work[i] += rows[i, j] * z[j]
-            for i in range(nx - count):
-                work[count + i] = values[i]
+                work[i] = add_product(-y[begin + i], rows[i], z)
+            copy(work[count:], values[: nx - count])
             solve_lu(chart.matrix, work)
-            size, change = 0.0, 0.0
             for i in range(nx):
                 z[i] -= work[i]
-                size = max(size, abs(z[i]))
-                change = max(change, abs(work[i]))
+            size, change = largest(z), largest(work)
             if not change < np.inf:
                 return UNEVALUABLE
             if change <= 1e-15 * size or (change <= 1e-9 * size and change >= 0.3 * before):
@@ -140,37 +120,33 @@ def recover(chart, c, t, y):
 @part
 def keep_point(chart, c, t, y):
     """From now on Newton's method starts from the point in ``c.state``."""
-    state, kept, coordinates = floats(c.state, c.m * c.nx), floats(chart.z, c.m * c.nx), floats(chart.y, chart.n)
-    for i in range(c.m * c.nx):
-        kept[i] = state[i]
-    for i in range(chart.n):
-        coordinates[i] = y[i]
+    _set_point(chart, t, floats(c.state, c.m * c.nx), y[: chart.n])
+
+
+@part
+def _set_point(chart, t, z, y):
+    copy(floats(chart.z, z.size), z)
+    copy(floats(chart.y, y.size), y)
     chart.t = t
 
 
 @part
 def _rate(chart, c, t, y, rate):
     """u~_j' = R~ z_{j+1}, u~_m' = R~ a."""
-    status = recover(chart, c, t, y)
-    if status == 0:
-        status = accelerate(c, t)
+    status = recover(chart, c, t, y) or accelerate(c, t)
     if status == 0 and c.n_r > 0:
         status = evaluate(c, t, RATE)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
     nx, m = c.nx, c.m
-    further, at = floats(c.rate, c.n_r), 0
+    at = 0
     for level in range(m):
         rows = _rows(chart, c, level)
         slope = floats(c.acceleration if level == m - 1 else c.state + 8 * (level + 1) * nx, nx)
         for i in range(rows.shape[0]):
-            value = 0.0
-            for j in range(nx):
-                value += rows[i, j] * slope[j]
-            rate[at] = value
+            rate[at] = add_product(0.0, rows[i], slope)
             at += 1
-    for i in range(c.n_r):
-        rate[at + i] = further[i]
+    copy(rate[at:], floats(c.rate, c.n_r))
     return 0
 
 
@@ -202,9 +178,7 @@ def _conditioning(chart, c):
     by_columns, work = float_rows(chart.matrix.data, nx, nx), floats(chart.work, nx)
     for i in range(nx):
         row = floats(chart.top_rows + 8 * i * nx if i < n_top else c.jacobian + 8 * (i - n_top) * nx, nx)
-        norm = 0.0
-        for j in range(nx):
-            norm += row[j] * row[j]
+        norm = squares(row)
         norm = np.sqrt(norm) if norm > 0.0 else 1.0
         for j in range(nx):
             by_columns[j, i] = row[j] / norm
@@ -212,11 +186,10 @@ def _conditioning(chart, c):
         return np.inf
     inverse = 0.0
     for k in range(nx):
-        for i in range(nx):
-            work[i] = 1.0 if i == k else 0.0
+        work[:] = 0.0
+        work[k] = 1.0
         solve_lu(chart.matrix, work)
-        for i in range(nx):
-            inverse += work[i] * work[i]
+        inverse = add_product(inverse, work, work)
     return np.sqrt(inverse)
 
 
@@ -251,13 +224,11 @@ def pivot_hook(record, t, h, y):
     pivot, work = integers(chart.pivot, 2 * nx), floats(chart.work, n_c)
     for j in range(nx):
         if pivot[nx + j] > 0:
-            for i in range(n_c):
-                by_columns[pivot[nx + j] - 1, i] = jacobian[i, j]
+            copy(by_columns[pivot[nx + j] - 1], jacobian[:, j])
     if factor_lu(chart.matrix) != 0:
         return HOOK_STOP
     for j in range(nx):
-        for i in range(n_c):
-            work[i] = jacobian[i, j]
+        copy(work, jacobian[:, j])
         solve_lu(chart.matrix, work)
         for i in range(n_c):
             if not abs(work[i]) <= chart.limit:
@@ -287,12 +258,7 @@ def recover_points(charts, systems, times, y, states, statuses):
                     break
                 keep_point(chart, c, t, between)
             if statuses[k] != 0:
-                kept, coordinates = floats(chart.z, c.m * c.nx), floats(chart.y, chart.n)
-                for i in range(z0.size):
-                    kept[i] = z0[i]
-                for i in range(chart.n):
-                    coordinates[i] = first[i]
-                chart.t = t0
+                _set_point(chart, t0, z0, first)
             pieces *= 4
         if statuses[k] == 0:
             keep_point(chart, c, times[k], y[k])

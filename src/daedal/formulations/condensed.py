@@ -34,6 +34,7 @@ from daedal.kernels.linear import PREPARE, SOLVE
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE, increment
 from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.system import SYSTEM
+from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.augmented import solve_augmented
 from daedal.mechanics.constrained import BIAS, CONSTRAINED, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
 
@@ -138,21 +139,14 @@ def _map_positions(form, system):
     by_columns, column = float_rows(form.low_rows.data, n_g, n_g), floats(form.scratch, n_g)
     for i in range(n_g):
         for k in range(n_g):
-            value = 0.0
-            for j in range(nx):
-                value += jacobian[i, j] * direction[j, k]
-            by_columns[k, i] = value
+            by_columns[k, i] = add_product(0.0, jacobian[i], direction[:, k])
     if factor_lu(form.low_rows) != 0:
         return SINGULAR
     for j in range(nx):
-        for i in range(n_g):
-            column[i] = jacobian[i, j]
+        copy(column, jacobian[:n_g, j])
         solve_lu(form.low_rows, column)
         for i in range(nx):
-            value = 0.0
-            for k in range(n_g):
-                value += direction[i, k] * column[k]
-            positions[i, j] -= value / cj
+            positions[i, j] -= add_product(0.0, direction[i], column) / cj
     return 0
 
 
@@ -184,18 +178,12 @@ def _assemble(form, system):
     for i in range(nx):
         for j in range(nx):
             leading = mass[i, j] if dynamic else (1.0 if i == j else 0.0)
-            value = form.cj * leading + force_v[i, j]
-            for k in range(nx):
-                value += force_q[i, k] * positions[k, j]
-            by_columns[j, i] = value
+            by_columns[j, i] = add_product(form.cj * leading + force_v[i, j], force_q[i], positions[:, j])
         for k in range(n_top):
             by_columns[nx + k, i] = columns[i, k] if dynamic else -direction[i, n_c - n_top + k]
     for k in range(n_top):
         for j in range(nx):
-            value = rows_v[k, j]
-            for i in range(nx):
-                value += rows_q[k, i] * positions[i, j]
-            by_columns[j, nx + k] = value
+            by_columns[j, nx + k] = add_product(rows_v[k, j], rows_q[k], positions[:, j])
         for i in range(n_top):
             by_columns[nx + i, nx + k] = 0.0
 
@@ -204,11 +192,8 @@ def _assemble(form, system):
 def _keep_geometry(form, system):
     """G and D as they stand in the factored matrix: later residuals overwrite those of the system."""
     size = system.nx * system.n_c
-    jacobian, direction = floats(system.jacobian, size), floats(form.direction, size)
-    kept_jacobian, kept_direction = floats(form.kept_jacobian, size), floats(form.kept_direction, size)
-    for i in range(size):
-        kept_jacobian[i] = jacobian[i]
-        kept_direction[i] = direction[i]
+    copy(floats(form.kept_jacobian, size), floats(system.jacobian, size))
+    copy(floats(form.kept_direction, size), floats(form.direction, size))
 
 
 @pointer(SOLVE)
@@ -252,14 +237,9 @@ def _back_substitute(form, system, b):
             low[k] = value
         solve_lu(form.low_rows, low)
     for i in range(nx):
-        value = shift[i]
-        for j in range(nx):
-            value += positions[i, j] * rhs[j]
-        b[i] = value
-    for i in range(nx):
-        b[nx + i] = rhs[i]
-    for k in range(n_top):
-        b[at + k] = rhs[nx + k]
+        b[i] = add_product(shift[i], positions[i], rhs[:nx])
+    copy(b[nx:], rhs[:nx])
+    copy(b[at:], rhs[nx:])
 
 
 @part
@@ -268,17 +248,12 @@ def _shift_positions(form, system, b, shift):
     nx, n_c, n_g = system.nx, system.n_c, system.n_g
     positions = float_rows(form.map, nx, nx)
     for i in range(nx):
-        value = 0.0
-        for j in range(nx):
-            value += positions[i, j] * b[j]
-        shift[i] = value
+        shift[i] = add_product(0.0, positions[i], b[:nx])
     if form.low == 0:
         return
     low, kept_direction = floats(form.scratch + 16 * (nx + n_c), n_g), float_rows(form.kept_direction, nx, n_c)
     at = multipliers_at(system) + form.n_top
-    for k in range(n_g):
-        low[k] = b[at + k]
+    copy(low, b[at : at + n_g])
     solve_lu(form.low_rows, low)
     for i in range(nx):
-        for k in range(n_g):
-            shift[i] += kept_direction[i, k] * low[k]
+        shift[i] = add_product(shift[i], kept_direction[i], low)

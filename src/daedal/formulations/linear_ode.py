@@ -6,6 +6,7 @@ from daedal.kernels.callbacks import CALLBACK, NATIVE, owner
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
+from daedal.kernels.vectors import add_product
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, fetch
 
 LINEAR_ODE = np.dtype(
@@ -25,9 +26,7 @@ def _rate(e, t, y, target):
     status = fetch(e.coefficients, t, y, 1, n * n + n)
     matrix, vector = float_rows(e.coefficients.block + 8, n, n), floats(e.coefficients.block + 8 + 8 * n * n, n)
     for i in range(n):
-        target[i] = vector[i]
-        for j in range(n):
-            target[i] += matrix[i, j] * y[j]
+        target[i] = add_product(vector[i], matrix[i], y)
     return status
 
 

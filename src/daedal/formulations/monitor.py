@@ -16,6 +16,7 @@ from daedal.kernels.compilation import kernel, part, pointer
 from daedal.kernels.dense import LU, SMALL, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP, call_hook
+from daedal.kernels.vectors import add_product, copy, squares
 from daedal.mechanics.augmented import factor_augmented
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
@@ -117,10 +118,7 @@ def _scale_rows(watch, system):
     jacobian, rows = float_rows(system.jacobian, n_c, nx), float_rows(watch.rows, n_c, nx)
     norms, vanishing = floats(watch.norms, n_c), 1.0
     for i in range(n_c):
-        norm = 0.0
-        for j in range(nx):
-            norm += jacobian[i, j] ** 2
-        norm = np.sqrt(norm)
+        norm = np.sqrt(squares(jacobian[i]))
         norms[i] = max(norms[i], norm)
         vanishing = min(vanishing, norm / norms[i] if norms[i] > 0.0 else 1.0)
         for j in range(nx):
@@ -131,14 +129,11 @@ def _scale_rows(watch, system):
 @part
 def _determinant(watch, rows, basis):
     """det(K_n Q_{n-1}^T), between -1 and 1."""
-    n_c, nx = rows.shape
+    n_c = rows.shape[0]
     by_columns = float_rows(watch.gram.data, n_c, n_c)
     for i in range(n_c):
         for k in range(n_c):
-            value = 0.0
-            for j in range(nx):
-                value += rows[i, j] * basis[k, j]
-            by_columns[k, i] = value
+            by_columns[k, i] = add_product(0.0, rows[i], basis[k])
     if factor_lu(watch.gram) != 0:
         return 0.0
     value = 1.0 * determinant_sign(watch.gram)
@@ -172,26 +167,26 @@ def _orthonormalise(rows, basis):
     n_c, nx = rows.shape
     smallest, volume = 1.0, 1.0
     for i in range(n_c):
-        for j in range(nx):
-            basis[i, j] = rows[i, j]
+        copy(basis[i], rows[i])
         rest = 1.0
         for _ in range(2):
-            for k in range(i):
-                product = 0.0
-                for j in range(nx):
-                    product += basis[i, j] * basis[k, j]
-                for j in range(nx):
-                    basis[i, j] -= product * basis[k, j]
-            norm = 0.0
-            for j in range(nx):
-                norm += basis[i, j] ** 2
-            norm = np.sqrt(norm)
+            _make_orthogonal(basis[i], basis[:i])
+            norm = np.sqrt(squares(basis[i]))
             rest *= norm
             for j in range(nx):
                 basis[i, j] /= norm if norm > 0.0 else 1.0
         smallest = min(smallest, rest)
         volume *= rest
     return smallest, volume
+
+
+@part
+def _make_orthogonal(v, basis):
+    """v loses its parts along the rows of the basis, one after the other."""
+    for k in range(basis.shape[0]):
+        product = add_product(0.0, v, basis[k])
+        for j in range(v.size):
+            v[j] -= product * basis[k, j]
 
 
 @part
@@ -206,28 +201,15 @@ def _watch_amplification(watch, system, basis):
     for trial in range(2):
         for j in range(nx):
             along[j] = np.cos(1.0 + 2.3 * j + 1.7 * trial)
-        for k in range(n_c):
-            product = 0.0
-            for j in range(nx):
-                product += basis[k, j] * along[j]
-            for j in range(nx):
-                along[j] -= product * basis[k, j]
-        norm = 0.0
-        for j in range(nx):
-            norm += along[j] * along[j]
+        _make_orthogonal(along, basis)
+        norm = squares(along)
         if norm <= 0.0:
             return
         for i in range(nx):
-            image[i] = 0.0
-            for j in range(nx):
-                image[i] += mass[i, j] * along[j]
-        for i in range(n_c):
-            image[nx + i] = 0.0
+            image[i] = add_product(0.0, mass[i], along)
+        image[nx:] = 0.0
         solve_lu(system.kkt, image)
-        size = 0.0
-        for i in range(nx):
-            size += image[i] * image[i]
-        largest = max(largest, np.sqrt(size / norm))
+        largest = max(largest, np.sqrt(squares(image[:nx]) / norm))
     watch.largest_amplification = max(watch.largest_amplification, largest)
     if largest > _LARGEST_AMPLIFICATION:
         watch.amplifying_steps += 1

@@ -41,17 +41,8 @@ from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, ow
 from daedal.kernels.compilation import inlined, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
-from daedal.mechanics.constrained import (
-    CONSTRAINED,
-    POSITION,
-    RATE,
-    VELOCITY,
-    accelerate,
-    evaluate,
-    fetch,
-    load,
-    load_state,
-)
+from daedal.kernels.vectors import add_product, copy, transpose
+from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
 
 FORM = np.dtype(
     [
@@ -141,13 +132,9 @@ def form_rate(t, block):
         status = _accelerate_penalty(form, system)
     if status != 0:
         return UNEVALUABLE if status > 0 else status
-    for i in range((m - 1) * nx):
-        rate[i] = y[nx + i]
-    acceleration, further = floats(system.acceleration, nx), floats(system.rate, system.n_r)
-    for i in range(nx):
-        rate[(m - 1) * nx + i] = acceleration[i]
-    for i in range(system.n_r):
-        rate[m * nx + i] = further[i]
+    copy(rate, y[nx : m * nx])
+    copy(rate[(m - 1) * nx :], floats(system.acceleration, nx))
+    copy(rate[m * nx :], floats(system.rate, system.n_r))
     return 0
 
 
@@ -190,7 +177,7 @@ def accelerate_with_levels(form, system, t):
     """The accelerations, and the levels of the constraints where they are imposed."""
     status = accelerate(system, t, damping_of(form))
     if status == 0 and (form.n_top > 0 or form.low > 0):
-        status = evaluate(system, t, POSITION | VELOCITY)
+        status = evaluate(system, t, LEVELS)
     return status
 
 
@@ -204,18 +191,12 @@ def set_direction(form, system, t):
         if status != 0:
             return status
     if form.projection == TRANSPOSE:
-        jacobian = float_rows(system.jacobian, n_c, nx)
-        for k in range(n_c):
-            for i in range(nx):
-                direction[i, k] = jacobian[k, i]
+        transpose(direction, float_rows(system.jacobian, n_c, nx))
     elif form.projection == THROUGH_MASS:
         return _inverse_mass_times_columns(form, system, direction)
     elif is_given(form.direction_function):
         status = fetch(form.direction_function, t, floats(system.state, nx), nx, nx * n_c)
-        by_columns = float_rows(form.direction_function.block + 8 * nx, n_c, nx)
-        for k in range(n_c):
-            for i in range(nx):
-                direction[i, k] = by_columns[k, i]
+        transpose(direction, float_rows(form.direction_function.block + 8 * nx, n_c, nx))
         return status
     return 0
 
@@ -228,21 +209,16 @@ def _inverse_mass_times_columns(form, system, target):
     if _factor_mass(form, system) != 0:
         return UNEVALUABLE
     for k in range(n_c):
-        for i in range(nx):
-            solution[i] = columns[i, k]
+        copy(solution, columns[:, k])
         solve_lu(form.mass_lu, solution)
-        for i in range(nx):
-            target[i, k] = solution[i]
+        copy(target[:, k], solution)
     return 0
 
 
 @part
 def _factor_mass(form, system):
     nx = system.nx
-    mass, by_columns = float_rows(system.mass, nx, nx), float_rows(form.mass_lu.data, nx, nx)
-    for i in range(nx):
-        for j in range(nx):
-            by_columns[j, i] = mass[i, j]
+    transpose(float_rows(form.mass_lu.data, nx, nx), float_rows(system.mass, nx, nx))
     return factor_lu(form.mass_lu)
 
 
@@ -252,8 +228,7 @@ def _accelerate_penalty(form, system):
     nx = system.nx
     acceleration, force = floats(system.acceleration, nx), floats(system.force, nx)
     penalty = floats(form.scratch, nx)
-    for i in range(nx):
-        penalty[i] = 0.0
+    penalty[:] = 0.0
     add_penalty_forces(form, system, penalty)
     for i in range(nx):
         acceleration[i] = force[i] - penalty[i]
@@ -295,9 +270,7 @@ def dynamic_rows(form, system, y, yp, target):
             value = -force[i]
             for j in range(nx):
                 value += mass[i, j] * slope_of_velocity(form, system, y, yp, j)
-            for k in range(form.n_top):
-                value += columns[i, k] * top[k]
-            target[i] = value
+            target[i] = add_product(value, columns[i], top[: form.n_top])
         return
     acceleration, first, skipped = floats(system.acceleration, nx), (system.m - 1) * nx, n_c - form.n_top
     # the form of Fuehrer and Leimkuhler corrects velocities along M^{-1} G^T, positions along G^T
@@ -334,12 +307,9 @@ def _constraint_rows(form, system, residual):
     at += form.n_top
     level = float_rows(system.level, system.m, n_c)
     for j in range(form.low):
-        for k in range(n_g):
-            residual[at + j * n_g + k] = level[j, k]
+        copy(residual[at + j * n_g :], level[j, :n_g])
     if form.top == DYNAMICS:
-        algebraic = floats(system.algebraic, system.n_w)
-        for i in range(system.n_w):
-            residual[at + form.low * n_g + i] = algebraic[i]
+        copy(residual[at + form.low * n_g :], floats(system.algebraic, system.n_w))
 
 
 @part

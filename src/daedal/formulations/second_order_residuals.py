@@ -22,6 +22,7 @@ from daedal.formulations.second_order_forms import EXTENDED, STABILISED
 from daedal.kernels.callbacks import NATIVE, UNEVALUABLE, owner
 from daedal.kernels.compilation import inlined, part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.vectors import add_product, copy, largest
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, evaluate, load
 
 _ALONG = 1e-6  # increment of time in the derivative of G^T eta, where eta is as small as the error itself
@@ -51,10 +52,9 @@ def second_order_residual(t, block):
     x, xp, xpp = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     residual = floats(block + 24 * n, n)
     z, a = floats(form.z, 2 * nx), floats(form.a, nx)
-    for i in range(nx):
-        z[i] = x[i]
-        z[nx + i] = xp[i]
-        a[i] = xpp[i]
+    copy(z, x[:nx])
+    copy(z[nx:], xp[:nx])
+    copy(a, xpp[:nx])
     status = 0
     if form.variant == STABILISED:
         status = _shift(form, system, t, x, xp, z, a)
@@ -88,10 +88,7 @@ def _shift(form, system, t, x, xp, z, a):
     nx, n_g, n_c = system.nx, system.n_g, system.n_c
     at = _extra_at(system)
     eta, eta_rate = x[at : at + n_g], xp[at : at + n_g]
-    largest = 0.0
-    for k in range(n_g):
-        largest = max(largest, max(abs(eta[k]), abs(eta_rate[k])))
-    if largest == 0.0:
+    if largest(eta) == 0.0 and largest(eta_rate) == 0.0:
         return 0
     jacobian, ahead = float_rows(system.jacobian, n_c, nx), float_rows(form.work, n_c, nx)
     step = _ALONG * form.time_scale
@@ -100,11 +97,8 @@ def _shift(form, system, t, x, xp, z, a):
     status = _evaluate_at(system, t + step, x, z, JACOBIAN)
     if status != 0:
         return status
-    for k in range(n_c):
-        for i in range(nx):
-            ahead[k, i] = jacobian[k, i]
-    for i in range(nx):
-        z[i] = x[i]
+    copy(floats(form.work, n_c * nx), floats(system.jacobian, n_c * nx))
+    copy(z, x[:nx])
     status = _evaluate_at(system, t, x, z, JACOBIAN)
     if status != 0:
         return status
@@ -131,27 +125,18 @@ def _replace(form, system, x, z, a):
 def _dynamics(system, x, xp, a, residual):
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
     mass, columns = float_rows(system.mass, nx, nx), float_rows(system.columns, nx, n_c)
-    force, rate, algebraic = floats(system.force, nx), floats(system.rate, n_r), floats(system.algebraic, system.n_w)
+    force, rate, lam = floats(system.force, nx), floats(system.rate, n_r), x[nx + n_r : nx + n_r + n_c]
     for i in range(nx):
-        value = -force[i]
-        for j in range(nx):
-            value += mass[i, j] * a[j]
-        for k in range(n_c):
-            value += columns[i, k] * x[nx + n_r + k]
-        residual[i] = value
+        residual[i] = add_product(add_product(-force[i], mass[i], a), columns[i], lam)
     for i in range(n_r):
         residual[nx + i] = xp[nx + i] - rate[i]
-    for i in range(system.n_w):
-        residual[nx + n_r + n_c + i] = algebraic[i]
+    copy(residual[nx + n_r + n_c :], floats(system.algebraic, system.n_w))
 
 
 @part
 def _acceleration_level(system, a, k):
     jacobian, bias = float_rows(system.jacobian, system.n_c, system.nx), floats(system.bias, system.n_c)
-    value = bias[k]
-    for j in range(system.nx):
-        value += jacobian[k, j] * a[j]
-    return value
+    return add_product(bias[k], jacobian[k], a)
 
 
 @part
@@ -171,8 +156,7 @@ def _constraints(form, system, a, residual):
         residual[at + k] = value
     extra = _extra_at(system)
     if form.variant == STABILISED:
-        for k in range(n_g):
-            residual[extra + k] = level[1, k]
+        copy(residual[extra:], level[1, :n_g])
     elif form.variant == EXTENDED:
         for k in range(n_c):
             residual[extra + k] = level[1, k]

@@ -3,6 +3,7 @@ r"""What single formulations do beyond the shape that all share, in compiled cod
 from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import JACOBIAN, POSITION, VELOCITY, evaluate
 
 
@@ -43,11 +44,8 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
     before, velocity = floats(form.scratch, n_c), float_rows(system.level, 2, n_c)[1]
     state, increments = floats(system.state, 2 * nx), floats(system.increments, 2 * nx)
     tau = (yp if form.lowered else y)[2 * nx + system.n_r :]
-    largest = 0.0
-    for k in range(n_c):
-        before[k] = velocity[k]
-        largest = max(largest, abs(tau[k]))
-    if largest == 0.0:
+    copy(before, velocity)
+    if largest(tau[:n_c]) == 0.0:
         return 0
     for j in range(nx):
         kept, h = state[j], 1e-3 * increments[j]
@@ -80,16 +78,14 @@ def regularised_rows(form, system, t, y, yp, residual):
         status = evaluate(system, t, POSITION)
         if status != 0:
             return status
-        for k in range(n_g):
-            residual[at + k] = level[0, k]
+        copy(residual[at:], level[0, :n_g])
     if n_g == n_c:
         return 0
     for i in range(nx):
         state[i] = y[i]
         state[nx + i] = y[nx + i] + form.epsilon * yp[nx + i]
     status = evaluate(system, t, POSITION | JACOBIAN | VELOCITY)
-    for k in range(n_g, n_c):
-        residual[at + k] = level[1, k]
+    copy(residual[at + n_g :], level[1, n_g:])
     return status
 
 

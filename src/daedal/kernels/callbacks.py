@@ -6,9 +6,8 @@ kernel calls it with the time only::
     residual    block = [ y (n) | y' (n) | F (n) ]
     jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
 
-* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called with
-no
-  Python in the loop.
+* A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called
+  without Python in the loop.
 * A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
 
 The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step
@@ -208,18 +207,12 @@ class Bridge:
     def __init__(self) -> None:
         self.exception: BaseException | None = None
         self._alive: list = []
-        self._parameters: list[tuple[np.ndarray, object]] = []
+        self._cells: dict[int, list] = {}  # parameters, by the object with which callbacks were made
+        self._made_with: list = []  # these objects
+        self._parameters: list[tuple[np.ndarray, list]] = []
         self._forgetting: list[Callable[[], None]] = []
         self._seen: dict[int, bytes] = {}  # parameters as they were read last, by object
         self._recorder = self._record
-
-    def mark(self) -> int:
-        """A mark to which :meth:`trim` goes back."""
-        return len(self._alive)
-
-    def trim(self, mark: int):
-        """Forget the callbacks made since the mark."""
-        del self._alive[mark:]
 
     def forget_with(self, action: Callable[[], None]):
         """Let :meth:`refresh` call `action`, which forgets what a callback has learnt during a run."""
@@ -229,15 +222,27 @@ class Bridge:
         """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
         self.exception = None
         numbers: dict[int, bytes] = {}  # most functions have the same parameters
-        for target, params in self._parameters:
-            key = id(params)
+        for target, cell in self._parameters:
+            key = id(cell)
             if key not in numbers:
-                numbers[key] = parameter_vector(params).tobytes()
+                numbers[key] = parameter_vector(cell[0]).tobytes()
             if numbers[key] != self._seen.get(key):
-                target[:] = parameter_vector(params)
+                target[:] = parameter_vector(cell[0])
         self._seen = numbers
         for action in self._forgetting:
             action()
+
+    def replace(self, made_with, params):
+        """From the next :meth:`refresh` on, other parameters in place of those with which callbacks were made."""
+        if made_with is not None:
+            self._cells[id(made_with)][0] = params
+
+    def _cell(self, params) -> list:
+        """Where functions that were made with these parameters find those of the run."""
+        if id(params) not in self._cells:
+            self._cells[id(params)] = [params]
+            self._made_with.append(params)
+        return self._cells[id(params)]
 
     def _record(self, exception: BaseException):
         if self.exception is None:
@@ -287,7 +292,8 @@ class Bridge:
         block = np.concatenate([np.zeros(first_result + result_size), numbers])
         arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
         target = block[first_result : first_result + result_size]
-        tail = () if params is None else (numbers if compiled else params,)
+        cell = [] if params is None else self._cell(params)
+        tail = [block[first_result + result_size :]] if compiled and cell else cell
 
         if scalars:
 
@@ -314,15 +320,9 @@ class Bridge:
         pointer = _c_pointer(function, layout)
         self._alive.append(pointer)
         if tail:
-            self._parameters.append((block[first_result + result_size :], params))
-        return Record(
-            CALLBACK,
-            kind=_COMPILED,
-            address=pointer.address,
-            python=id(entry),
-            recorder=id(self._recorder),
-            block=block,
-        )
+            self._parameters.append((block[first_result + result_size :], cell))
+        address, recorder = pointer.address, id(self._recorder)
+        return Record(CALLBACK, kind=_COMPILED, address=address, python=id(entry), recorder=recorder, block=block)
 
     def raise_pending(self):
         """Raise the exception kept from a user's function, if there is one."""

@@ -11,9 +11,10 @@ import numpy as np
 
 from daedal.kernels import matrix as iteration_matrix
 from daedal.kernels.callbacks import CALLBACK, call, is_given
-from daedal.kernels.compilation import inlined, part
+from daedal.kernels.compilation import part
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats
 from daedal.kernels.system import rescale_rows, residual
+from daedal.kernels.vectors import add_product, copy, squares
 
 NOT_CONVERGED = 2
 
@@ -51,9 +52,8 @@ def prepare(system, krylov, matrix, t, y, yp, r, cj, h, inverse_weights):
     n = krylov.n
     system.jacobians += 1
     block = floats(krylov.setup.block, 2 * n + 1)
-    for i in range(n):
-        block[i] = y[i]
-        block[n + i] = yp[i]
+    copy(block, y)
+    copy(block[n:], yp)
     block[2 * n] = cj
     return call(krylov.setup, t)
 
@@ -67,11 +67,9 @@ def _precondition(system, krylov, matrix, t, cj, v):
     n = krylov.n
     block = floats(krylov.solve.block, 2 * n + 1)
     block[0] = cj
-    for i in range(n):
-        block[1 + i] = v[i]
+    copy(block[1:], v)
     status = call(krylov.solve, t)
-    for i in range(n):
-        v[i] = block[1 + n + i]
+    copy(v, block[1 + n :])
     return status
 
 
@@ -91,30 +89,21 @@ def _product(system, krylov, matrix, t, y, yp, r, cj, x, result):
     return _precondition(system, krylov, matrix, t, cj, result)
 
 
-@inlined
-def _euclidean(v):
-    total = 0.0
-    for i in range(v.size):
-        total += v[i] * v[i]
-    return sqrt(total)
-
-
 @part
 def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
     """x ~ G^{-1} b with ||P^{-1}(b - G x)||_WRMS <= tolerance. Returns 0, NOT_CONVERGED or a callback status."""
     n = krylov.n
     root_n = sqrt(float(n))
     start, direction, preconditioned = floats(krylov.start, n), floats(krylov.direction, n), floats(krylov.shifted_r, n)
-    for i in range(n):
-        start[i] = b[i]
-        x[i] = 0.0
+    copy(start, b)
+    x[:] = 0.0
     status = _precondition(system, krylov, matrix, t, cj, start)
     if status != 0:
         return status
     for i in range(n):
         start[i] *= inverse_weights[i] / root_n
-    rho = _euclidean(start)
-    if not isfinite(rho) or (rho == 0.0 and _euclidean(b) != 0.0):
+    rho = sqrt(squares(start))
+    if not isfinite(rho) or (rho == 0.0 and squares(b) != 0.0):
         return NOT_CONVERGED  # not a preconditioner: it maps a residual to zero or to NaN
     if rho <= krylov.tolerance:
         for i in range(n):
@@ -123,19 +112,17 @@ def gmres(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, b, x):
     for cycle in range(krylov.restarts + 1):
         if cycle > 0:
             # The residual of the last cycle, from scratch: P^{-1}(b - G x).
-            for i in range(n):
-                direction[i] = x[i]
+            copy(direction, x)
             status = _product(system, krylov, matrix, t, y, yp, r, cj, direction, start)
             if status != 0:
                 return status
-            for i in range(n):
-                preconditioned[i] = b[i]
+            copy(preconditioned, b)
             status = _precondition(system, krylov, matrix, t, cj, preconditioned)
             if status != 0:
                 return status
             for i in range(n):
                 start[i] = (preconditioned[i] - start[i]) * inverse_weights[i] / root_n
-            rho = _euclidean(start)
+            rho = sqrt(squares(start))
             if rho <= krylov.tolerance:
                 return 0
         rho, status = _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, rho, x)
@@ -156,8 +143,7 @@ def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
     start, direction = floats(krylov.start, n), floats(krylov.direction, n)
     for i in range(n):
         basis[0, i] = start[i] / beta
-    for i in range(size + 1):
-        rhs[i] = 0.0
+    rhs[:] = 0.0
     rhs[0] = beta
     used = 0
     rho = beta
@@ -172,16 +158,12 @@ def _cycle(system, krylov, matrix, t, y, yp, r, cj, inverse_weights, beta, x):
         for i in range(n):
             w[i] *= inverse_weights[i] / root_n
         first = max(0, m - krylov.orthogonal_to + 1)
-        for j in range(first):
-            hess[j, m] = 0.0
+        hess[:first, m] = 0.0
         for j in range(first, m + 1):
-            dot = 0.0
+            product = hess[j, m] = add_product(0.0, w, basis[j])
             for i in range(n):
-                dot += w[i] * basis[j, i]
-            hess[j, m] = dot
-            for i in range(n):
-                w[i] -= dot * basis[j, i]
-        length = _euclidean(w)
+                w[i] -= product * basis[j, i]
+        length = sqrt(squares(w))
         hess[m + 1, m] = length
         if length > 0.0:
             for i in range(n):
@@ -221,10 +203,9 @@ def _residual_direction_length(krylov, m):
     n, size = krylov.n, krylov.basis_size
     basis, givens = float_rows(krylov.basis, size + 1, n), float_rows(krylov.givens, size, 2)
     direction = floats(krylov.direction, n)
-    for i in range(n):
-        direction[i] = basis[0, i]
+    copy(direction, basis[0])
     for j in range(m + 1):
         c, s = givens[j, 0], givens[j, 1]
         for i in range(n):
             direction[i] = -s * direction[i] + c * basis[j + 1, i]
-    return _euclidean(direction)
+    return sqrt(squares(direction))

@@ -31,6 +31,7 @@ from daedal.kernels.dense import (
 from daedal.kernels.lapack import dgbtrf, dgbtrs
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.system import SYSTEM, rescale_rows, residual
+from daedal.kernels.vectors import copy, largest
 
 DENSE, BANDED, SPARSE = 0, 1, 2
 
@@ -132,8 +133,7 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     elif matrix.kind == BANDED:
         columns, source = float_rows(matrix.data, n, width + ml), given.reshape((n, width))
         for j in range(n):
-            for e in range(width + ml):
-                columns[j, e] = 0.0
+            columns[j] = 0.0
             for i in range(max(0, j - mu), min(n, j + ml + 1)):
                 columns[j, ml + mu + i - j] = source[j, mu + i - j] * scale[i]
     else:
@@ -175,24 +175,16 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     return 0
 
 
-@part
-def _largest(y):
-    largest = 0.0
-    for i in range(y.size):
-        largest = max(largest, abs(y[i]))
-    return largest
-
-
 @inlined
 def _may_drown(delta, y):
     """Whether an increment is so small that adding it to a sum with the largest component changes nothing."""
-    return abs(delta) < _DROWNING * _largest(y)
+    return abs(delta) < _DROWNING * largest(y)
 
 
 @inlined
 def _enlarged(delta, y):
     """A second increment, for the entries that came out as zero: visible beside the largest component."""
-    return copysign(_SQRT_ROUNDOFF * _largest(y), delta)
+    return copysign(_SQRT_ROUNDOFF * largest(y), delta)
 
 
 @part
@@ -200,8 +192,7 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     n = matrix.n
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
-        for entry in range(matrix.size):
-            data[entry] = 0.0
+        data[:] = 0.0
     group_start = integers(matrix.group_start, matrix.groups + 1)
     group_columns = integers(matrix.group_columns, n)
     column_start = integers(matrix.column_start, n + 1)
@@ -209,10 +200,9 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
     shifted_y, shifted_yp = floats(matrix.shifted_y, n), floats(matrix.shifted_yp, n)
     shifted_r, deltas = floats(matrix.shifted_r, n), floats(matrix.increment, n)
-    for i in range(n):
-        shifted_y[i] = y[i]
-        shifted_yp[i] = yp[i]
-    largest = _largest(y)
+    copy(shifted_y, y)
+    copy(shifted_yp, yp)
+    size = largest(y)
     for group in range(matrix.groups):
         first, last = group_start[group], group_start[group + 1]
         for place in range(first, last):
@@ -239,9 +229,9 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
                 for entry in range(column_start[j], column_start[j + 1]):
                     if not second or data[position[entry]] == 0.0:
                         data[position[entry]] = (shifted_r[rows[entry]] - r[rows[entry]]) / deltas[j]
-                if not second and abs(deltas[j]) < _DROWNING * largest:
+                if not second and abs(deltas[j]) < _DROWNING * size:
                     again = True
-                    deltas[j] = copysign(_SQRT_ROUNDOFF * largest, deltas[j])
+                    deltas[j] = copysign(_SQRT_ROUNDOFF * size, deltas[j])
             if not again:
                 break
             second = True
@@ -274,11 +264,9 @@ def solve(matrix, t, b):
     n = matrix.n
     if matrix.kind == SPARSE:
         block = floats(matrix.solve.block, n)
-        for i in range(n):
-            block[i] = b[i]
+        copy(block, b[:n])
         status = call(matrix.solve, t)
-        for i in range(n):
-            b[i] = block[i]
+        copy(b, block)
         return status
     if matrix.kind == BANDED:
         arguments = matrix.lapack

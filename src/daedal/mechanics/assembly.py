@@ -67,6 +67,7 @@ class Assembly:
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
         self._tuning = tuning(system, setting.increments, setting.time_increment) if setting.complex_step else None
+        self._made_with = system.params
         self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
         self.adopt(setting)
@@ -76,9 +77,15 @@ class Assembly:
         """Where kernels find the record."""
         return self.record.address
 
-    def adopt(self, setting: Setting) -> Assembly:
-        """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left."""
+    def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
+        """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.
+
+        `system` may be the same system with other parameters.
+        """
         record, increments = self.record, setting.increments
+        if system is not None and system is not self.given:
+            self.given, self.system = system, without_contact(system)
+            self.bridge.replace(self._made_with, system.params)
         if self._tuning is not None:
             _tune(self._tuning, self.system.params, setting)
         self.bridge.refresh()

@@ -4,22 +4,8 @@ from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.mechanics.constrained import (
-    ACCELERATION,
-    ALGEBRAIC,
-    CONSTRAINED,
-    EVALUATION,
-    FORCE,
-    POSITION,
-    VELOCITY,
-    evaluate,
-)
-
-
-@pointer(EVALUATION)
-def accelerator(system, t, damping):
-    """What :func:`accelerate` calls."""
-    return _accelerate(record_at(system, CONSTRAINED), t, damping)
+from daedal.kernels.vectors import copy, transpose
+from daedal.mechanics.constrained import ACCELERATION, ALGEBRAIC, CONSTRAINED, EVALUATION, FORCE, LEVELS, evaluate
 
 
 @part
@@ -45,18 +31,11 @@ def factor_augmented(c):
     """Factor [[M, B], [K, 0]] as evaluated last."""
     nx, n_c = c.nx, c.n_c
     n = nx + n_c
-    by_columns, mass = float_rows(c.kkt.data, n, n), float_rows(c.mass, nx, nx)
-    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
-    for j in range(nx):
-        for i in range(nx):
-            by_columns[j, i] = mass[i, j]
-        for k in range(n_c):
-            by_columns[j, nx + k] = jacobian[k, j]
-    for k in range(n_c):
-        for i in range(nx):
-            by_columns[nx + k, i] = columns[i, k]
-        for i in range(n_c):
-            by_columns[nx + k, nx + i] = 0.0
+    by_columns = float_rows(c.kkt.data, n, n)
+    transpose(by_columns, float_rows(c.mass, nx, nx))
+    transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
+    transpose(by_columns[nx:], float_rows(c.columns, nx, n_c))
+    by_columns[nx:, nx:] = 0.0
     return factor_lu(c.kkt)
 
 
@@ -64,29 +43,24 @@ def factor_augmented(c):
 def solve_augmented(c, damping=0):
     """z_m' and lam from [[M, B], [K, 0]] (z_m', lam) = (f, -bias - sum alpha_l g^(l)) with the factors at hand."""
     nx, n_c = c.nx, c.n_c
-    solution, force = floats(c.solution, nx + n_c), floats(c.force, nx)
-    for i in range(nx):
-        solution[i] = force[i]
+    solution = floats(c.solution, nx + n_c)
+    copy(solution, floats(c.force, nx))
     for i in range(n_c):
         solution[nx + i] = -_damped_bias(c, damping, i)
     solve_lu(c.kkt, solution)
-    acceleration, multipliers = floats(c.acceleration, nx), floats(c.multipliers, n_c)
-    for i in range(nx):
-        acceleration[i] = solution[i]
-    for i in range(n_c):
-        multipliers[i] = solution[nx + i]
+    copy(floats(c.acceleration, nx), solution[:nx])
+    copy(floats(c.multipliers, n_c), solution[nx:])
 
 
-@part
-def _accelerate(c, t, damping):
+@pointer(EVALUATION)
+def accelerator(system, t, damping):
     """Accelerations and multipliers.
 
     Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on
     (lam, w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
-    status = evaluate(c, t, ACCELERATION | (POSITION | VELOCITY if damping != 0 else 0))
-    if status == 0:
-        status = factor_augmented(c)
+    c = record_at(system, CONSTRAINED)
+    status = evaluate(c, t, ACCELERATION | (LEVELS if damping != 0 else 0)) or factor_augmented(c)
     if status != 0:
         return status
     if c.uses_multipliers or c.n_w > 0:
@@ -100,8 +74,7 @@ def _coupled_residual(c, t, damping, u, residual):
     """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
     n, n_c = c.m * c.nx + c.n_r, c.n_c
     state, rows = floats(c.state, n + c.n_w + c.all_g + c.all_v), integers(c.rows, n_c)
-    for i in range(c.n_w):
-        state[n + i] = u[n_c + i]
+    copy(state[n:], u[n_c : n_c + c.n_w])
     if c.uses_multipliers:
         for i in range(n_c):
             state[n + c.n_w + rows[i]] = u[i]
@@ -109,11 +82,10 @@ def _coupled_residual(c, t, damping, u, residual):
     if status != 0:
         return status
     solve_augmented(c, damping)
-    multipliers, algebraic = floats(c.multipliers, n_c), floats(c.algebraic, c.n_w)
+    multipliers = floats(c.multipliers, n_c)
     for i in range(n_c):
         residual[i] = multipliers[i] - u[i]
-    for i in range(c.n_w):
-        residual[n_c + i] = algebraic[i]
+    copy(residual[n_c:], floats(c.algebraic, c.n_w))
     return 0
 
 
@@ -127,8 +99,7 @@ def accelerate_coupled(c, t, damping=0):
     matrix = floats(c.inner_matrix.data, size * size)
     for i in range(n_c):
         u[i] = state[n + c.n_w + rows[i]] if c.uses_multipliers else floats(c.multipliers, n_c)[i]
-    for i in range(c.n_w):
-        u[n_c + i] = state[n + i]
+    copy(u[n_c:], state[n : n + c.n_w])
     for _ in range(25):
         status = _coupled_residual(c, t, damping, u, residual)
         if status != 0:

@@ -20,11 +20,13 @@ from daedal.kernels.callbacks import CALLBACK, fetch_at
 from daedal.kernels.compilation import caller, inlined, part
 from daedal.kernels.dense import LU
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, address_of, data_of, floats, integers
+from daedal.kernels.vectors import copy
 
 MECHANICAL, LINEAR = 0, 1
 
 # What is to be evaluated.
 MASS, FORCE, POSITION, JACOBIAN, VELOCITY, BIAS, RATE, ALGEBRAIC = 1, 2, 4, 8, 16, 32, 64, 128
+LEVELS = POSITION | VELOCITY
 DYNAMICS = MASS | FORCE | JACOBIAN
 ACCELERATION = DYNAMICS | BIAS
 
@@ -43,47 +45,6 @@ FUNCTIONS = (
     "coefficients",
 )
 SIZES = ("kind", "m", "nx", "n_g", "n_c", "n_r", "n_w", "all_g", "all_v", "n_arguments", "n_coefficients")
-ARRAYS = (
-    "rows",
-    "state",
-    "shifted",
-    "mass",
-    "force",
-    "columns",
-    "jacobian",
-    "level",
-    "bias",
-    "rate",
-    "algebraic",
-    "all_position",
-    "all_velocity",
-    "all_bias",
-    "all_jacobian",
-    "increments",
-    "acceleration",
-    "multipliers",
-    "solution",
-    "inner",
-    "binomials",
-)
-
-CONSTRAINED = np.dtype(
-    [
-        *[(name, INTEGER) for name in SIZES],
-        ("autonomous", INTEGER),
-        ("constant_mass", INTEGER),
-        ("uses_multipliers", INTEGER),
-        ("time_increment", FLOAT),
-        *[(name, CALLBACK) for name in FUNCTIONS],
-        *[(name, ADDRESS) for name in ARRAYS],
-        ("kkt", LU),
-        ("projection", LU),
-        ("inner_matrix", LU),
-        ("evaluations", INTEGER),
-        ("evaluator", ADDRESS),
-        ("accelerator", ADDRESS),
-    ]
-)
 
 
 def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w: int) -> dict[str, int]:
@@ -115,6 +76,25 @@ def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w
     }
 
 
+CONSTRAINED = np.dtype(
+    [
+        *[(name, INTEGER) for name in SIZES],
+        ("autonomous", INTEGER),
+        ("constant_mass", INTEGER),
+        ("uses_multipliers", INTEGER),
+        ("time_increment", FLOAT),
+        *[(name, CALLBACK) for name in FUNCTIONS],
+        *[(name, ADDRESS) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
+        ("kkt", LU),
+        ("projection", LU),
+        ("inner_matrix", LU),
+        ("evaluations", INTEGER),
+        ("evaluator", ADDRESS),
+        ("accelerator", ADDRESS),
+    ]
+)
+
+
 def binomials(m: int) -> np.ndarray:
     """The binomial coefficients (i over j), i, j = 0..m."""
     return np.array([[comb(i, j) for j in range(m + 1)] for i in range(m + 1)], dtype=float).ravel()
@@ -130,11 +110,8 @@ def fetch(callback, t, state, n_arguments, n_result):
 def load_state(c, z, r):
     """Write z and r to ``c.state``; w and lam stay as they are, as a guess."""
     n = c.m * c.nx
-    state = floats(c.state, n + c.n_r)
-    for i in range(n):
-        state[i] = z[i]
-    for i in range(c.n_r):
-        state[n + i] = r[i]
+    copy(floats(c.state, n), z[:n])
+    copy(floats(c.state + 8 * n, c.n_r), r[: c.n_r])
 
 
 @part
@@ -143,8 +120,7 @@ def load(c, z, r, w, lam):
     load_state(c, z, r)
     n = c.m * c.nx
     state, rows = floats(c.state, n + c.n_r + c.n_w + c.all_g + c.all_v), integers(c.rows, c.n_c)
-    for i in range(c.n_w):
-        state[n + c.n_r + i] = w[i]
+    copy(state[n + c.n_r :], w[: c.n_w])
     if c.uses_multipliers:
         for i in range(c.n_c):
             state[n + c.n_r + c.n_w + rows[i]] = lam[i]
@@ -154,9 +130,7 @@ def load(c, z, r, w, lam):
 def load_start(c, z, r, w, lam):
     """Write the variables of a start, and its multipliers as the first guess."""
     load(c, z, r, w, lam)
-    multipliers = floats(c.multipliers, c.n_c)
-    for i in range(c.n_c):
-        multipliers[i] = lam[i]
+    copy(floats(c.multipliers, c.n_c), lam[: c.n_c])
 
 
 EVALUATION = types.int64(types.int64, types.float64, types.int64)

@@ -7,6 +7,7 @@ from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import (
     ALGEBRAIC,
     BIAS,
@@ -40,99 +41,80 @@ def _evaluate(c, t, what):
         status = fetch(c.mass_function, t, state, nx, nx * nx)
         if status != 0:
             return status
-        by_columns, mass = float_rows(c.mass_function.block + 8 * nx, nx, nx), float_rows(c.mass, nx, nx)
-        for i in range(nx):
-            for j in range(nx):
-                mass[i, j] = by_columns[j, i]
+        transpose(float_rows(c.mass, nx, nx), float_rows(c.mass_function.block + 8 * nx, nx, nx))
+    status = 0
     if what & FORCE:
         status = _fetch_into(c.force_function, t, state, c.n_arguments, floats(c.force, nx))
-        if status != 0:
-            return status
-    if what & RATE and c.n_r > 0:
+    if status == 0 and what & RATE and c.n_r > 0:
         status = _fetch_into(c.state_rate, t, state, c.n_arguments, floats(c.rate, c.n_r))
-        if status != 0:
-            return status
-    if what & ALGEBRAIC and c.n_w > 0:
+    if status == 0 and what & ALGEBRAIC and c.n_w > 0:
         status = _fetch_into(c.algebraic_equation, t, state, c.n_arguments, floats(c.algebraic, c.n_w))
-        if status != 0:
-            return status
-    if c.n_c == 0:
-        return 0
-    if c.all_g > 0:
-        status = _evaluate_holonomic(c, t, state, what)
-        if status != 0:
-            return status
-    if c.all_v > 0:
-        status = _evaluate_nonholonomic(c, t, state, what)
-        if status != 0:
-            return status
-    _select(c, what)
-    return 0
+    if status == 0 and c.n_c > 0:
+        if c.all_g > 0:
+            status = _evaluate_holonomic(c, t, state, what)
+        if status == 0 and c.all_v > 0:
+            status = _evaluate_nonholonomic(c, t, state, what)
+        if status == 0:
+            _select(c, what)
+    return status
 
 
 @part
 def _fetch_into(callback, t, state, n_arguments, target):
     status = fetch(callback, t, state, n_arguments, target.size)
-    source = floats(callback.block, n_arguments + target.size)
-    for i in range(target.size):
-        target[i] = source[n_arguments + i]
+    copy(target, floats(callback.block + 8 * n_arguments, target.size))
     return status
 
 
 @part
 def _evaluate_holonomic(c, t, state, what):
     nx, rows = c.nx, c.all_g
+    status = 0
     if what & POSITION:
         status = _fetch_into(c.constraint, t, state, nx, floats(c.all_position, rows))
-        if status != 0:
-            return status
-    if what & JACOBIAN:
-        if is_given(c.constraint_jacobian):
-            status = fetch(c.constraint_jacobian, t, state, nx, rows * nx)
-            if status != 0:
-                return status
-            _store_jacobian(c, float_rows(c.constraint_jacobian.block + 8 * nx, nx, rows), 0)
-        else:
-            status = _differentiate(c, c.constraint, t, state, 0, nx, rows, 0)
-            if status != 0:
-                return status
-    if what & VELOCITY:
+    if status == 0 and what & JACOBIAN:
+        status = _evaluate_jacobian(c, c.constraint_jacobian, c.constraint, t, state, 0, rows, 0)
+    if status == 0 and what & VELOCITY:
         status = _velocity_level(c, t, state)
-        if status != 0:
-            return status
-    if what & BIAS:
-        target = floats(c.all_bias, rows)
-        if is_given(c.acceleration_bias):
-            status = _fetch_into(c.acceleration_bias, t, state, 2 * nx, target)
-            for i in range(rows):
-                target[i] = -target[i]
-            return status
-        return _second_difference(c, t, state)
-    return 0
+    if status == 0 and what & BIAS:
+        if not is_given(c.acceleration_bias):
+            return _second_difference(c, t, state)
+        status = _fetch_bias(c.acceleration_bias, t, state, 2 * nx, floats(c.all_bias, rows))
+    return status
 
 
 @part
-def _store_jacobian(c, by_columns, offset):
-    jacobian = float_rows(c.all_jacobian, c.all_g + c.all_v, c.nx)
-    nx, rows = by_columns.shape
-    for i in range(rows):
-        for j in range(nx):
-            jacobian[offset + i, j] = by_columns[j, i]
+def _fetch_bias(callback, t, state, n_arguments, target):
+    """The user's gamma = -bias."""
+    status = _fetch_into(callback, t, state, n_arguments, target)
+    for i in range(target.size):
+        target[i] = -target[i]
+    return status
 
 
 @part
-def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
-    """d function / d z_j for nx variables from `variable` on: central differences of fourth order."""
+def _evaluate_jacobian(c, given, function, t, state, variable, rows, offset):
+    """The derivative of a constraint, as it is `given` or by differences with respect to z from `variable` on."""
     nx = c.nx
+    jacobian = float_rows(c.all_jacobian + 8 * offset * nx, rows, nx)
+    if not is_given(given):
+        return _differentiate(c, function, t, state, variable, jacobian)
+    status = fetch(given, t, state, nx, rows * nx)
+    if status == 0:
+        transpose(jacobian, float_rows(given.block + 8 * nx, nx, rows))
+    return status
+
+
+@part
+def _differentiate(c, function, t, state, variable, jacobian):
+    """d function / d z_j for nx variables from `variable` on: central differences of fourth order."""
+    nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
     shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
-    jacobian = float_rows(c.all_jacobian, c.all_g + c.all_v, nx)
-    for i in range(n_arguments):
-        shifted[i] = state[i]
+    copy(shifted, state[:n_arguments])
     values = floats(function.block, n_arguments + rows)
     for j in range(nx):
         h = increments[j] if variable == 0 else max(abs(state[variable + j]), 1.0)
-        for i in range(rows):
-            jacobian[offset + i, j] = 0.0
+        jacobian[:, j] = 0.0
         for side in range(4):
             move = PLACES[side]
             weight = WEIGHTS[side] / (DIVISOR * h)
@@ -141,7 +123,7 @@ def _differentiate(c, function, t, state, variable, n_arguments, rows, offset):
             if status != 0:
                 return status
             for i in range(rows):
-                jacobian[offset + i, j] += weight * values[n_arguments + i]
+                jacobian[i, j] += weight * values[n_arguments + i]
         shifted[variable + j] = state[variable + j]
     return 0
 
@@ -152,9 +134,7 @@ def _velocity_level(c, t, state):
     nx, rows = c.nx, c.all_g
     velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
     for i in range(rows):
-        velocity[i] = 0.0
-        for j in range(nx):
-            velocity[i] += jacobian[i, j] * state[nx + j]
+        velocity[i] = add_product(0.0, jacobian[i], state[nx : 2 * nx])
     if is_given(c.constraint_t):
         status = fetch(c.constraint_t, t, state, nx, rows)
         source = floats(c.constraint_t.block, nx + rows)
@@ -191,8 +171,7 @@ def _second_difference(c, t, state):
     nx, rows = c.nx, c.all_g
     bias, source = floats(c.all_bias, rows), floats(c.constraint.block, nx + rows)
     shifted = floats(c.shifted, state.size)
-    for i in range(rows):
-        bias[i] = 0.0
+    bias[:] = 0.0
     speed = _line_increment(c, state)
     if speed == 0.0:
         return 0
@@ -212,44 +191,26 @@ def _second_difference(c, t, state):
 @part
 def _evaluate_nonholonomic(c, t, state, what):
     nx, rows, first = c.nx, c.all_v, c.all_g
+    status = 0
     if what & VELOCITY:
-        status = fetch(c.velocity_constraint, t, state, 2 * nx, rows)
-        if status != 0:
-            return status
-        source, target = floats(c.velocity_constraint.block, 2 * nx + rows), floats(c.all_velocity, first + rows)
-        for i in range(rows):
-            target[first + i] = source[2 * nx + i]
-    if what & JACOBIAN:
-        if is_given(c.velocity_jacobian):
-            status = fetch(c.velocity_jacobian, t, state, nx, rows * nx)
-            if status != 0:
-                return status
-            _store_jacobian(c, float_rows(c.velocity_jacobian.block + 8 * nx, nx, rows), first)
-        else:
-            status = _differentiate(c, c.velocity_constraint, t, state, nx, 2 * nx, rows, first)
-            if status != 0:
-                return status
-    if what & BIAS:
-        target = floats(c.all_bias, first + rows)
-        if is_given(c.velocity_bias):
-            status = fetch(c.velocity_bias, t, state, 2 * nx, rows)
-            source = floats(c.velocity_bias.block, 2 * nx + rows)
-            for i in range(rows):
-                target[first + i] = -source[2 * nx + i]
-            return status
-        return _line_derivative(c, t, state, target)
-    return 0
+        status = _fetch_into(c.velocity_constraint, t, state, 2 * nx, floats(c.all_velocity + 8 * first, rows))
+    if status == 0 and what & JACOBIAN:
+        status = _evaluate_jacobian(c, c.velocity_jacobian, c.velocity_constraint, t, state, nx, rows, first)
+    if status == 0 and what & BIAS:
+        target = floats(c.all_bias + 8 * first, rows)
+        if not is_given(c.velocity_bias):
+            return _line_derivative(c, t, state, target)
+        status = _fetch_bias(c.velocity_bias, t, state, 2 * nx, target)
+    return status
 
 
 @part
 def _line_derivative(c, t, state, target):
     """d/ds c(t + s, q + s v, v) at s = 0, to fourth order."""
-    nx, rows, first = c.nx, c.all_v, c.all_g
+    nx, rows = c.nx, c.all_v
     shifted, source = floats(c.shifted, state.size), floats(c.velocity_constraint.block, 2 * nx + rows)
-    for i in range(rows):
-        target[first + i] = 0.0
-    for j in range(nx):
-        shifted[nx + j] = state[nx + j]
+    target[:] = 0.0
+    copy(shifted[nx:], state[nx : 2 * nx])
     speed = _line_increment(c, state)
     if speed == 0.0:
         return 0
@@ -262,7 +223,7 @@ def _line_derivative(c, t, state, target):
         if status != 0:
             return status
         for i in range(rows):
-            target[first + i] += weight * source[2 * nx + i]
+            target[i] += weight * source[2 * nx + i]
     return 0
 
 
@@ -304,19 +265,15 @@ def _evaluate_linear(c, t, what):
     first_c, first_r = first_q + nx, first_q + nx + (m + 1) * ny * nx
     force, drive = floats(c.force, nx), floats(block + 8 * first_q, nx)
     columns, b_rows = float_rows(c.columns, nx, ny), float_rows(block + 8 * first_b, nx, ny)
-    jacobian, c_rows = float_rows(c.jacobian, ny, nx), float_rows(block + 8 * first_c, (m + 1) * ny, nx)
+    c_rows = float_rows(block + 8 * first_c, (m + 1) * ny, nx)
     r_rows, z = float_rows(block + 8 * first_r, m + 1, ny), float_rows(c.state, m, nx)
     for i in range(nx):
         force[i] = drive[i]
         for j in range(m):
-            a_rows = float_rows(block + 8 * j * nx * nx, nx, nx)
-            for k in range(nx):
-                force[i] += a_rows[i, k] * z[j, k]
+            force[i] = add_product(force[i], floats(block + 8 * (j * nx + i) * nx, nx), z[j])
         for k in range(ny):
             columns[i, k] = -b_rows[i, k]
-    for i in range(ny):
-        for k in range(nx):
-            jacobian[i, k] = c_rows[i, k]
+    copy(floats(c.jacobian, ny * nx), floats(block + 8 * first_c, ny * nx))
     level, bias, binomial = float_rows(c.level, m, ny), floats(c.bias, ny), float_rows(c.binomials, m + 1, m + 1)
     for order in range(m + 1):
         if m == 2 and not what & (POSITION, VELOCITY, BIAS)[order]:

@@ -14,13 +14,14 @@ from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_CHANGED, HOOK_DONE
+from daedal.kernels.vectors import copy, largest, squares, transpose
 from daedal.mechanics.constrained import (
     CONSTRAINED,
     JACOBIAN,
+    LEVELS,
     MASS,
     POSITION,
     RATE,
-    VELOCITY,
     accelerate,
     evaluate,
     load,
@@ -52,21 +53,16 @@ def _factor_projection(p, c, n_rows):
     nx = c.nx
     n = nx + n_rows
     c.projection.n = n
-    by_columns, jacobian = float_rows(c.projection.data, n, n), float_rows(c.jacobian, c.n_c, nx)
-    weight = float_rows(c.mass if p.weight_kind == MASS_WEIGHT else p.weight, nx, nx)
-    for j in range(nx):
+    by_columns, jacobian = float_rows(c.projection.data, n, n), float_rows(c.jacobian, n_rows, nx)
+    by_columns[:] = 0.0
+    if p.weight_kind == IDENTITY_WEIGHT:
         for i in range(nx):
-            if p.weight_kind == IDENTITY_WEIGHT:
-                by_columns[j, i] = 1.0 if i == j else 0.0
-            else:
-                by_columns[j, i] = weight[i, j]
-        for k in range(n_rows):
-            by_columns[j, nx + k] = jacobian[k, j]
+            by_columns[i, i] = 1.0
+    else:
+        transpose(by_columns, float_rows(c.mass if p.weight_kind == MASS_WEIGHT else p.weight, nx, nx))
+    transpose(by_columns[:, nx:], jacobian)
     for k in range(n_rows):
-        for i in range(nx):
-            by_columns[nx + k, i] = jacobian[k, i]
-        for i in range(n_rows):
-            by_columns[nx + k, nx + i] = 0.0
+        copy(by_columns[nx + k], jacobian[k])
     integers(c.projection.lapack + N_AT, 1)[0] = n
     return factor_lu(c.projection)
 
@@ -96,15 +92,12 @@ def _correct(c, level, rows):
     nx = c.nx
     z, values = floats(c.state + 8 * level * nx, nx), floats(c.level + 8 * level * c.n_c, c.n_c)
     solution = floats(c.solution, nx + c.n_c)
-    for i in range(nx):
-        solution[i] = 0.0
+    solution[:nx] = 0.0
     for i in range(rows):
         solution[nx + i] = -values[i]
     solve_lu(c.projection, solution)
-    size, change = 0.0, 0.0
+    size, change = largest(z), largest(solution[:nx])
     for i in range(nx):
-        size = max(size, abs(z[i]))
-        change = max(change, abs(solution[i]))
         z[i] += solution[i]
     return size, change
 
@@ -117,7 +110,7 @@ def _project_below(p, c, t, level):
     before = np.inf
     for iteration in range(_MAX_ITERATIONS):
         if iteration > 0 or level > 0:
-            status = evaluate(c, t, POSITION | (VELOCITY | JACOBIAN if level > 0 else 0))
+            status = evaluate(c, t, LEVELS | JACOBIAN if level > 0 else POSITION)
             if status != 0:
                 return status
         size, change = _correct(c, level, c.n_g)
@@ -143,7 +136,7 @@ def _project_top(p, c, t):
     """g^(m-1) = 0 is linear in z_m: K is evaluated once, and an older matrix is made up for by repetition."""
     nx, n_c, top = c.nx, c.n_c, c.m - 1
     fresh = top == 0
-    status = evaluate(c, t, VELOCITY | POSITION | JACOBIAN)
+    status = evaluate(c, t, LEVELS | JACOBIAN)
     if status != 0:
         return status
     if c.n_g != n_c and not fresh:
@@ -179,15 +172,9 @@ def _drift_is_small(p, c):
     """Whether all |g_i| / |G_i|, distances from the constraints, are below the limit; G as evaluated last."""
     nx, n_c = c.nx, c.n_c
     q, level, jacobian = floats(c.state, nx), floats(c.level, n_c), float_rows(c.jacobian, n_c, nx)
-    size = 0.0
-    for i in range(nx):
-        size = max(size, abs(q[i]))
-    limit = p.atol + p.rtol * size
+    limit = p.atol + p.rtol * largest(q)
     for i in range(c.n_g):
-        norm = 0.0
-        for j in range(nx):
-            norm += jacobian[i, j] ** 2
-        if not abs(level[i]) <= limit * np.sqrt(norm):
+        if not abs(level[i]) <= limit * np.sqrt(squares(jacobian[i])):
             return False
     return True
 
@@ -229,18 +216,15 @@ def project_points(projectors, systems, times, states, statuses):
         y = states[k]
         load_state(c, y[:n], y[n : n + c.n_r])
         statuses[k] = project(p, c, times[k])
-        if statuses[k] != 0:
-            continue
-        state = floats(c.state, n)
-        for i in range(n):
-            y[i] = state[i]
+        if statuses[k] == 0:
+            copy(y, floats(c.state, n))
 
 
 @kernel
 def accelerate_points(systems, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
     """Accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
     c = systems[0]
-    n, n_w, n_c = c.m * c.nx, c.n_w, c.n_c
+    n, n_w = c.m * c.nx, c.n_w
     for k in range(times.size):
         y = states[k]
         load(c, y[:n], y[n : n + c.n_r], guesses[k, :n_w], guesses[k, n_w:])
@@ -249,36 +233,27 @@ def accelerate_points(systems, times, states, guesses, accelerations, multiplier
             statuses[k] = evaluate(c, times[k], RATE)
         if statuses[k] != 0:
             continue
-        a, lam, rate = floats(c.acceleration, c.nx), floats(c.multipliers, n_c), floats(c.rate, c.n_r)
-        state = floats(c.state, n + c.n_r + n_w)
-        for i in range(c.nx):
-            accelerations[k, i] = a[i]
-        for i in range(n_c):
-            multipliers[k, i] = lam[i]
-        for i in range(c.n_r):
-            rates[k, i] = rate[i]
-        for i in range(n_w):
-            algebraic[k, i] = state[n + c.n_r + i]
+        copy(accelerations[k], floats(c.acceleration, c.nx))
+        copy(multipliers[k], floats(c.multipliers, c.n_c))
+        copy(rates[k], floats(c.rate, c.n_r))
+        copy(algebraic[k], floats(c.state + 8 * (n + c.n_r), n_w))
 
 
 @kernel
-def residual_points(systems, times, states, largest):
+def residual_points(systems, times, states, sizes):
     """The largest residuals below and on the highest level of the constraints, at the rows of `states` (z, r)."""
     c = systems[0]
     n, n_c = c.m * c.nx, c.n_c
     for k in range(times.size):
         y = states[k]
         load_state(c, y[:n], y[n : n + c.n_r])
-        if evaluate(c, times[k], POSITION | JACOBIAN | VELOCITY) != 0:
-            largest[k, 0] = np.nan
-            largest[k, 1] = np.nan
+        if evaluate(c, times[k], LEVELS | JACOBIAN) != 0:
+            sizes[k, 0], sizes[k, 1] = np.nan, np.nan
             continue
         level, top = float_rows(c.level, c.m, n_c), c.m - 1
         for order in range(top):
-            for i in range(c.n_g):
-                largest[k, 0] = max(largest[k, 0], abs(level[order, i]))
-        for i in range(n_c):
-            largest[k, 1] = max(largest[k, 1], abs(level[top, i]))
+            sizes[k, 0] = max(sizes[k, 0], largest(level[order, : c.n_g]))
+        sizes[k, 1] = largest(level[top])
 
 
 @kernel

@@ -8,22 +8,24 @@ _KEPT = 4  # assemblies of each kind that wait for their next use
 
 
 class Pool:
-    """Lends assemblies of `system`, made by ``kind(system, setting=...)``, adopted to the setting of the borrower.
+    """Lends assemblies, made by ``kind(system, setting=...)`` and adopted to system and setting of the borrower.
+
+    The systems of the borrowers differ in their parameters at most.
 
     Nothing of an earlier use shows in a later one: what a run changes in an assembly, `adopt` sets anew.
     """
 
-    def __init__(self, system, kind):
-        self.system, self._kind = system, kind
+    def __init__(self, kind):
+        self._kind = kind
         self._shelves: dict[Any, list] = {}
 
-    def take(self, setting):
-        """An assembly with this setting, for the caller alone."""
+    def take(self, system, setting):
+        """An assembly of the system with this setting, for the caller alone."""
         shelf = self._shelves.setdefault(setting.key, [])
         try:
-            return shelf.pop().adopt(setting)
+            return shelf.pop().adopt(setting, system)
         except IndexError:  # none is free; another thread may have taken the last one
-            return self._kind(self.system, setting=setting)
+            return self._kind(system, setting=setting)
 
     def give_back(self, assembly):
         """Let others use it."""
@@ -32,27 +34,27 @@ class Pool:
             shelf.append(assembly)
 
     @contextmanager
-    def lend(self, setting):
-        """``with pool.lend(setting) as assembly``."""
-        assembly = self.take(setting)
+    def lend(self, system, setting):
+        """``with pool.lend(system, setting) as assembly``."""
+        assembly = self.take(system, setting)
         try:
             yield assembly
         finally:
             self.give_back(assembly)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"system": self.system, "_kind": self._kind, "_shelves": {}}
+        return {"_kind": self._kind, "_shelves": {}}
 
 
 class Lender:
-    """Assemblies with one setting, for a solution that evaluates its system from any thread."""
+    """Assemblies of one system with one setting, for a solution that evaluates it from any thread."""
 
-    def __init__(self, pool: Pool, setting):
-        self.pool, self.setting = pool, setting
+    def __init__(self, pool: Pool, system, setting):
+        self.pool, self.system, self.setting = pool, system, setting
 
     def lend(self):
         """``with lender.lend() as assembly``."""
-        return self.pool.lend(self.setting)
+        return self.pool.lend(self.system, self.setting)
 
 
 class Keeper:

@@ -12,6 +12,7 @@ import numpy as np
 
 from daedal.kernels.compilation import kernel, part
 from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.vectors import add_product, copy, largest, squares
 from daedal.mechanics.constrained import CONSTRAINED, RATE, accelerate, evaluate, fetch, load
 
 NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
@@ -52,13 +53,9 @@ def _is_consistent(c, z):
     nx, n_c = c.nx, c.n_c
     jacobian, level = float_rows(c.jacobian, n_c, nx), float_rows(c.level, c.m, n_c)
     for order in range(c.m):
-        size = 0.0
-        for j in range(nx):
-            size = max(size, abs(z[order * nx + j]))
+        size = largest(z[order * nx : (order + 1) * nx])
         for i in range(n_c):
-            norm = 0.0
-            for j in range(nx):
-                norm += jacobian[i, j] * jacobian[i, j]
+            norm = squares(jacobian[i])
             limit = _CONSISTENT * np.sqrt(norm) * size
             used = order > 0 or i < c.n_g
             if not norm > 0.0 or (used and not abs(level[order, i]) <= limit):
@@ -72,23 +69,15 @@ def _is_independent(rows):
     rows = rows.copy()
     count, n = rows.shape
     for i in range(count):
-        norm = 0.0
-        for j in range(n):
-            norm += rows[i, j] * rows[i, j]
-        norm = np.sqrt(norm)
+        norm = np.sqrt(squares(rows[i]))
         for j in range(n):
             rows[i, j] /= norm
     for i in range(count):
-        norm = 0.0
-        for j in range(n):
-            norm += rows[i, j] * rows[i, j]
-        norm = np.sqrt(norm)
+        norm = np.sqrt(squares(rows[i]))
         if not norm >= _INDEPENDENT:
             return False
         for k in range(i + 1, count):
-            product = 0.0
-            for j in range(n):
-                product += rows[i, j] * rows[k, j]
+            product = add_product(0.0, rows[i], rows[k])
             for j in range(n):
                 rows[k, j] -= product / (norm * norm) * rows[i, j]
     return True
@@ -134,16 +123,13 @@ def _mass_norm_is_short(c, mass):
     jacobian = float_rows(c.jacobian, n_c, nx)
     b = np.empty((n_c, nx))
     for i in range(n_c):
-        for j in range(nx):
-            b[i, j] = jacobian[i, j]
+        copy(b[i], jacobian[i])
         _solve_cholesky(mass, b[i])
     schur, gram = np.empty((n_c, n_c)), np.empty((n_c, n_c))
     for i in range(n_c):
         for k in range(n_c):
-            schur[i, k], gram[i, k] = 0.0, 0.0
-            for j in range(nx):
-                schur[i, k] += jacobian[i, j] * b[k, j]
-                gram[i, k] += jacobian[i, j] * jacobian[k, j]
+            schur[i, k] = add_product(0.0, jacobian[i], b[k])
+            gram[i, k] = add_product(0.0, jacobian[i], jacobian[k])
     if not (_cholesky(schur, 0.0) and _cholesky(gram, 0.0)):
         return False
     shortest, move = 0.0, 0.0
@@ -157,10 +143,7 @@ def _mass_norm_is_short(c, mass):
         unit[i] = 1.0
         _solve_cholesky(schur, unit)
         for j in range(nx):
-            value = 0.0
-            for k in range(n_c):
-                value += b[k, j] * unit[k]
-            move += value * value
+            move += add_product(0.0, b[:, j], unit) ** 2
     return move <= _LONGEST_MOVE * _LONGEST_MOVE * shortest
 
 
@@ -192,9 +175,6 @@ def _constraints(c, t, state, target):
         return False
     if c.all_v > 0 and fetch(c.velocity_constraint, t, state, 2 * nx, c.all_v) != 0:
         return False
-    position, velocity = floats(c.constraint.block, nx + c.all_g), floats(c.velocity_constraint.block, 2 * nx + c.all_v)
-    for i in range(c.all_g):
-        target[i] = position[nx + i]
-    for i in range(c.all_v):
-        target[c.all_g + i] = velocity[2 * nx + i]
+    copy(target, floats(c.constraint.block + 8 * nx, c.all_g))
+    copy(target[c.all_g :], floats(c.velocity_constraint.block + 16 * nx, c.all_v))
     return True

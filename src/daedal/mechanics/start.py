@@ -18,8 +18,6 @@ class Start:
     r: np.ndarray = field(default_factory=lambda: np.zeros(0))
     rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
     w: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    direction: int = 1  # of time: -1 if the run goes backwards
-
     direction: int = 1  # of time: -1 if the run goes backwards, where damping changes its sign
 
     def towards(self, sign: float) -> Start:

@@ -73,6 +73,7 @@ class Run:
 
         n = equations.n
         self.method, self.equations, self.workspace, self.own = method, equations, workspace, record
+        self._made_of = equations
         if workspace is None:
             self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
             self.system = build_system(self.bridge, n, rate=equations.rate, hook=equations.hook)
@@ -137,6 +138,13 @@ class Run:
         if task.progress is not None:
             task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
+
+    def adopt(self, equations: Equations) -> None:
+        """Integrate from now on the same equations with other parameters."""
+        made_of, given = self._made_of.semi_explicit, equations.semi_explicit
+        if self.workspace is None and made_of is not None and given is not None:
+            self.bridge.replace(made_of.params, given.params)
+        self.equations = equations
 
     def load(self, task: Task) -> None:
         """Write what a method needs of the start, besides y and y'. By default nothing."""

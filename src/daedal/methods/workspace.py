@@ -30,6 +30,7 @@ class Workspace:
         from daedal.kernels.callbacks import Bridge
 
         self.problem = problem
+        self._made_with = problem.params
         self.n = problem.n
         self.bridge = problem.residual.bridge if isinstance(problem.residual, NativeFunction) else Bridge()
         self.system = build_system(
@@ -68,6 +69,12 @@ class Workspace:
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._own = linear.data[0]["matrix"]["own"] if linear.data[0]["matrix"]["has_own_residual"] else None
         self._residuals, self._differences = CHANGING.index("residuals"), CHANGING.index("jacobian_residuals")
+
+    def adopt(self, problem: ImplicitDAE):
+        """Work from now on for the same problem with other parameters."""
+        if problem is not self.problem:
+            self.bridge.replace(self._made_with, problem.params)
+            self.problem = problem
 
     def begin(self):
         """As it was when it was made: counters, scales of rows, parameters, what the linear solver has learnt."""

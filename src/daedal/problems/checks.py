@@ -3,17 +3,40 @@
 import reprlib
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problems.compile import last_argument
 
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
+
+
+def set_checked(problem, **values):
+    """Write the checked arguments of a problem, which is immutable for others, in place of the given ones."""
+    for name, value in values.items():
+        object.__setattr__(problem, name, value)
 
 
 def check_callable(function, name: str):
     if not callable(function):
         raise InvalidProblemError(f"{name} must be a function, got {type(function).__name__}")
+
+
+def check_functions(params, **functions):
+    """What is to be called takes the parameters in the form that it needs; None stands for what was not given."""
+    for name, function in functions.items():
+        if function is not None:
+            check_callable(function, name)
+            last_argument(function, params)  # refuses what a compiled function cannot take
+
+
+def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
+    """The structure of the iteration matrix: one of the two, or none."""
+    if sparsity is not None and bandwidth is not None:
+        raise InvalidProblemError("give either sparsity or bandwidth, not both")
+    return {"sparsity": check_sparsity(sparsity, n), "bandwidth": check_bandwidth(bandwidth, n)}
 
 
 def check_size(value, name: str, minimum: int = 1) -> int:

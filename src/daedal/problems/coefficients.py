@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_real
+from daedal.problems.checks import check_real
 
 
 def coefficient_at(name: str, value: Any, t: float, shape: tuple[int, ...]) -> np.ndarray:
@@ -28,13 +28,6 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
     if not callable(value):
         return np.zeros(shape)
     return derivatives_by_differences(lambda s: coefficient_at(name, value, s, shape), t, 1)[0]
-
-
-def check_derivatives(**derivatives: Any):
-    """Derivatives are functions, where they are given."""
-    for name, derivative in derivatives.items():
-        if derivative is not None:
-            check_callable(derivative, name)
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:

@@ -1,6 +1,9 @@
 """Passing a user's functions through Numba."""
 
+from copy import copy
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from daedal.kernels.functions import is_compiled, parameter_vector
 
@@ -8,8 +11,8 @@ _compiled: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def compiled_function(function):
-    """`function` as a Numba-compiled function, always the same one; one that already is compiled stays as it is."""
-    if is_compiled(function):
+    """`function` as a Numba-compiled function, always the same one; what is compiled already, or None, stays so."""
+    if function is None or is_compiled(function):
         return function
     import numba
 
@@ -28,3 +31,18 @@ def last_argument(function, params) -> tuple:
     if params is None:
         return ()
     return (parameter_vector(params) if is_compiled(function) else params,)
+
+
+def with_numbers(problem, params):
+    """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
+    before = problem.params
+    try:
+        numbers = np.asarray(params, dtype=float)
+        same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)
+    except (TypeError, ValueError):
+        same = False
+    if not same or isinstance(params, dict):
+        return problem.with_params(params)
+    other = copy(problem)
+    object.__setattr__(other, "params", params if type(params) is type(before) else numbers)
+    return other

@@ -1,14 +1,14 @@
 """Linear DAEs in Hessenberg form, of any order."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_real, check_size
+from daedal.problems.checks import check_callable, check_names, check_real, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
 
 
@@ -57,28 +57,26 @@ class HessenbergDAE:
     C: Any
     q: Any
     r: Any
-    n_x: int = 0
-    n_y: int = 0
+    _: KW_ONLY
+    n_x: int
+    n_y: int
     order: int = 1
     C_derivatives: Callable[..., Any] | None = None
     r_derivatives: Callable[..., Any] | None = None
     names: Sequence[str] | None = None
     params = None
 
-    def __init__(self, A, B, C, q, r, *, n_x, n_y, order=1, C_derivatives=None, r_derivatives=None, names=None):
-        given = {name: value for name, value in locals().items() if name != "self"}
-        given |= {name: check_size(given[name], name) for name in ("n_x", "n_y", "order")}
-        if given["n_y"] > given["n_x"]:
+    def __post_init__(self):
+        n_x, n_y, order = (check_size(getattr(self, name), name) for name in ("n_x", "n_y", "order"))
+        if n_y > n_x:
             raise InvalidProblemError(f"n_y = {n_y} constraints on n_x = {n_x} unknowns leave C B singular")
         for name in ("C_derivatives", "r_derivatives"):
-            if given[name] is not None:
-                check_callable(given[name], name)
-        given["names"] = check_names(names, n_x)
-        for field, value in given.items():
-            object.__setattr__(self, field, value)
+            if getattr(self, name) is not None:
+                check_callable(getattr(self, name), name)
+        set_checked(self, n_x=n_x, n_y=n_y, order=order, names=check_names(self.names, n_x))
         for name, shape in self.shapes.items():
-            if not callable(given[name]):
-                _check_constant(name, given[name], shape)
+            if not callable(getattr(self, name)):
+                _check_constant(name, getattr(self, name), shape)
 
     @property
     def n(self) -> int:

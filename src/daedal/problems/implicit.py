@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_vector
-from daedal.problems.checks import check_bandwidth, check_callable, check_mask, check_names, check_size, check_sparsity
+from daedal.problems.checks import (
+    check_callable,
+    check_functions,
+    check_mask,
+    check_names,
+    check_size,
+    check_structure,
+    set_checked,
+)
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 
 
@@ -64,6 +71,7 @@ class ImplicitDAE:
 
     residual: Callable[..., Any]
     n: int
+    _: KW_ONLY
     jacobian: Callable[..., Any] | None = None
     params: Any = None
     algebraic: Any = None
@@ -71,33 +79,13 @@ class ImplicitDAE:
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
 
-    def __init__(
-        self, residual, n, *, jacobian=None, params=None, algebraic=None, sparsity=None, bandwidth=None, names=None
-    ):
-        check_callable(residual, "residual")
-        last_argument(residual, params)  # refuses what a compiled function cannot take
-        if jacobian is not None:
-            check_callable(jacobian, "jacobian")
-            last_argument(jacobian, params)
-        n = check_size(n, "n")
-        if sparsity is not None and bandwidth is not None:
-            raise InvalidProblemError("give either sparsity or bandwidth, not both")
-        names = check_names(names, n)
-        values = {
-            "residual": residual,
-            "n": n,
-            "jacobian": jacobian,
-            "params": params,
-            "algebraic": None if algebraic is None else check_mask(algebraic, n, "algebraic", names),
-            "sparsity": check_sparsity(sparsity, n),
-            "bandwidth": check_bandwidth(bandwidth, n),
-            "names": names,
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_workspaces"}
+    def __post_init__(self):
+        check_callable(self.residual, "residual")
+        check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
+        n = check_size(self.n, "n")
+        structure, names = check_structure(n, self.sparsity, self.bandwidth), check_names(self.names, n)
+        algebraic = None if self.algebraic is None else check_mask(self.algebraic, n, "algebraic", names)
+        set_checked(self, n=n, names=names, algebraic=algebraic, **structure)
 
     def evaluate(self, t: float, y, yp) -> np.ndarray:
         """F(t, y, y') as a float array, checked."""
@@ -118,18 +106,9 @@ class ImplicitDAE:
 
     def compiled(self) -> ImplicitDAE:
         """The same problem with its functions passed through ``numba.njit``."""
-        return _copy(
-            self,
-            residual=compiled_function(self.residual),
-            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
-            params=compiled_params(self.params),
-        )
+        residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
+        return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
 
     def with_params(self, params) -> ImplicitDAE:
         """The same problem with other parameters."""
-        return _copy(self, params=params)
-
-
-def _copy(problem: ImplicitDAE, **changes) -> ImplicitDAE:
-    fields = {name: getattr(problem, name) for name in problem.__dataclass_fields__} | changes
-    return ImplicitDAE(fields.pop("residual"), fields.pop("n"), **fields)
+        return replace(self, params=params)

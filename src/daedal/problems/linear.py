@@ -1,15 +1,15 @@
 """Linear semi-explicit DAEs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_names, check_size
-from daedal.problems.coefficients import check_derivatives, coefficient_at, derivative_at
+from daedal.problems.checks import check_callable, check_names, check_size, set_checked
+from daedal.problems.coefficients import coefficient_at, derivative_at
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
 
@@ -55,25 +55,23 @@ class LinearDAE:
     D: Any
     p: Any
     q: Any
-    n_x: int = 0
-    n_y: int = 0
+    _: KW_ONLY
+    n_x: int
+    n_y: int
     C_derivative: Callable[..., Any] | None = None
     D_derivative: Callable[..., Any] | None = None
     q_derivative: Callable[..., Any] | None = None
     names: Sequence[str] | None = None
     params = None
 
-    def __init__(
-        self, A, B, C, D, p, q, *, n_x, n_y, C_derivative=None, D_derivative=None, q_derivative=None, names=None
-    ):
-        given = {name: value for name, value in locals().items() if name != "self"}
-        given |= {name: check_size(given[name], name) for name in ("n_x", "n_y")}
-        check_derivatives(C_derivative=C_derivative, D_derivative=D_derivative, q_derivative=q_derivative)
-        given["names"] = check_names(names, n_x + n_y)
-        for field, value in given.items():
-            object.__setattr__(self, field, value)
+    def __post_init__(self):
+        n_x, n_y = check_size(self.n_x, "n_x"), check_size(self.n_y, "n_y")
+        for name in ("C_derivative", "D_derivative", "q_derivative"):
+            if getattr(self, name) is not None:
+                check_callable(getattr(self, name), name)
+        set_checked(self, n_x=n_x, n_y=n_y, names=check_names(self.names, n_x + n_y))
         for name in ("A", "B", "C", "D", "p", "q"):
-            if not callable(given[name]) and not np.all(np.isfinite(self.coefficient(name, 0.0))):
+            if not callable(getattr(self, name)) and not np.all(np.isfinite(self.coefficient(name, 0.0))):
                 raise InvalidProblemError(f"{name} holds values that are not finite")
 
     @property

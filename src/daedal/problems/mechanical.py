@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_real, check_size, check_sparsity
-from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.checks import (
+    check_callable,
+    check_flag,
+    check_functions,
+    check_names,
+    check_real,
+    check_size,
+    check_sparsity,
+    set_checked,
+)
+from daedal.problems.compile import compiled_function, compiled_params
 
 FUNCTIONS = (
     "mass",
@@ -122,7 +131,8 @@ class MechanicalSystem:
     mass: Any
     force: Callable[..., Any]
     constraint: Callable[..., Any] | None = None
-    n_q: int = 0
+    _: KW_ONLY
+    n_q: int
     n_constraints: int = 0
     constraint_jacobian: Callable[..., Any] | None = None
     constraint_t: Callable[..., Any] | None = None
@@ -144,50 +154,20 @@ class MechanicalSystem:
     constraint_names: Sequence[str] | None = None
     force_sparsity: Any = None
 
-    def __init__(
-        self,
-        mass,
-        force,
-        constraint=None,
-        *,
-        n_q,
-        n_constraints=0,
-        constraint_jacobian=None,
-        constraint_t=None,
-        acceleration_bias=None,
-        velocity_constraint=None,
-        n_velocity_constraints=0,
-        velocity_jacobian=None,
-        velocity_bias=None,
-        state_rate=None,
-        n_r=0,
-        algebraic=None,
-        n_w=0,
-        contact=None,
-        n_s=0,
-        contact_guess=None,
-        force_uses_multipliers=False,
-        params=None,
-        names=None,
-        constraint_names=None,
-        force_sparsity=None,
-    ):
-        given = {name: value for name, value in locals().items() if name != "self"}
-        n_q = check_size(n_q, "n_q")
+    def __post_init__(self):
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        n_q = check_size(self.n_q, "n_q")
         sizes = {
             name: check_size(given[name], name, 0)
             for name in ("n_constraints", "n_velocity_constraints", "n_r", "n_w", "n_s")
         }
-        given |= sizes | {"n_q": n_q, "names": _checked_names(names, n_q)}
-        if not callable(mass):
-            given["mass"] = _constant_mass(mass, n_q)
-        for name in FUNCTIONS:
-            function = given[name]
-            if name == "force" or (function is not None and callable(function)):
-                check_callable(function, name)
-                last_argument(function, params)
-            elif function is not None and name != "mass":
-                check_callable(function, name)
+        given |= sizes | {"n_q": n_q, "names": _checked_names(self.names, n_q)}
+        if not callable(self.mass):
+            given["mass"] = _constant_mass(self.mass, n_q)
+        check_callable(self.force, "force")
+        check_functions(self.params, **{name: given[name] for name in FUNCTIONS if name != "mass"})
+        if callable(self.mass):
+            check_functions(self.params, mass=self.mass)
         for function, size in (
             ("constraint", "n_constraints"),
             ("velocity_constraint", "n_velocity_constraints"),
@@ -205,26 +185,19 @@ class MechanicalSystem:
         ):
             if given[function] is not None and given[parent] is None:
                 raise InvalidProblemError(f"{function} is given, but {parent} is not")
-        if contact_guess is not None and contact is None:
+        if self.contact_guess is not None and self.contact is None:
             raise InvalidProblemError("contact_guess is given, but contact is not")
-        if not isinstance(force_uses_multipliers, (bool, np.bool_)):
-            raise InvalidProblemError(f"force_uses_multipliers must be True or False, got {force_uses_multipliers!r}")
+        check_flag(self.force_uses_multipliers, "force_uses_multipliers")
         for name in (*FUNCTIONS, "contact_guess"):
             if callable(given[name]):
                 _check_arguments(name, given)
         n_lambda = sizes["n_constraints"] + sizes["n_velocity_constraints"]
-        given["constraint_names"] = None
-        if constraint_names is not None:
-            given["constraint_names"] = _checked_constraint_names(constraint_names, n_lambda)
+        given["constraint_names"] = _checked_constraint_names(self.constraint_names, n_lambda)
         try:
-            given["force_sparsity"] = check_sparsity(force_sparsity, n_q)
+            given["force_sparsity"] = check_sparsity(self.force_sparsity, n_q)
         except InvalidProblemError as error:
             raise InvalidProblemError(f"force_{error}") from error
-        for field, value in given.items():
-            object.__setattr__(self, field, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
+        set_checked(self, **given)
 
     @property
     def n_lambda(self) -> int:
@@ -266,11 +239,8 @@ class MechanicalSystem:
 
     def compiled(self) -> MechanicalSystem:
         """The same system with its functions passed through ``numba.njit``."""
-        functions = {
-            name: compiled_function(getattr(self, name)) for name in FUNCTIONS if callable(getattr(self, name))
-        }
-        if callable(self.contact_guess):
-            functions["contact_guess"] = compiled_function(self.contact_guess)
+        names = [name for name in (*FUNCTIONS, "contact_guess") if callable(getattr(self, name))]
+        functions = {name: compiled_function(getattr(self, name)) for name in names}
         return self.replaced(**functions, params=compiled_params(self.params))
 
     def with_params(self, params) -> MechanicalSystem:
@@ -279,8 +249,7 @@ class MechanicalSystem:
 
     def replaced(self, **changes) -> MechanicalSystem:
         """The same system with some of its arguments replaced."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__} | changes
-        return MechanicalSystem(values.pop("mass"), values.pop("force"), values.pop("constraint"), **values)
+        return replace(self, **changes)
 
 
 def _constant_mass(mass, n_q: int):

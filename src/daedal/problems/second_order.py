@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_sparse, store_vector
-from daedal.problems.checks import check_bandwidth, check_callable, check_names, check_real, check_size, check_sparsity
+from daedal.problems.checks import (
+    check_callable,
+    check_functions,
+    check_names,
+    check_real,
+    check_size,
+    check_structure,
+    set_checked,
+)
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.implicit import ImplicitDAE
 
@@ -68,39 +76,21 @@ class SecondOrderDAE:
 
     residual: Callable[..., Any]
     n: int
+    _: KW_ONLY
     jacobian: Callable[..., Any] | None = None
     params: Any = None
-    order: np.ndarray | None = None
+    order: Any = None
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
 
-    def __init__(
-        self, residual, n, *, jacobian=None, params=None, order=None, sparsity=None, bandwidth=None, names=None
-    ):
-        check_callable(residual, "residual")
-        last_argument(residual, params)  # refuses what a compiled function cannot take
-        if jacobian is not None:
-            check_callable(jacobian, "jacobian")
-            last_argument(jacobian, params)
-        n = check_size(n, "n")
-        if sparsity is not None and bandwidth is not None:
-            raise InvalidProblemError("give either sparsity or bandwidth, not both")
-        values = {
-            "residual": residual,
-            "n": n,
-            "jacobian": jacobian,
-            "params": params,
-            "order": None if order is None else _check_order(order, n),
-            "sparsity": check_sparsity(sparsity, n),
-            "bandwidth": check_bandwidth(bandwidth, n),
-            "names": check_names(names, n),
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_workspaces"}
+    def __post_init__(self):
+        check_callable(self.residual, "residual")
+        check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
+        n = check_size(self.n, "n")
+        structure = check_structure(n, self.sparsity, self.bandwidth)
+        order = None if self.order is None else _check_order(self.order, n)
+        set_checked(self, n=n, order=order, names=check_names(self.names, n), **structure)
 
     def evaluate(self, t: float, x, xp, xpp) -> np.ndarray:
         """F(t, x, x', x'') as a float array, checked."""
@@ -116,23 +106,16 @@ class SecondOrderDAE:
 
     def compiled(self) -> SecondOrderDAE:
         """The same problem with its functions passed through ``numba.njit``."""
-        return self._copy(
-            residual=compiled_function(self.residual),
-            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
-            params=compiled_params(self.params),
-        )
+        residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
+        return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
 
     def with_params(self, params) -> SecondOrderDAE:
         """The same problem with other parameters."""
-        return self._copy(params=params)
+        return replace(self, params=params)
 
     def with_order(self, order) -> SecondOrderDAE:
         """The same problem with the orders of its variables given."""
-        return self._copy(order=order)
-
-    def _copy(self, **changes) -> SecondOrderDAE:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__} | changes
-        return SecondOrderDAE(fields.pop("residual"), fields.pop("n"), **fields)
+        return replace(self, order=order)
 
     def velocity_names(self, velocities: np.ndarray) -> list[str]:
         """Names of the derivatives of some variables."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.problems.checks import check_callable, check_names, check_size
+from daedal.problems.checks import check_callable, check_names, check_size, set_checked
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.implicit import ImplicitDAE
 
@@ -49,34 +49,19 @@ class SemiExplicitDAE:
     g: Callable[..., Any]
     n_y: int
     n_z: int
+    _: KW_ONLY
     jacobian: Callable[..., Any] | None = None
     params: Any = None
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
 
-    def __init__(self, f, g, n_y, n_z, *, jacobian=None, params=None, sparsity=None, bandwidth=None, names=None):
-        check_callable(f, "f")
-        check_callable(g, "g")
-        n_y, n_z = check_size(n_y, "n_y"), check_size(n_z, "n_z")
-        values = {
-            "f": f,
-            "g": g,
-            "n_y": n_y,
-            "n_z": n_z,
-            "jacobian": jacobian,
-            "params": params,
-            "sparsity": sparsity,
-            "bandwidth": bandwidth,
-            "names": check_names(names, n_y + n_z),
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
-        self._stacked  # noqa: B018 - check the remaining arguments now
-
-    def __getstate__(self):
-        # The stacked system holds a local function, which cannot be pickled; it is made again when it is needed.
-        return {name: value for name, value in self.__dict__.items() if name != "_stacked"}
+    def __post_init__(self):
+        check_callable(self.f, "f")
+        check_callable(self.g, "g")
+        n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")
+        set_checked(self, n_y=n_y, n_z=n_z, names=check_names(self.names, n_y + n_z))
+        self.implicit()  # checks the remaining arguments now
 
     @property
     def n(self) -> int:
@@ -99,24 +84,20 @@ class SemiExplicitDAE:
 
     def implicit(self) -> ImplicitDAE:
         """The stacked system F(t, x, x') = (y' - f, g) = 0 in x = (y, z)."""
-        return self._stacked
+        if self not in _stacked:
+            _stacked[self] = self._stack()
+        return _stacked[self]
+
+    def with_params(self, params) -> SemiExplicitDAE:
+        """The same problem with other parameters."""
+        return replace(self, params=params)
 
     def compiled(self) -> SemiExplicitDAE:
         """The same problem with its functions passed through ``numba.njit``."""
-        return SemiExplicitDAE(
-            compiled_function(self.f),
-            compiled_function(self.g),
-            self.n_y,
-            self.n_z,
-            jacobian=None if self.jacobian is None else compiled_function(self.jacobian),
-            params=compiled_params(self.params),
-            sparsity=self.sparsity,
-            bandwidth=self.bandwidth,
-            names=self.names,
-        )
+        functions = {name: compiled_function(getattr(self, name)) for name in ("f", "g", "jacobian")}
+        return replace(self, **functions, params=compiled_params(self.params))
 
-    @cached_property
-    def _stacked(self) -> ImplicitDAE:
+    def _stack(self) -> ImplicitDAE:
         algebraic = np.arange(self.n) >= self.n_y
         return ImplicitDAE(
             _stack(self.f, self.g, self.n_y, self.n_z, self.params is not None),
@@ -128,6 +109,9 @@ class SemiExplicitDAE:
             bandwidth=self.bandwidth,
             names=tuple(self.label(i) for i in range(self.n)),
         )
+
+
+_stacked: WeakKeyDictionary = WeakKeyDictionary()  # made once: compiling the stacked functions is slow
 
 
 def _checked(function, name, size, t, y, z, params):

@@ -101,6 +101,7 @@ class SparseAssembly:
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
     is_sparse, is_autonomous, is_coupled = True, False, False
+    bridge = None  # its functions are called from Python
 
     def __init__(self, system: MechanicalSystem, t: float, q: np.ndarray, *, autonomous: bool = False):
         check_supported(system)

@@ -1,0 +1,42 @@
+"""The loops over vectors that kernels need again and again; sums are formed in the order of the components."""
+
+from daedal.kernels.compilation import part
+
+
+@part
+def copy(target, source):
+    """Write `source` to the beginning of `target`."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@part
+def transpose(target, source):
+    """target = source^T."""
+    rows, columns = source.shape
+    for i in range(rows):
+        for j in range(columns):
+            target[j, i] = source[i, j]
+
+
+@part
+def add_product(value, a, b):
+    """value + a^T b, with as many components as `b` has."""
+    for i in range(b.size):
+        value += a[i] * b[i]
+    return value
+
+
+@part
+def squares(v):
+    """v^T v."""
+    return add_product(0.0, v, v)
+
+
+@part
+def largest(v):
+    """max |v_i|."""
+    value = 0.0
+    for i in range(v.size):
+        value = max(value, abs(v[i]))
+    return value
