@@ -122,7 +122,7 @@ def test_the_reproduction_book():
     texts = {"caption": HOSTILE, "notes": (HOSTILE,), "columns": dict.fromkeys(table.columns, HOSTILE)}
     cells = tuple(dataclasses.replace(cell, printed=HOSTILE, computed=HOSTILE, reason=HOSTILE) for cell in result.cells)
     hostile = dataclasses.replace(result, table=dataclasses.replace(table, **texts), cells=cells)
-    check_shown(book(reproduce.Report((hostile,))), times=2 + len(table.columns) + 3 * len(cells))
+    check_shown(book(reproduce.Reproduction((hostile,))), times=2 + len(table.columns) + 3 * len(cells))
     stream = io.StringIO()
     console = Console(file=stream, width=1000)
     print_list(console, [hostile.table])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.drive.request import Request, Settings
-from daedal.drive.run import Course, Segment, keeps_dense_output, run
+from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
@@ -47,9 +48,13 @@ class FirstOrderPlan:
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
-        self.names = tuple(problem.label(i) for i in range(problem.n))
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
         self._runs: list = []
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return tuple(self.problem.label(i) for i in range(self.problem.n))
 
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
@@ -63,10 +68,10 @@ class FirstOrderPlan:
         """Begin, run, finish."""
         ready, workspace = self._take()
         segments = run(_Course(self, request, ready, workspace), request)
-        solution = delivered(_finished(self, request, segments), segments)
-        if len(self._runs) < _MOST_RUNS and ready.reusable:
+        if len(self._runs) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
             self._runs.append((ready, workspace))
-        return solution
+        del ready, workspace  # of a large problem nothing but its output is left
+        return delivered(_finished(self, request, segments), segments)
 
     def _take(self) -> tuple[Any, Workspace]:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""

@@ -11,6 +11,8 @@ from daedal.methods.task import Outcome
 from daedal.progress import Progress
 
 MOST_IDLE = 10  # restarts without a step
+LARGEST_KEPT = 1000
+"""Unknowns up to which what a run needs is kept for the next one."""
 LARGEST_WITH_DENSE_OUTPUT = 1000
 """Unknowns up to which dense output is kept if nothing is said about it."""
 

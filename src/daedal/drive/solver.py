@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
+from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import (
@@ -21,7 +22,6 @@ from daedal.problems import (
 from daedal.problems.compile import with_numbers
 
 _MOST_SOLVERS = 32
-_LARGEST_KEPT = 1000  # unknowns; the workspaces of larger problems are not kept between calls
 
 
 def prepare(
@@ -171,7 +171,7 @@ def plan_for(problem, settings: Settings):
             _plans.move_to_end(key)
             return kept[1]
     plan = make_plan(problem, settings)
-    if getattr(problem, "n", _LARGEST_KEPT + 1) <= _LARGEST_KEPT:
+    if getattr(problem, "n", LARGEST_KEPT + 1) <= LARGEST_KEPT:
         with _guard:
             _plans[key] = problem, plan  # the problem lives on with its plan, so that its id is not given away
             while len(_plans) > _MOST_SOLVERS:

@@ -94,10 +94,13 @@ class Run:
         self._advance, self._address = advance, self.record.address
         self._bytes = self.record.data.view(np.uint8).data
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
-        self._memory = [(vectors.block, vectors.block.copy())]
-        for memory in (None if arena is None else arena.block, None if record is None else record.data.view(np.int64)):
-            if memory is not None:
-                self._memory.append((memory, memory.copy()))
+        self._vectors, self._included = vectors.block, vectors.arrays["included"]
+        self._memory: list[tuple[np.ndarray, Any]] = []
+        for memory in [] if arena is None else arena.arrays.values():
+            constant = memory.size and bool(np.all(memory == memory.flat[0]))
+            self._memory.append((memory, memory.flat[0] if constant else memory.copy()))
+        if record is not None:
+            self._memory.append((record.data.view(np.int64), record.data.view(np.int64).copy()))
         self._signal = CHANGING.index("hook_signal")
         self._pack, self._unpack = _layout(TASK), _layout(RESULT)
         self._no_roots = no_functions().address
@@ -156,6 +159,8 @@ class Run:
         self._events: dict[int, list[EventRecord]] = {}
         self._dense, times = task.dense, task.t_eval
         self._arrays, template = self._buffers_for(task.dense, 0 if switching is None else switching.count)
+        self._vectors.fill(0.0)
+        self._included.fill(1.0)
         for memory, at_first in self._memory:
             memory[:] = at_first
         (t0, t1), sign, fixed = task.t_span, 1 if task.t_span[1] > task.t_span[0] else -1, task.fixed_step
