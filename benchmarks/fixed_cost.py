@@ -18,8 +18,8 @@ MODELS = ("robertson", "planar_pendulum", "crank_slider", "car_axis", "seven_bod
 
 def shortest(action: Callable[[], object], seconds: float = 1.0) -> float:
     """The shortest time of an action that is repeated for a while, in microseconds."""
-    best, end = inf, time.perf_counter() + seconds
     action()
+    best, end = inf, time.perf_counter() + seconds
     while (began := time.perf_counter()) < end:
         action()
         best = min(best, time.perf_counter() - began)
