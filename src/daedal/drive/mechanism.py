@@ -97,7 +97,6 @@ class MechanismCourse(Course):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
         self._usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
-        self._prepared: dict[str, Any] = {}
 
     @property
     def t(self) -> float:
