@@ -81,6 +81,20 @@ def hessenberg():
     )
 
 
+def linear():
+    """x' = -x + y + sin t, 0 = x - 2 y."""
+    return daedal.LinearDAE([[-1.0]], [[1.0]], [[1.0]], [[-2.0]], lambda t: [np.sin(t)], [0.0], n_x=1, n_y=1)
+
+
+def sparse_chain():
+    return daedal.library.chain_of_pendulums(n=4).problem
+
+
+def chain_start(shift):
+    q, v = daedal.library.chain_of_pendulums(n=4).initial
+    return np.asarray(q) + shift * np.cos(np.arange(len(q))), np.asarray(v)
+
+
 def thermostat():
     heat, cool = (daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s + 0.5 * y[0]], 1) for s in (2.0, 0.0))
     return daedal.HybridProblem(
@@ -102,6 +116,10 @@ def cases():
     found = {}
     for method in ("auto", "dassl", "dopri5", "hem4", "hem5", "phem56", "hedop5", "modified_bdf", "collocation"):
         found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "rtol": 1e-5}
+    for method in ("rk4", "hem3"):
+        found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "fixed_step": 0.01}
+    found["linear"] = linear, [([1.0], None), ([0.3], None)], {}
+    found["sparse"] = sparse_chain, [chain_start(0.0), chain_start(0.05)], {"rtol": 1e-4, "correct_initial": True}
     for name in FORMULATIONS:
         found[f"pendulum-{name}"] = plain_pendulum, PENDULUM, {"formulation": name, "rtol": 1e-4}
     found["driven"] = driven_pendulum, DRIVEN, {"correct_initial": True}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,15 +98,6 @@ class LinearDAE:
 
     def semi_explicit(self) -> SemiExplicitDAE:
         """The problem as it stands."""
-        return self._semi_explicit
-
-    @cached_property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        n_x, n_y = self.n_x, self.n_y
-        return {"A": (n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "D": (n_y, n_y), "p": (n_x,), "q": (n_y,)}
-
-    @cached_property
-    def _semi_explicit(self) -> SemiExplicitDAE:
         at = self.coefficient
 
         def f(t, x, y):
@@ -122,9 +112,10 @@ class LinearDAE:
         labels = [self.label(i) for i in range(self.n)]
         return SemiExplicitDAE(f, g, self.n_x, self.n_y, jacobian=jacobian, names=labels)
 
-    def __getstate__(self):
-        # The converted problem holds local functions, which cannot be pickled; it is made again when it is needed.
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+    @property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        n_x, n_y = self.n_x, self.n_y
+        return {"A": (n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "D": (n_y, n_y), "p": (n_x,), "q": (n_y,)}
 
 
 def check_wide(problem: LinearDAE, what: str):
