@@ -6,6 +6,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +17,7 @@ export MPLBACKEND ?= Agg
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test quick lint bench docs clean
+.PHONY: help install demo test quick lint soak bench docs clean
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +39,9 @@ lint: $(VENV)/.installed-dev ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+soak: $(VENV)/.installed-dev ## 10 000 random problems with known solutions; about an hour
+	cd tests && ../$(BIN)/python -m differential --workers $(WORKERS) $(SOAK_ARGS)
 
 bench: ## compare with other solvers, in an environment of its own
 	@bash benchmarks/setup.sh

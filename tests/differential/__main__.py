@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+
 from differential.case import judged
 from differential.families import drawn
 

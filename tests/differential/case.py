@@ -81,6 +81,4 @@ def judged(seed: int, case: Case) -> Verdict:
     ratio = float(np.max(np.abs(found - exact) / weights[:, None]))
     kind = "right" if ratio <= LIMIT else "wrong"
     words = "" if kind == "right" else sol.message
-    return verdict(
-        kind, ratio=ratio, steps=sol.stats.steps, words=words, warned=[str(note.message) for note in caught]
-    )
+    return verdict(kind, ratio=ratio, steps=sol.stats.steps, words=words, warned=[str(note.message) for note in caught])

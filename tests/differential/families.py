@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from differential import linear, linkages, semi_explicit
 from differential.case import Case
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.case import Case
-from differential.signals import Clock, Signals, damped, regular, tolerance, unit
 from scipy.linalg import expm
 
 import daedal
+from differential.case import Case
+from differential.signals import Clock, Signals, damped, regular, tolerance, unit
 
 
 def weierstrass(rng: np.random.Generator) -> Case:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.case import Case
-from differential.signals import Clock, tolerance, unit
 from scipy.integrate import solve_ivp
 
 import daedal
+from differential.case import Case
+from differential.signals import Clock, tolerance, unit
 
 PAIRS = (
     ("auto", "auto"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from differential.case import Case
-from differential.signals import Clock, Signals, damped, regular, tolerance, unit
 from scipy.linalg import expm
 
 import daedal
+from differential.case import Case
+from differential.signals import Clock, Signals, damped, regular, tolerance, unit
 
 NONLINEARITY = 0.2
 METHODS = {1: ("auto",), 2: ("auto", "phem56", "hem4", "hem5", "hem3", "hedop5")}
