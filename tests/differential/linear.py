@@ -81,7 +81,7 @@ def constrained(rng: np.random.Generator) -> Case:
     inherent = A - B @ core @ C if index == 1 else (np.eye(n_x) - B @ core @ C) @ A
     growth = max(np.linalg.norm(expm(s * inherent), 2) for s in np.linspace(0.0, clock.length, 20))
     return Case(
-        label=f"linear in (x, y), index {index}" + (", stabilised" if stabilised else ""),
+        label=f"linear with constraints, index {index}" + (", stabilised" if stabilised else ""),
         problem=daedal.LinearDAE(
             A / clock.second,
             lambda t: wave(clock.s(t)) * B / clock.second,
