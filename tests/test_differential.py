@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+
 from differential.case import judged
 from differential.families import drawn
 
