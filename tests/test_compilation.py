@@ -72,9 +72,7 @@ def test_the_stamp_changes_with_an_import(tmp_path):
 def loaded(tmp_path):
     """Loads a module with one kernel, as a new process would; the compiled code lies beside it."""
     place = tmp_path / "with_kernel.py"
-    place.write_text(
-        "from daedal.kernels.compilation import kernel\n\n@kernel\ndef doubled(x):\n    return 2.0 * x\n"
-    )
+    place.write_text("from daedal.kernels.compilation import kernel\n\n@kernel\ndef doubled(x):\n    return 2.0 * x\n")
 
     def load():
         spec = importlib.util.spec_from_file_location("with_kernel", place)

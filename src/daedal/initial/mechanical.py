@@ -12,6 +12,7 @@ from daedal.analysis.constraints import (
     independent_rows,
     leading,
     least_norm,
+    mass_fault,
     sizes,
     undetermined_multipliers,
 )
@@ -261,6 +262,9 @@ def _accelerations(manifold: Manifold, q, v, r, w, rows, redundant):
     values = assembly.evaluate(t, z, r, w)
     if values is None:
         raise unevaluable(assembly, t, np.concatenate([z, r]), w)
+    fault = mass_fault(values["mass"], values["jacobian"], system.label)
+    if fault is not None:
+        raise InvalidProblemError(f"{fault} (at t = {t:g}, the initial position)")
     direction = free_of_mass(values["mass"], values["jacobian"])
     if direction is not None:
         named = names_of(system, leading(direction))

@@ -13,9 +13,13 @@ _DIGEST = hashlib.sha256().digest_size
 class CheckedCacheFile(IndexDataCacheFile):
     """Numba's index and data files, with a digest before each content.
 
-    Numba takes what it finds at its word: a file that was cut short by a full disk or a killed copy ends in an exception
-    of `pickle`, and one with wrong bytes in machine code that is run. Here such a file counts as absent.
+    Numba takes what it finds at its word: a file that was cut short by a full disk or a killed copy ends in an
+    exception of `pickle`, and one with wrong bytes in machine code that is run. Here such a file counts as absent.
     """
+
+    def __init__(self, cache_path, filename_base, source_stamp):
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._version = f"{self._version} with digests"  # files without are those of another version, not damaged
 
     def save(self, key, data):
         """Save an entry; where that is impossible, compiled code lives as long as the process."""

@@ -6,7 +6,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 
-_PLAIN = frozenset((float, int, np.float64))  # numbers that need no further look; NumPy would also take strings for some
+_PLAIN = frozenset(
+    (float, int, np.float64)
+)  # numbers that need no further look; NumPy would also take strings for some
 
 
 def is_compiled(function) -> bool:

@@ -46,14 +46,21 @@ def check_size(value, name: str, minimum: int = 1) -> int:
 
 
 def check_real(values, name: str, expected: str) -> np.ndarray:
-    """`values` as a new array of floats; anything that is not real is refused, complex numbers too."""
+    """`values` as a new array of floats; complex numbers, strings and masked entries are refused."""
+    if np.ma.is_masked(values):
+        raise InvalidProblemError(f"{name} must {expected}, got a masked array with masked entries; fill them first")
     try:
         array = np.array(values)
-        if array.dtype.kind in "fiubO":
+        if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and not _holds_text(array)):
             return array.astype(float, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise InvalidProblemError(f"{name} must {expected}, got {reprlib.repr(values)}")
+
+
+def _holds_text(array: np.ndarray) -> bool:
+    """Whether an array of objects holds strings, which NumPy would read as numbers."""
+    return any(isinstance(entry, (str, bytes)) for entry in array.flat)
 
 
 def check_number(value, name: str, expected: str = "be a number") -> float:

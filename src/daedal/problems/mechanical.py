@@ -55,8 +55,8 @@ class MechanicalSystem:
     Parameters
     ----------
     mass : callable or array
-        ``mass(t, q) -> (n_q, n_q)``; a constant mass may be given as a matrix, a diagonal or a number. M may be
-        sparse, and singular as long as it is positive definite on the kernel of G.
+        ``mass(t, q) -> (n_q, n_q)``, symmetric; a constant mass may be given as a matrix, a diagonal or a number. M
+        may be sparse, and singular as long as it is positive definite on the kernel of G.
     force : callable
         ``force(t, q, v) -> (n_q,)``: applied, Coriolis and centrifugal forces.
     constraint : callable, optional
