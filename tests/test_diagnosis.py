@@ -92,7 +92,7 @@ def test_index_three_is_told_with_its_constraint_variable_and_ways_out():
     assert "equation 4 (numbered from 0) does not determine lam" in message
     assert "second time derivative" in message
     assert "daedal.MechanicalSystem" in message
-    assert "Gear, Gupta and Leimkuhler" in message
+    assert "daedal.SecondOrderDAE(lambda t, x, v, a: residual(t, x, v), 5)" in message
     assert "lam (1.666e+05)" in message, "the variable that changed most, in units of its tolerance"
 
 
@@ -110,7 +110,7 @@ def test_index_two_is_not_blamed_when_its_variables_are_left_out_of_the_error_te
     message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP, included=included))
     lines_of(message)
     assert "lam is left out of the error test" in message
-    assert "give equation 4 the power 1 in row_scaling and lam the power 1 in newton_weights" in message
+    assert "row_scaling=[0, 0, 0, 0, 1] with newton_weights=[0, 0, 0, 0, 1]" in message
 
 
 def test_other_causes_come_before_an_index_two_that_is_taken_care_of():
@@ -240,7 +240,7 @@ def test_jump_in_time_is_located():
     message = diagnose(StandIn(residual, 2), failure(-6, [0.0, 0.0], [0.0, 0.0], t=0.25 - 1e-12, h=1e-13))
     lines_of(message)
     assert "Equation 1 (numbered from 0) jumps by 3 at t = 0.25" in message
-    assert "event" in message and "consistent_initial" in message
+    assert "breakpoints=[0.25]" in message
 
 
 def test_jump_in_a_variable_is_located():

@@ -7,10 +7,12 @@ import numpy as np
 
 from daedal.analysis.causes import (
     Case,
+    break_in_time,
     discontinuity,
     higher_index,
     inaccurate_differences,
     inconsistent_start,
+    inconstant,
     masked_index_two,
     newton_trouble,
     singular_pencil,
@@ -31,7 +33,7 @@ _CRAWLING = 20.0  # the rest would take so many times the steps already taken
 _OFTEN = 0.3  # failures for each step taken
 
 
-def diagnose(problem: Any, failure: Failure) -> str:
+def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()) -> str:
     """Say what happened, where, which variables are concerned, the likely cause and what to do.
 
     Parameters
@@ -40,13 +42,15 @@ def diagnose(problem: Any, failure: Failure) -> str:
         Its residual is evaluated near the point of failure; an exception raised there is not passed on.
     failure : Failure
         What the integrator knows.
+    taken : frozenset of str
+        Remedies that the user has taken and need not be told: "correct_initial", "None".
 
     Returns
     -------
     str
         Three to eight lines.
     """
-    case = Case(problem, failure)
+    case = Case(problem, failure, taken)
     speakers: dict[int, Callable[[Case], list[str]]] = {
         Ending.MAX_STEPS: _step_limit,
         Ending.TOO_ACCURATE: _too_tight,
@@ -57,7 +61,15 @@ def diagnose(problem: Any, failure: Failure) -> str:
     }
     speak = speakers.get(failure.code, _no_progress)
     with np.errstate(all="ignore"):
-        return "\n".join([_what_happened(case), *_components(case), *speak(case)])
+        return "\n".join([_what_happened(case), *_guarded(_components, case), *_guarded(speak, case)])
+
+
+def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
+    """What there is to say, whatever happens while it is found out: nothing may lose the run, which is over."""
+    try:
+        return speak(case)
+    except Exception as error:
+        return [f"The cause was looked for, but the search failed ({type(error).__name__}: {error})."]
 
 
 def _what_happened(case: Case) -> str:
@@ -96,6 +108,8 @@ def _first_found(case: Case, *finders: Callable[[Case], list[str] | None]) -> li
 def _no_progress(case: Case) -> list[str]:
     found = _first_found(
         case,
+        inconstant,
+        break_in_time,
         singular_pencil,
         higher_index,
         wrong_jacobian,
@@ -107,18 +121,16 @@ def _no_progress(case: Case) -> list[str]:
     )
     if found:
         return found
-    if case.at_start:
+    if case.at_start and not case.taken:
         found = [
             "Likely cause: initial values that do not fit together, or equations that change abruptly at the start.",
-            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial), "
-            "or try a smaller first_step.",
+            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial).",
         ]
     else:
         found = [
             "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than the "
             "residual is accurate.",
-            "Remedy: look at what was computed (error.solution); stop at discontinuities with events=... and restart "
-            "there; loosen rtol and atol.",
+            "Remedy: loosen rtol and atol; look at what was computed (error.solution).",
         ]
     return _not_analysed(case) + found
 
@@ -139,7 +151,16 @@ def _step_limit(case: Case) -> list[str]:
     ]
     crawling = rest > _CRAWLING * failure.steps
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
-        found = _first_found(case, singular_pencil, higher_index, wrong_jacobian, discontinuity, newton_trouble)
+        found = _first_found(
+            case,
+            inconstant,
+            break_in_time,
+            singular_pencil,
+            higher_index,
+            wrong_jacobian,
+            discontinuity,
+            newton_trouble,
+        )
         if found:
             return lines + found
     if not crawling:
@@ -206,6 +227,9 @@ def _not_evaluable(case: Case) -> list[str]:
             "Likely cause: jacobian, not the residual, returned NaN or an infinity, or raised daedal.Unevaluable.",
             "Remedy: check jacobian near this point, or leave it out: differences are then used.",
         ]
+    found = inconstant(case)
+    if found:
+        return found
     bad, complaint = bad_equations(case.probe, *case.point)
     if bad:
         reason = complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
@@ -230,9 +254,10 @@ def _not_evaluable(case: Case) -> list[str]:
             what = f"{equations(edge.equations)} {FROM_ZERO} {verb} NaN or infinity"
         return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
     return [
-        "Likely cause: a root, a logarithm or a division in the residual leaves its domain close to the last good "
-        "point.",
-        "Remedy: keep the variables in their domain (nonnegative=...), or stop before with a terminal event.",
+        "Likely cause: not found. The equations can be evaluated at the last good point, along the solution beyond it "
+        "and on the way to the failed step, whose values may have left the range of floats.",
+        "Remedy: limit the step (max_step), or measure time and variables in units in which their numbers are "
+        "moderate.",
     ]
 
 
