@@ -54,7 +54,7 @@ class Case:
     """A failure with what can be computed about it, when asked for."""
 
     def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset()):
-        self.taken = taken  # remedies that the user has already taken: "correct_initial", "None"
+        self.taken = taken  # what the user has done already: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
         self.failure = failure
@@ -258,6 +258,8 @@ def _hidden_violation(case: Case) -> float | None:
 
 def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     which, own = equations(rows), "its" if len(rows) == 1 else "their"
+    if "MechanicalSystem" in case.taken:
+        return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     if index == 2:
         return (
             f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the '
@@ -297,13 +299,18 @@ def masked_index_two(case: Case) -> list[str] | None:
     if found is None or found.index != 2:
         return None
     rows, waiting = _deepest(found)
+    scaling = (
+        f"scale what short steps make large and small, row_scaling={powers(rows, case.n)} with "
+        f"newton_weights={powers(waiting, case.n)}; loosen rtol and atol; or replace {equations(rows, len(rows))} by "
+        "the time derivative (index 1)"
+    )
+    if "MechanicalSystem" in case.taken:
+        scaling = "use formulation='auto' or 'index1', or loosen rtol and atol"
     return [
         f"Likely cause: the problem has index 2 (judged locally, from dF/dy and dF/dy'). {case.names(waiting)} "
         f"{'is' if len(waiting) == 1 else 'are'} left out of the error test, but Newton's matrices become "
         "ill-conditioned for short steps.",
-        f"Remedy: scale what short steps make large and small, row_scaling={powers(rows, case.n)} with "
-        f"newton_weights={powers(waiting, case.n)}; loosen rtol and atol; or replace {equations(rows, len(rows))} by "
-        "the time derivative (index 1).",
+        f"Remedy: {scaling}.",
     ]
 
 

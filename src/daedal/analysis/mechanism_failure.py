@@ -10,7 +10,6 @@ from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
-_OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
 
 
 def explain(request, assembly, segments) -> str:
@@ -36,8 +35,7 @@ def explain(request, assembly, segments) -> str:
 
 def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.works_on("residual"):
-        text = diagnose(segment.equations.problem, failure)
-        return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
+        return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(request.settings.max_steps, 'step')} was reached",

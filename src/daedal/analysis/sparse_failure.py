@@ -25,7 +25,7 @@ def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
         return stopped(t, describe_dependence(assembly.system, t, error.null), digits=10)
     except Unevaluable:
         pass
-    return diagnose(reduction.problem, failure)
+    return diagnose(reduction.problem, failure, frozenset({"MechanicalSystem"}))
 
 
 def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) -> str:

@@ -3,6 +3,7 @@
 A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
 """
 
+import difflib
 import time
 from contextlib import suppress
 from typing import Any
@@ -103,12 +104,15 @@ class HybridRun:
         """The mode in which the run begins; its initial values are kept as they were given."""
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
-                "initial of a hybrid problem must be (mode, initial values), for example ('flight', (q0, v0))"
+                "initial of a hybrid problem must be (mode, initial values), for example "
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {', '.join(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
+            close = difflib.get_close_matches(self.mode, self.problem.modes, n=1, cutoff=0.6)
+            hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; there are {', '.join(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}there are {', '.join(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)
@@ -232,7 +236,8 @@ class HybridRun:
         try:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
-            raise _Stop(False, "failed", messages.refused(transition.name, source, target, t, str(error))) from error
+            words = messages.refused(transition.name, source, target, t, str(error), at_start=t == self.request.span[0])
+            raise _Stop(False, "failed", words) from error
         self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)

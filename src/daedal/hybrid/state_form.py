@@ -159,7 +159,8 @@ class StateForm:
         names = ["t", *self.first_and_second] if names is None else names
         split, extras = self.split, [self._extra(name, names, what, sees_all) for name in names[3:]]
         if len(names) < 2:
-            raise InvalidProblemError(f"{what} takes {len(names)} arguments; expected {self.expected}")
+            count = "one argument" if names else "no arguments"
+            raise InvalidProblemError(f"{what} takes {count}; expected {self.expected}")
         if len(names) == 2:
             n = self.n
             return lambda t, y, yp: function(t, y[:n])

@@ -145,7 +145,8 @@ def prepare_initial(
             if stepped is not None:
                 result = InitialResult(y0, stepped[2], True, 0.0)
         if not result.converged:
-            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed")
+            taken = {"correct_initial"} if correct else {"None"}
+            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed", frozenset(taken))
         if not (correct or unknown_z):
             moved = y0 - result.y
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
@@ -214,7 +215,8 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
         if slope_is_free:
             yp = _best_slope(problem, t, y, yp)
         residual = problem.evaluate(t, y, yp)
-        message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights)
+        taken = frozenset({"None"} if slope_is_free else ())
+        message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights, taken)
         raise InconsistentInitialError(message, equations, residual)
 
 
@@ -229,7 +231,8 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
     return yp - np.linalg.lstsq(e, residual, rcond=1e-9)[0]
 
 
-def _refuse(problem, t, y, yp, weights, what):
+def _refuse(problem, t, y, yp, weights, what, taken=frozenset({"correct_initial"})):
+    """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
-    message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights)
+    message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     raise InconsistentInitialError(f"{what} at t = {t:g}.\n{message}", equations, residual)

@@ -1,5 +1,6 @@
 """Checks of problem data that more than one problem class needs."""
 
+import inspect
 import reprlib
 from collections.abc import Sequence
 from math import isfinite
@@ -30,6 +31,22 @@ def check_functions(params, **functions):
         if function is not None:
             check_callable(function, name)
             last_argument(function, params)  # refuses what a compiled function cannot take
+
+
+def check_arguments(name: str, function, arguments: Sequence[str], params):
+    """`function` must take the `arguments` with which it will be called, and the parameters behind them."""
+    arguments = [*arguments] if params is None else [*arguments, "p"]
+    try:
+        signature = inspect.signature(getattr(function, "py_func", function))
+    except (TypeError, ValueError):  # a function of an extension module need not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        passed = "params is not given" if params is None else "params is given, as p"
+        raise InvalidProblemError(
+            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(arguments)}); {passed}"
+        ) from None
 
 
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
