@@ -251,6 +251,8 @@ class MechanicalSolution(ConstrainedSolution):
 
 def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     """a, all multipliers, r', w and reaction at the columns of `y`."""
+    from daedal.mechanics.constrained import JACOBIAN
+
     system, n_q = assembly.given, assembly.nx
     states = np.ascontiguousarray(y.T)
     a, lam, rate, w, _ = assembly.accelerate(t, states)
@@ -259,7 +261,7 @@ def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     dependent = system.n_lambda > assembly.n_c
     full = assembly.complete() if dependent else assembly
     for i in range(t.size):
-        values = full.evaluate(t[i], states[i, : 2 * n_q], states[i, 2 * n_q :])
+        values = full.evaluate(t[i], states[i, : 2 * n_q], states[i, 2 * n_q :], what=JACOBIAN)
         if values is None:
             reaction[i], multipliers[i] = np.nan, np.nan
             continue

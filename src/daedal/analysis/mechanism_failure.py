@@ -108,7 +108,10 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
     """A remark if the mass matrix does not determine the motions that the constraints leave free."""
     if assembly.linear:
         return []
-    values = assembly.evaluate(t, state[: assembly.m * assembly.nx], state[assembly.m * assembly.nx :])
+    from daedal.mechanics.constrained import JACOBIAN, MASS
+
+    n = assembly.m * assembly.nx
+    values = assembly.evaluate(t, state[:n], state[n:], what=MASS | JACOBIAN)
     if values is None:
         return []
     basis = np.linalg.qr(values["jacobian"].T, mode="complete")[0][:, assembly.n_c :]

@@ -112,7 +112,7 @@ class _Course(Course):
         def recover(t, y, yp):
             return x_of(form, y), xp_of(form, y, yp)
 
-        view = EventView(form.problem.params)
+        view = EventView(form.problem.params, variables=("x", "xp"))
         return switching_functions(self.request, view, self.t, *recover(self.t, self.y0, yp0), recover)
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:

@@ -112,7 +112,7 @@ class StateForm:
         (first, second), problem, n = self.first_and_second, self.problem, self.n
         if self.mechanical:
             initial = getattr(initial, "initial", initial)  # of a consistent state
-            if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 4:
+            if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5:
                 raise InvalidProblemError(f"{what}expected a pair (q, v), or (q, v, r), got {initial!r}")
             q, v, r = (*initial, None)[:3]
             parts = [

@@ -30,8 +30,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
     t0 : float
     initial : tuple
-        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system, (x0, xp0) for one of second
-        order; the second may be None.
+        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system (with r0, w0 and lam0 behind
+        them where it has them), (x0, xp0) for one of second order; the second may be None.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
@@ -63,10 +63,10 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     [4.] [2.]
     """
     if isinstance(problem, MechanicalSystem):
-        q0, v0, r0, w0 = split_mechanical(initial)
+        q0, v0, r0, w0, lam0 = split_mechanical(initial)
         if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):
             return _sparse_state(problem, t0, q0, v0, fixed, weight)
-        return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0)
+        return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0, lam0=lam0)
     if isinstance(problem, SecondOrderDAE):
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):

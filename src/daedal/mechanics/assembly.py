@@ -9,6 +9,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
 from daedal.mechanics.contact import without_contact
+from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -308,13 +309,19 @@ class Assembly:
         from daedal.mechanics.manifold import accelerate_points
 
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.ascontiguousarray(np.atleast_2d(states))
-        count = times.size
+        count, searches = times.size, guesses is None and bool(self.record["uses_multipliers"])
         if guesses is None:
             guesses = np.zeros((count, self.n_w + self.n_c))
         results = [np.full((count, k), np.nan) for k in (self.nx, self.n_c, self.n_r, self.n_w)]
-        statuses = np.zeros(count, dtype=np.int64)
-        accelerate_points(self.record.data, times, states, guesses, *results, statuses)
-        self.bridge.raise_pending()
+        statuses = np.ones(count, dtype=np.int64)
+        try:
+            accelerate_points(self.record.data, times, states, guesses, *results, statuses)
+            self.bridge.raise_pending()
+        except ArithmeticError:
+            if not searches:
+                raise
+        if searches and statuses.any():
+            accelerate_from_elsewhere(self, times, states, results, statuses)
         return *results, statuses
 
 
