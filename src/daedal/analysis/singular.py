@@ -24,11 +24,8 @@ class SingularPoint:
 
 def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
     """The rows of K divided by their usual norms, so that a row that vanishes here is seen."""
-    from daedal.mechanics.constrained import JACOBIAN
-
-    n = assembly.m * assembly.nx
-    values = assembly.evaluate(t, state[:n], state[n:], what=JACOBIAN)
-    return None if values is None else values["jacobian"] / norms[:, None]
+    gradients = assembly.gradients(t, state)
+    return None if gradients is None else gradients / norms[:, None]
 
 
 def usual_norms(assembly, points) -> np.ndarray:

@@ -146,14 +146,12 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
     """A note if what was integrated is farther from the constraints than the tolerances can explain."""
     if settings.fixed_step is not None or assembly.is_sparse:
         return []
-    from daedal.mechanics.constrained import JACOBIAN
-
     nx, n = assembly.nx, assembly.m * assembly.nx
     rtol, atol = np.max(settings.rtol), np.max(settings.atol)
-    values = assembly.evaluate(float(t[-1]), states[-1, :n], states[-1, n:], what=JACOBIAN)
-    if values is None:
+    gradients = assembly.gradients(float(t[-1]), states[-1])
+    if gradients is None:
         return []
-    gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
+    gradient = float(np.max(np.linalg.norm(gradients, axis=1)))
     for name, plural, first in (("position", "positions", 0), ("velocity", "velocities", n - nx)):
         size = float(np.max(np.abs(states[:, first : first + nx])))
         allowed = gradient * (rtol * size + atol)

@@ -233,7 +233,8 @@ def split_mechanical(initial) -> tuple:
     """(q0, v0, r0, w0, lam0) from what the user gave: (q0, v0), with the others behind them where they matter."""
     if isinstance(initial, MechanicalStart):
         return initial.q, initial.v, initial.r, initial.w, initial.lam
-    if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5:
+    is_vector = isinstance(initial, (tuple, list)) and len(initial) > 2 and not any(np.ndim(x) for x in initial)
+    if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5 or is_vector:
         raise InvalidProblemError("initial must be a pair (q0, v0), or (q0, v0, r0, w0, lam0); v0 may be None")
     return (*initial, None, None, None)[:5]
 

@@ -304,6 +304,14 @@ class Assembly:
             "algebraic": array("algebraic").copy(),
         }
 
+    def gradients(self, t: float, state: np.ndarray) -> np.ndarray | None:
+        """The rows of K at a state (z, r), or None where they cannot be evaluated; forces are not asked for."""
+        from daedal.mechanics.constrained import JACOBIAN
+
+        n = self.m * self.nx
+        values = self.evaluate(t, state[:n], state[n:], what=JACOBIAN)
+        return None if values is None else values["jacobian"]
+
     def accelerate(self, times, states, guesses=None):
         """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""
         from daedal.mechanics.manifold import accelerate_points
