@@ -110,7 +110,7 @@ def test_index_two_is_not_blamed_when_its_variables_are_left_out_of_the_error_te
     message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP, included=included))
     lines_of(message)
     assert "lam is left out of the error test" in message
-    assert "row_scaling=[0, 0, 0, 0, 1] with newton_weights=[0, 0, 0, 0, 1]" in message
+    assert "row_scaling=[0, 0, 0, 0, 1], newton_weights=[0, 0, 0, 0, 1]" in message
 
 
 def test_other_causes_come_before_an_index_two_that_is_taken_care_of():

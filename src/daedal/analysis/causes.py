@@ -39,11 +39,12 @@ from daedal.analysis.wording import (
     variable,
     variables,
 )
+from daedal.kernels.endings import Ending
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
-    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, raise atol of tiny "
-    "variables, or limit the step (max_step)."
+    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, or raise atol of tiny "
+    "variables."
 )
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
 _LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
@@ -173,6 +174,8 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
     parts = []
     if empty:
         parts.append(f"{equations(empty)} {FROM_ZERO} {'contains' if len(empty) == 1 else 'contain'} no unknown here")
+    elif len(rows) == 1:
+        parts.append(f"{equations(rows)} {FROM_ZERO} follows from others, or determines nothing here")
     elif rows:
         parts.append(f"{equations(rows)} {FROM_ZERO} repeat or contradict one another")
     if unused:
@@ -261,15 +264,17 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     if "MechanicalSystem" in case.taken:
         return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     if index == 2:
+        also = "and state the problem as a SemiExplicitDAE if it is one, for which this is done"
+        if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):
+            also = f"and scale what short steps make large and small ({_scaling(case, rows, waiting)})"
         return (
-            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the '
-            f"problem as a SemiExplicitDAE, for which this is done, or replace {which} by {own} time derivative "
-            "(index 1)."
+            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), {also}; or '
+            f"replace {which} by {own} time derivative (index 1)."
         )
     if index == 3:
         mechanism = ""
         if _is_mechanical(case):
-            mechanism = f" If it is a mechanism, {MECHANISM}."
+            mechanism = f" If it is a mechanism, {_MECHANISM}."
         return (
             "Remedy: take the residual as it stands for a problem of second order, daedal.SecondOrderDAE(lambda t, x, "
             f"v, a: residual(t, x, v), {case.n}), with the same initial values.{mechanism} By hand: replace {which} by "
@@ -281,7 +286,12 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     )
 
 
-MECHANISM = "a daedal.MechanicalSystem of mass, forces and constraints is faster still"
+def _scaling(case: Case, rows, waiting) -> str:
+    """The options that scale rows and weights by powers of h (BCP section 5.4), as they are written."""
+    return f"row_scaling={powers(rows, case.n)}, newton_weights={powers(waiting, case.n)}"
+
+
+_MECHANISM = "a daedal.MechanicalSystem of mass, forces and constraints is faster still"
 
 
 def _is_mechanical(case: Case) -> bool:
@@ -300,9 +310,8 @@ def masked_index_two(case: Case) -> list[str] | None:
         return None
     rows, waiting = _deepest(found)
     scaling = (
-        f"scale what short steps make large and small, row_scaling={powers(rows, case.n)} with "
-        f"newton_weights={powers(waiting, case.n)}; loosen rtol and atol; or replace {equations(rows, len(rows))} by "
-        "the time derivative (index 1)"
+        f"scale what short steps make large and small ({_scaling(case, rows, waiting)}); loosen rtol and atol; or "
+        f"replace {equations(rows, len(rows))} by the time derivative (index 1)"
     )
     if "MechanicalSystem" in case.taken:
         scaling = "use formulation='auto' or 'index1', or loosen rtol and atol"
@@ -371,6 +380,8 @@ def break_in_time(case: Case) -> list[str] | None:
         return None
     path = in_time(*case.point, case.h, case.failure.t_span)
     jump = find_jump(case.probe, path, case.roundoff)
+    if jump is not None and jump.recurs:
+        return None
     if jump is not None:
         t = first_time_behind(case.probe, path, jump)
         return [
@@ -414,6 +425,13 @@ def discontinuity(case: Case) -> list[str] | None:
 
 
 def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], t: float) -> list[str]:
+    if jump.recurs:
+        return [
+            f"Likely cause: round-off. Equation {jump.equation} {FROM_ZERO} changes in steps of "
+            f"{number(abs(jump.size))}, as differences of large, nearly equal terms do, and is not as accurate as the "
+            "tolerances ask.",
+            "Remedy: rewrite it without such differences, or give jacobian=... and loosen rtol and atol.",
+        ]
     values = np.where(np.abs(y) < case.weights, 0.0, y)
     passed = [f"{case.name(j)} passes {number(values[j])}" for j in switching[:MOST_NAMED]]
     where = f"where {listing(passed)}, at t = {number(t)}" if passed else f"at t = {number(t)}"

@@ -233,6 +233,13 @@ def _not_evaluable(case: Case) -> list[str]:
     bad, complaint = bad_equations(case.probe, *case.point)
     if bad:
         reason = complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
+        below = _below_zero(case)
+        if below:
+            verb = "has" if len(below) == 1 else "have"
+            return [
+                f"Likely cause: {case.names(below)} {verb} become negative by less than the tolerance: {reason}.",
+                _domain_remedy(case, below, case.failure.y, case.failure.t),
+            ]
         return [
             f"The equations cannot be evaluated at the last good point either: {reason}.",
             "Remedy: evaluate the residual there by hand; error.solution holds the values.",
@@ -255,10 +262,17 @@ def _not_evaluable(case: Case) -> list[str]:
         return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
     return [
         "Likely cause: not found. The equations can be evaluated at the last good point, along the solution beyond it "
-        "and on the way to the failed step, whose values may have left the range of floats.",
-        "Remedy: limit the step (max_step), or measure time and variables in units in which their numbers are "
-        "moderate.",
+        "and on the way to the failed step.",
+        "Remedy: evaluate the residual near this point by hand; error.solution holds the values.",
     ]
+
+
+def _below_zero(case: Case) -> list[int]:
+    """Variables that are negative by a small amount, and without which the equations can be evaluated."""
+    t, y, yp = case.point
+    below = (y < 0.0) & (np.abs(y) <= 100.0 * case.weights)
+    clipped = np.where(below, 0.0, y)
+    return [int(j) for j in np.flatnonzero(below)] if np.all(np.isfinite(case.probe.residual(t, clipped, yp))) else []
 
 
 def _paths_ahead(case: Case) -> list[Path]:

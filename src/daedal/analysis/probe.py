@@ -12,6 +12,10 @@ _BISECTIONS = 30
 _CLOSE = 2.0**-20  # to a jump, as part of a path
 _FLOW_FRACTION = 1e-6  # of the interval of integration: how far to look ahead along the solution
 _WRONG_ENTRY = 0.05
+# Of rounding errors: longer ways, places on them, the part of a jump that is left, and on how many of them.
+_WIDER = 4.0 ** np.arange(1, 8)
+_SCATTERED = 2.0 * np.modf(0.618034 * np.arange(1, 41))[0] - 1.0
+_LEAST_REST, _RECURRENCES = 0.1, 3
 _ROUNDOFF = float(np.finfo(float).eps)
 _REPEATED = 29  # calls with the same arguments; a prime, so that no period of the function hides behind it
 # Of kinks: second differences in units of round-off that are felt, how often the distance is halved, how many of these
@@ -119,11 +123,12 @@ def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
 
 @dataclass(frozen=True)
 class Jump:
-    """Equation `equation` changes by `size` at the place `s` of a path."""
+    """Equation `equation` changes by `size` at the place `s` of a path; `recurs` if it does so all over again."""
 
     equation: int
     size: float
     s: float
+    recurs: bool = False
 
 
 def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
@@ -137,18 +142,40 @@ def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
     suspects = np.flatnonzero((largest > 4.0 * smooth) & (largest > negligible))
     for equation in suspects[np.argsort(-largest[suspects] / (smooth[suspects] + negligible[suspects] + 1e-300))][:3]:
         k = int(changes[:, equation].argmax())
-        low, high = _GRID[k], _GRID[k + 1]
-        at_low, at_high = values[k, equation], values[k + 1, equation]
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            at_middle = probe.residual(*path(middle))[equation]
-            if abs(at_middle - at_low) >= abs(at_high - at_middle):
-                high, at_high = middle, at_middle
-            else:
-                low, at_low = middle, at_middle
-        if abs(at_high - at_low) >= 0.5 * changes[k, equation]:
-            return Jump(int(equation), float(at_high - at_low), float(0.5 * (low + high)))
+        size, place = _steepest(probe, path, int(equation), _GRID[k], _GRID[k + 1])
+        if abs(size) >= 0.5 * changes[k, equation]:
+            return Jump(int(equation), size, place, _recurs(probe, path, int(equation), abs(size), place))
     return None
+
+
+def _steepest(probe: Probe, path: Path, equation: int, low: float, high: float) -> tuple[float, float]:
+    """The change of an equation in the shortest interval that bisection towards larger changes finds, and where."""
+    at_low, at_high = (probe.residual(*path(s))[equation] for s in (low, high))
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        at_middle = probe.residual(*path(middle))[equation]
+        if abs(at_middle - at_low) >= abs(at_high - at_middle):
+            high, at_high = middle, at_middle
+        else:
+            low, at_low = middle, at_middle
+    return float(at_high - at_low), float(0.5 * (low + high))
+
+
+def _recurs(probe: Probe, path: Path, equation: int, size: float, place: float) -> bool:
+    """Whether an equation jumps all over again, as rounding errors do, and does not switch.
+
+    What is left of it beside a cubic and one jump is then as large as the jump, and no larger on longer ways; of a
+    smooth function it would grow with a power of their length.
+    """
+    found = 0
+    for width in _WIDER:
+        s = width * _SCATTERED
+        values = np.array([probe.residual(*path(x))[equation] for x in s])
+        basis = np.column_stack([_SCATTERED**k for k in range(4)] + [s > place])
+        if np.all(np.isfinite(values)):
+            rest = values - basis @ np.linalg.lstsq(basis, values, rcond=None)[0]
+            found += _LEAST_REST * size <= np.sqrt(np.mean(rest**2)) <= size
+    return found >= _RECURRENCES
 
 
 @dataclass(frozen=True)
