@@ -63,8 +63,8 @@ class MechanismStarts:
         )
         self._compare(t, values.q, values.v, consistent=True)
         setting = setting_at(system, t, values.q, rows=values.rows)
-        if system.force_uses_multipliers:
-            setting = setting.changed(multipliers=values.lam[values.rows])
+        if system.force_uses_multipliers or system.n_w:
+            setting = setting.changed(guess=np.concatenate([values.w, values.lam[values.rows]]))
         assembly = self.pool.take(system, setting)
         state = np.concatenate([values.q, values.v, values.r])
         self._look_at_time(assembly, request, state, autonomous)

@@ -121,6 +121,7 @@ def check_velocity(manifold: Manifold, q, v, rows, redundant):
 
 def _values(system: MechanicalSystem, x: np.ndarray, which, offset: int = 0, given=None) -> str:
     which = list(which)
+    x = np.where(np.abs(x) > _ROUNDOFF * np.max(np.abs(x), initial=0.0), x, 0.0)
     return listing((_value(system.label(offset + j), x, given, j) for j in which[: 2 * MOST_NAMED]), len(which))
 
 

@@ -317,7 +317,7 @@ class Assembly:
         from daedal.mechanics.manifold import accelerate_points
 
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.ascontiguousarray(np.atleast_2d(states))
-        count, searches = times.size, guesses is None and bool(self.record["uses_multipliers"])
+        count, searches = times.size, guesses is None and bool(self.record["uses_multipliers"] or self.n_w)
         if guesses is None:
             guesses = np.zeros((count, self.n_w + self.n_c))
         results = [np.full((count, k), np.nan) for k in (self.nx, self.n_c, self.n_r, self.n_w)]

@@ -7,6 +7,7 @@ order: 1 and -1 for all multipliers, and the multipliers that belong to the forc
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -38,24 +39,24 @@ def evaluated(assembly, t: float, state: np.ndarray, w: np.ndarray, lam: np.ndar
 
 
 def accelerate_from_elsewhere(assembly, times, states, results, statuses):
-    """Repeat the points that failed from zero: from the multipliers of the point before, or from other ones."""
-    before = assembly.setting.multipliers
+    """Repeat the points that failed from zero: from (w, lambda) of the point before or of the start, or elsewhere."""
+    n_w, before = assembly.n_w, assembly.setting.guess
     for k, t in enumerate(times):
         if statuses[k] == 0:
-            before = results[1][k]
+            before = np.concatenate([results[3][k], results[1][k]])
             continue
-        w = np.zeros(assembly.n_w)
-        candidates = starting_points(assembly, float(t), states[k], w)
-        for lam in candidates if before is None else (before, *candidates):
+        w = np.zeros(n_w) if before is None else before[:n_w]
+        others = (np.concatenate([w, lam]) for lam in starting_points(assembly, float(t), states[k], w))
+        for guess in chain(() if before is None else (before,), others):
             try:
-                found = assembly.accelerate(t, states[k], np.concatenate([w, lam])[None])
+                found = assembly.accelerate(t, states[k], guess[None])
             except ArithmeticError:
                 continue
             if found[4][0] == 0 and np.all(np.isfinite(found[1])):
                 for target, values in zip(results, found, strict=False):
                     target[k] = values[0]
                 statuses[k] = 0
-                before = results[1][k]
+                before = np.concatenate([results[3][k], results[1][k]])
                 break
 
 
