@@ -400,6 +400,113 @@ STARTS = [
 ]
 
 
+# --- modes ---
+
+
+def flight(restitution, *more, **modes):
+    """A ball that is dropped from a height of 1."""
+    bounce = daedal.Transition(
+        "flight",
+        "flight",
+        lambda t, q, v: q[0],
+        direction=-1,
+        reset=lambda t, q, v: (q, -restitution * v),
+        name="bounce",
+    )
+    falling = point(lambda t, q, v: [-GRAVITY])
+    return daedal.HybridProblem({"flight": falling} | modes, [bounce, *more])
+
+
+def dropped(problem, t_end=2.0, **options):
+    sol = daedal.solve(problem, (0.0, t_end), ("flight", ([1.0], [0.0])), **options)
+    if not sol.success:  # ended early without an exception, as at an accumulation
+        raise daedal.IntegrationError(sol.message, sol)
+    return sol.y[:1, -1]
+
+
+RESTING = {"rest": point(lambda t, q, v: [0.0])}
+
+
+def relay(width):
+    """y' = -1 above the surface y = 0 and 1 below it; with hysteresis of a width."""
+    modes = {
+        name: daedal.ImplicitDAE(lambda t, y, yp, s=s: [yp[0] - s], 1) for name, s in (("down", -1.0), ("up", 1.0))
+    }
+    transitions = [
+        daedal.Transition("down", "up", lambda t, y: y[0] + width, direction=-1),
+        daedal.Transition("up", "down", lambda t, y: y[0] - width, direction=1),
+    ]
+    return daedal.HybridProblem(modes, transitions)
+
+
+def falls_onto_a_rail(**changes):
+    """From free fall to a bead on the line y = 0, with or without what makes the velocities fit."""
+    free = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], n_q=2)
+    rail = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, -GRAVITY], lambda t, q: [q[1]], n_q=2, n_constraints=1)
+    lands = daedal.Transition("free", "rail", lambda t, q, v: q[1], direction=-1, name="lands", **changes)
+    problem = daedal.HybridProblem({"free": free, "rail": rail}, [lands])
+    return daedal.solve(problem, (0.0, 1.0), ("free", ([0.0, 1.0], [1.0, 0.0]))).y[:2, -1]
+
+
+MODES = [
+    Remedy(
+        "bounces that accumulate",
+        lambda: dropped(flight(0.5)),
+        ("Zeno behaviour", "Transition('flight', ..., guard='zeno')", "a mode at rest"),
+        ((lambda: dropped(flight(0.5, daedal.Transition("flight", "rest", "zeno"), **RESTING)), [0.0]),),
+    ),
+    Remedy(
+        "too many transitions",
+        lambda: dropped(flight(0.9), max_events=3),
+        ("as many as max_events allows", "or raise max_events"),
+        ((lambda: dropped(flight(0.9), max_events=100), dropped(flight(0.9), rtol=1e-9)),),
+    ),
+    Remedy(
+        "a surface to which both sides lead",
+        lambda: daedal.solve(relay(1e-8), (0.0, 10.0), ("down", ([0.5], None)), atol=1e-12, dense_output=False),
+        ("daedal.Filippov", "switch with hysteresis"),
+        (
+            (
+                lambda: daedal.solve(
+                    sliding := daedal.Filippov(lambda t, y: [-1.0], lambda t, y: [1.0], lambda t, y: y[0], n=1),
+                    (0.0, 1.0),
+                    sliding.entry((0.0, 1.0), [0.5]),
+                ).y[:1, -1],
+                [0.0],
+            ),
+            (lambda: daedal.solve(relay(1e-2), (0.0, 1.0), ("down", ([0.5], None))).t[-1:], [1.0]),
+        ),
+    ),
+    Remedy(
+        "a state off the constraints of the next mode",
+        falls_onto_a_rail,
+        ("give 'lands' a reset onto the constraints of 'rail'", "or project=True"),
+        (
+            (lambda: falls_onto_a_rail(project=True), [1.0, 0.0]),
+            (lambda: falls_onto_a_rail(reset=lambda t, q, v: ([q[0], 0.0], [v[0], 0.0])), [1.0, 0.0]),
+        ),
+    ),
+    Remedy(
+        "a contact that is violated at the start",
+        lambda: bouncing("free", -1.0),
+        ("fires at once", "begin 'free' on the other side of the guard of 'floor closes'", "or begin in 'floor'"),
+        ((lambda: bouncing("free", 1.0), [0.0]), (lambda: bouncing("floor", 0.0), [0.0])),
+    ),
+]
+
+
+def bouncing(mode, height):
+    problem = daedal.unilateral(
+        point(lambda t, q, v: [-GRAVITY]), daedal.Contact(lambda t, q: q[0], restitution=0.5, name="floor")
+    )
+    return daedal.solve(problem, (0.0, 2.0), (mode, ([height], [0.0]))).y[:1, -1]
+
+
+@named(MODES)
+def test_remedies_of_modes_work(remedy):
+    remedy.check()
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @named(MECHANISMS)
 def test_remedies_of_runs_work(remedy):

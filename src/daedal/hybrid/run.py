@@ -236,8 +236,7 @@ class HybridRun:
         try:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
-            words = messages.refused(transition.name, source, target, t, str(error), at_start=t == self.request.span[0])
-            raise _Stop(False, "failed", words) from error
+            raise self._refused(transition.name, source, target, error) from error
         self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
@@ -344,8 +343,12 @@ class HybridRun:
         except InconsistentInitialError:
             if came is None:
                 raise refusal from None
-            message = messages.refused(came.name, came.source, self.mode, self.t, str(refusal))
-            raise _Stop(False, "failed", message) from refusal
+            raise self._refused(came.name, came.source, self.mode, refusal) from refusal
+
+    def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> _Stop:
+        """The end of a run whose transition leads to where the equations of the next mode do not hold."""
+        at_start = self.t == self.request.span[0]
+        return _Stop(False, "failed", messages.refused(name, source, target, self.t, str(refusal), at_start=at_start))
 
     def _times(self) -> np.ndarray | None:
         """Those of t_eval that lie in the rest of the piece, and its end, where the next one goes on."""
