@@ -97,6 +97,17 @@ def test_index_three_is_told_with_its_constraint_variable_and_ways_out():
     assert "lam (1.666e+05)" in message, "the variable that changed most, in units of its tolerance"
 
 
+@pytest.mark.parametrize("tolerance", 10.0 ** np.arange(-10, 0))
+@pytest.mark.parametrize("angle", [0.0, 0.4, 1.0, 3.0])
+def test_loose_tolerances_do_not_change_the_index(tolerance, angle):
+    speed, c, s = 2.0, np.cos(angle), np.sin(angle)
+    lam = speed**2 + s
+    y, yp = [c, s, -speed * s, speed * c, lam], [-speed * s, speed * c, -c * lam, 1.0 - s * lam, 3.0]
+    message = diagnose(pendulum("position"), failure(-7, y, yp, rtol=tolerance, atol=tolerance))
+    assert "the problem has index 3" in message
+    assert "equation 4 (numbered from 0) does not determine lam" in message
+
+
 def test_index_two_is_told_to_use_the_error_test_mask():
     message = diagnose(pendulum("velocity"), failure(-6, PENDULUM_Y, PENDULUM_YP))
     lines_of(message)

@@ -400,6 +400,81 @@ STARTS = [
 ]
 
 
+# --- second order ---
+
+SWINGING = ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+
+
+def oscillating(t_end=1.0, **options):
+    return daedal.solve(
+        daedal.SecondOrderDAE(lambda t, x, v, a: [a[0] + x[0]], 1), (0.0, t_end), ([0.0], [1.0]), **options
+    )
+
+
+def pushed(t_end=1.0, **options):
+    """x1 jumps at t = 0.5."""
+    residual = daedal.SecondOrderDAE(lambda t, x, v, a: [a[0] + x[1], x[1] ** 3 + x[1] - 10.0 * (t >= 0.5)], 2)
+    return daedal.solve(residual, (0.0, t_end), ([0.0, 0.0], [1.0, 0.0]), **options)
+
+
+def swinging(**options):
+    """The pendulum with its constraint on the level of positions."""
+    residual = daedal.SecondOrderDAE(
+        lambda t, x, v, a: [a[0] + x[0] * x[2], a[1] + x[1] * x[2] + GRAVITY, x[0] ** 2 + x[1] ** 2 - 1.0], 3
+    )
+    return daedal.solve(residual, (0.0, 1.0), SWINGING, **options).y[:2, -1]
+
+
+def damped(sign, **options):
+    jacobian = {"jacobian": lambda t, x, v, a, c1, c2: [[1e4 + sign * (100.0 * c1 + c2)]]} if sign else {}
+    residual = daedal.SecondOrderDAE(lambda t, x, v, a: [a[0] + 1e4 * x[0] + 100.0 * v[0]], 1, **jacobian)
+    return daedal.solve(residual, (0.0, 1.0), ([1.0], [0.0]), **options).y[:1, -1]
+
+
+SECOND_ORDER = [
+    Remedy(
+        "a weight of zero, second order",
+        lambda: oscillating(atol=0.0),
+        ("make atol of x[0] positive",),
+        ((lambda: oscillating(atol=1e-9), [math.sin(1.0), math.cos(1.0)]),),
+    ),
+    Remedy(
+        "the step limit, second order",
+        lambda: oscillating(20.0, max_steps=100),
+        ("max_steps=1000", "loosen rtol and atol"),
+        (
+            (lambda: oscillating(20.0, max_steps=1000), [math.sin(20.0), math.cos(20.0)]),
+            (lambda: oscillating(20.0, max_steps=100, rtol=1e-2, atol=1e-2).t[-1:], [20.0]),
+        ),
+        rel=1e-3,
+    ),
+    Remedy(
+        "a jump in time, second order",
+        pushed,
+        ("Equation 1 (numbered from 0) jumps by 10 at t = 0.5", "breakpoints=[0.5]"),
+        ((lambda: pushed(breakpoints=[0.5]).y[:2, -1], [0.75, 2.0]),),
+    ),
+    Remedy(
+        "index 3 in first-order form",
+        lambda: swinging(method="dassl"),
+        ("the problem has index 3", "Remedy: use method='modified_bdf' or 'collocation'"),
+        ((lambda: swinging(method="modified_bdf"), swing()), (lambda: swinging(method="collocation"), swing())),
+    ),
+    Remedy(
+        "a wrong Jacobian, second order",
+        lambda: damped(-1.0),
+        ("the given jacobian is wrong", "correct jacobian", "or leave it out"),
+        ((lambda: damped(1.0), [0.0]), (lambda: damped(0.0), [0.0])),
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@named(SECOND_ORDER)
+def test_remedies_of_second_order_work(remedy):
+    remedy.check()
+
+
 # --- modes ---
 
 

@@ -378,8 +378,14 @@ def break_in_time(case: Case) -> list[str] | None:
     """A jump or a kink of an equation at a time, whatever the variables: where a run should begin anew."""
     if case.at_start:
         return None
-    path = in_time(*case.point, case.h, case.failure.t_span)
-    jump = find_jump(case.probe, path, case.roundoff)
+    t, y, yp = case.point
+    return _break_at(case, t, y, yp) or _break_at(case, t, np.zeros(case.n), np.zeros(case.n))
+
+
+def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
+    """The same with these variables; those of a failed run may be too large for a jump to be felt beside them."""
+    path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
+    jump = find_jump(case.probe, path, roundoff)
     if jump is not None and jump.recurs:
         return None
     if jump is not None:
@@ -389,7 +395,7 @@ def break_in_time(case: Case) -> list[str] | None:
             f"at t = {t:.10g}.",
             _break_remedy(case, repr(t)),
         ]
-    kink = find_kink(case.probe, path, case.roundoff)
+    kink = find_kink(case.probe, path, roundoff)
     if kink is None:
         return None
     return [

@@ -19,17 +19,16 @@ from daedal.analysis.causes import (
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.endings import stopped
+from daedal.analysis.endings import crawls, more_steps, steps_left, stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
-from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
+from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, number
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_CRAWLING = 20.0  # the rest would take so many times the steps already taken
 _OFTEN = 0.3  # failures for each step taken
 
 
@@ -144,12 +143,12 @@ def _not_analysed(case: Case) -> list[str]:
 def _step_limit(case: Case) -> list[str]:
     failure = case.failure
     t0, t1 = failure.t_span
-    rest = abs((t1 - failure.t) / case.h) if case.h else np.inf
+    rest = steps_left(failure, failure.t_span)
     lines = [
         f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; "
         f"at the last step size the rest takes about {number(rest)} steps more."
     ]
-    crawling = rest > _CRAWLING * failure.steps
+    crawling = crawls(failure, rest)
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
         found = _first_found(
             case,
@@ -164,8 +163,7 @@ def _step_limit(case: Case) -> list[str]:
         if found:
             return lines + found
     if not crawling:
-        enough = 10.0 ** np.ceil(np.log10(1.5 * (failure.steps + rest)))
-        return lines + [f"Remedy: raise the limit, for example max_steps={int(enough)}, or loosen rtol and atol."]
+        return lines + [f"Remedy: {more_steps(failure, failure.t_span)}."]
     return (
         lines
         + _not_analysed(case)
@@ -244,10 +242,12 @@ def _not_evaluable(case: Case) -> list[str]:
             f"The equations cannot be evaluated at the last good point either: {reason}.",
             "Remedy: evaluate the residual there by hand; error.solution holds the values.",
         ]
-    found = singularity(case)
-    if found:
-        return found
-    for path in _paths_ahead(case):
+    passing = in_time(*case.point, case.h, case.failure.t_span)
+    if find_edge(case.probe, passing) is None:
+        found = singularity(case)
+        if found:
+            return found
+    for path in (passing, *_paths_ahead(case)):
         edge = find_edge(case.probe, path)
         if edge is None:
             continue

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import stopped_step
+from daedal.analysis.endings import more_steps, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
@@ -11,7 +11,6 @@ from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
-_CRAWLING = 20.0  # the whole would take so many times the steps already taken
 _TORN = 1e-9  # jumps of constraints, beside the coordinates
 _FELT = 1e-6  # jumps of accelerations, beside the largest of them
 _NO_VALUE = 1e-6  # values that are zero beside others of the state
@@ -52,7 +51,7 @@ def _in_words(request, assembly, segment, failure) -> str:
     hint = {
         Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
         "a variable does not matter; it may be an array with an entry for each",
-        Ending.MAX_STEPS: _more_steps(failure, request.span),
+        Ending.MAX_STEPS: more_steps(failure, request.span),
         Ending.ERROR_TEST_FAILED: "look for a blow-up near this time, and stop before it with a terminal event "
         "(events=...)",
         Ending.NEWTON_FAILED: "use formulation='ggl' with method='dassl'",
@@ -70,15 +69,6 @@ def _in_words(request, assembly, segment, failure) -> str:
         if cause:
             return "\n".join([_stopped(request, segment, failure, what), *cause])
     return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."
-
-
-def _more_steps(failure, span: tuple[float, float]) -> str:
-    """How many steps the whole interval takes, if they stay as long as the last one."""
-    needed = failure.steps + abs(span[1] - failure.t) / max(abs(failure.h), 1e-300)
-    if needed > _CRAWLING * failure.steps:
-        return "loosen rtol and atol; the steps are far too short for this interval"
-    enough = int(10.0 ** np.ceil(np.log10(1.5 * needed)))
-    return f"raise the limit, for example max_steps={enough}, or loosen rtol and atol"
 
 
 class _Motion:
