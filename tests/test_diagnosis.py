@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
+from daedal.analysis import diagnosis, mechanism_failure
 from daedal.analysis.diagnosis import describe_inconsistency, diagnose
 from daedal.analysis.failure import Failure
 
@@ -680,7 +681,7 @@ def test_a_finder_that_fails_does_not_hide_the_rest(monkeypatch, error):
     def fails(case):
         raise error
 
-    monkeypatch.setattr("daedal.analysis.diagnosis.inconstant", fails)
+    monkeypatch.setattr(diagnosis, "inconstant", fails)
     with pytest.raises(daedal.IntegrationError) as caught:
         daedal.solve(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1), (0.0, 2.0), ([1.0], [1.0]))
     assert "Stopped at t = " in str(caught.value)
@@ -693,8 +694,8 @@ def test_whatever_happens_to_an_explanation_the_solution_is_kept(monkeypatch, er
     def fails(*arguments):
         raise error
 
-    for place in ("diagnosis.diagnose", "mechanism_failure.explain"):
-        monkeypatch.setattr(f"daedal.analysis.{place}", fails)
+    for module, name in ((diagnosis, "diagnose"), (mechanism_failure, "explain")):
+        monkeypatch.setattr(module, name, fails)
     point = daedal.MechanicalSystem(1.0, lambda t, q, v: [v[0] ** 2], n_q=1)
     implicit = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)
     for problem, initial in ((implicit, ([1.0], [1.0])), (point, ([0.0], [1.0]))):

@@ -142,6 +142,12 @@ MECHANISMS = [
         ),
     ),
     Remedy(
+        "the step limit, at once",
+        lambda: solve(max_steps=5, method="dassl"),
+        ("raise max_steps (the first steps are short, and grow)",),
+        ((lambda: solve(max_steps=10000, method="dassl"), swing()),),
+    ),
+    Remedy(
         "a switch in a velocity",
         lambda: solve(point(sliding_spring), 5.0, ([1.0], [0.0]), max_steps=3000),
         ("The derivative of v[0] jumps by 1 where v[0] passes 0", "daedal.Friction does it"),
@@ -538,7 +544,7 @@ MODES = [
     ),
     Remedy(
         "a surface to which both sides lead",
-        lambda: daedal.solve(relay(1e-8), (0.0, 10.0), ("down", ([0.5], None)), atol=1e-12, dense_output=False),
+        lambda: daedal.solve(relay(1e-8), (0.0, 3.0), ("down", ([0.5], None)), atol=1e-12, dense_output=False),
         ("daedal.Filippov", "switch with hysteresis"),
         (
             (

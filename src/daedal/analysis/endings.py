@@ -2,6 +2,7 @@
 
 from math import ceil, inf, log10
 
+_SETTLED = 50  # steps after which their size tells something; the first ones are short and grow
 _CRAWLING, _MANY = 20.0, 1e6  # the rest would take so many times the steps already taken, and so many
 
 
@@ -24,7 +25,7 @@ def steps_left(failure, span: tuple[float, float]) -> float:
 
 def crawls(failure, rest: float) -> bool:
     """Whether the end is out of reach at this pace."""
-    return not rest <= max(_CRAWLING * failure.steps, _MANY)
+    return failure.steps >= _SETTLED and not rest <= max(_CRAWLING * failure.steps, _MANY)
 
 
 def enough_steps(failure, rest: float) -> int:
@@ -34,6 +35,8 @@ def enough_steps(failure, rest: float) -> int:
 
 def more_steps(failure, span: tuple[float, float]) -> str:
     """What to do at the limit of steps, with the number that the interval takes if they stay as long as the last."""
+    if failure.steps < _SETTLED:
+        return "raise max_steps (the first steps are short, and grow), or loosen rtol and atol"
     rest = steps_left(failure, span)
     if crawls(failure, rest):
         return "loosen rtol and atol; the steps are far too short for this interval"
