@@ -179,6 +179,20 @@ def boundary_conditions(second):
 
 
 MANY = 501
+CYCLE = np.cos(np.arange(30.0))
+
+
+def cyclic(t, y, yp):
+    """Unknowns in a cycle, of which GMRES without a preconditioner finds nothing before it has been around."""
+    return np.concatenate([[yp[0] + y[0]], np.roll(y[1:], 1) - y[0] * CYCLE])
+
+
+def cycled(**options):
+    y0 = np.concatenate([[1.0], np.roll(CYCLE, -1)])
+    return solve(cyclic, 1.0, y0, -y0, problem={"sparsity": np.ones((31, 31))}, **options).y[:2, -1]
+
+
+NO_PRECONDITIONER = daedal.Preconditioner(solve=lambda data, r: r)
 
 
 def rippled(t, y, yp):
@@ -377,6 +391,24 @@ ROWS = [
         lambda: solve(boundary_conditions("twice"), 1.0, np.ones(MANY), -np.ones(MANY)),
         ("The index was not examined", "an equation that repeats others", "count equations and unknowns"),
         ((lambda: solve(boundary_conditions("once"), 1.0, np.ones(MANY), -np.ones(MANY)), np.full(MANY, E1)),),
+    ),
+    Remedy(
+        "a preconditioner that does nothing",
+        lambda: cycled(linear_solver="gmres", preconditioner=NO_PRECONDITIONER),
+        ("ILUPreconditioner", "daedal.GMRES(basis_size=31, restarts=10)", 'linear_solver="sparse"'),
+        (
+            (
+                lambda: cycled(linear_solver="gmres", preconditioner=daedal.ILUPreconditioner()),
+                [E1, E1 * CYCLE[1]],
+            ),
+            (
+                lambda: cycled(
+                    linear_solver=daedal.GMRES(basis_size=31, restarts=10), preconditioner=NO_PRECONDITIONER
+                ),
+                [E1, E1 * CYCLE[1]],
+            ),
+            (lambda: cycled(linear_solver="sparse"), [E1, E1 * CYCLE[1]]),
+        ),
     ),
     Remedy(
         "tolerances tighter than the residual is accurate",
