@@ -236,7 +236,7 @@ def test_initial_values_are_not_changed():
     ("initial", "message"),
     [
         (None, r"initial must be a pair \(q0, v0\)"),
-        ([1.0, 0.0, 0.0, 0.0], r"q has shape \(\); expected \(2,\)"),
+        ([1.0, 0.0, 0.0, 0.0], "initial must be a pair"),
         (([1.0, 0.0],), "initial must be a pair"),
         ((None, [0.0, 0.0]), "q is missing"),
         (([np.nan, 0.0], [0.0, 0.0]), "q is not finite: x = nan"),
