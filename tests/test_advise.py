@@ -25,11 +25,15 @@ def solved(system, t_span, initial, advice, **options):
 
 
 @pytest.mark.parametrize("name", ["planar_pendulum", "double_pendulum", "seven_body", "knife_edge"])
-def test_ordinary_mechanisms_get_an_explicit_method_with_projection(name):
+def test_ordinary_mechanisms_get_what_the_automatic_choice_takes(name):
     model = daedal.library.get(name)
     advice = daedal.advise(model.problem, model.t_span, model.initial)
-    assert (advice.case, advice.formulation.name, advice.method.name) == (1, "projection", "dopri5")
-    assert advice.forbidden == ()
+    assert (advice.case, advice.formulation, advice.method) == (1, "auto", "phem56")
+    assert advice.verdict.explicit and advice.forbidden == ()
+    t0, t1 = model.t_span
+    run = model.problem, (t0, t0 + 0.01 * (t1 - t0)), model.initial
+    advised, automatic = solved(*run, advice), daedal.solve(*run)
+    assert (advised.formulation, advised.method) == (automatic.formulation, automatic.method)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 1.0])

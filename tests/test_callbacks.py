@@ -465,7 +465,7 @@ def test_a_wrong_type_later_in_the_run(result):
 
 
 def test_a_compiled_function_with_the_wrong_number_of_arguments():
-    with pytest.raises(daedal.InvalidProblemError, match="compiled_decay"):
+    with pytest.raises(daedal.InvalidProblemError, match="residual has the arguments"):
         solve_decay(compiled_decay)  # takes p, but there are no params
 
 

@@ -1,6 +1,8 @@
 """Every example runs from an empty folder, prints what it promises and saves its figure."""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -44,3 +46,10 @@ def test_example_runs(name, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_example_is_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_benchmarks_start_on_this_python():
+    """All their modules are imported, in a process of its own; the other solvers are asked for only when they run."""
+    modules = sorted(path.stem for path in (EXAMPLES.parent / "benchmarks").glob("[!_]*.py"))
+    imports = ", ".join(f"benchmarks.{name}" for name in (*modules, "__main__"))
+    subprocess.run([sys.executable, "-c", f"import {imports}"], cwd=EXAMPLES.parent, check=True, timeout=120)

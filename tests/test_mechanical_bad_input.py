@@ -236,7 +236,7 @@ def test_initial_values_are_not_changed():
     ("initial", "message"),
     [
         (None, r"initial must be a pair \(q0, v0\)"),
-        ([1.0, 0.0, 0.0, 0.0], r"q has shape \(\); expected \(2,\)"),
+        ([1.0, 0.0, 0.0, 0.0], "initial must be a pair"),
         (([1.0, 0.0],), "initial must be a pair"),
         ((None, [0.0, 0.0]), "q is missing"),
         (([np.nan, 0.0], [0.0, 0.0]), "q is not finite: x = nan"),
@@ -370,7 +370,7 @@ def test_points_to_look_at(q):
         ({"formulation": 5}, r"formulation must be a name or a formulation such as GGL\(\), got 5"),
         ({"formulation": int}, "formulation must be a name"),
         ({"formulation": ("ggl",)}, "formulation must be a name"),
-        ({"formulation": "CoordinateProjection"}, "did you mean 'projection'"),
+        ({"formulation": "CordinateProjection"}, "did you mean .projection."),
         ({"method": "phem56", "formulation": "ggl"}, "PHEM56 imposes the constraints itself.*leave formulation out"),
         ({"method": "rk4", "formulation": "index3", "fixed_step": 0.1}, "RK4 is explicit and needs a formulation"),
         ({"method": "dasl"}, "unknown method 'dasl'; .*dassl"),
@@ -665,7 +665,7 @@ def test_units_and_factors_of_constraints(form, size, factor, reference):
         (lambda t, q, v: np.nan, r"events\[0\].*returned nan at t = 0"),
         (lambda t, q, v: 1j, r"events\[0\].*returned 1j"),
         (lambda t, q, v: np.nan if t > 0.5 else 1.0, r"events\[0\].*returned nan at t = 0\.5"),
-        (lambda t: 1.0, r"events\[0\] takes 1 arguments"),
+        (lambda t: 1.0, r"events\[0\] takes 1 argument;"),
         (5, "events must be a function, an Event or a list"),
     ],
 )

@@ -369,7 +369,7 @@ def test_algebraic_variables_take_part_in_the_index_test():
     np.testing.assert_allclose(lam, -GRAVITY + 0.2 * w, rtol=1e-9)
     np.testing.assert_allclose(start.r_rate, [-0.5 + w], rtol=1e-12)
     np.testing.assert_allclose(start.a, [0.25, 0.0], atol=1e-8)
-    assert len(start.initial) == 4
+    assert len(start.initial) == 5
 
     blind = system(0.2).replaced(algebraic=lambda t, q, v, r, w, lam: [0.0 * w[0] - lam[0]])
     with pytest.raises(daedal.InconsistentInitialError, match="do not determine w"):

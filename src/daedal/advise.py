@@ -35,8 +35,9 @@ class Advice:
 
     Attributes
     ----------
-    formulation, method : object
-        The recommendation, for :func:`daedal.solve`.
+    formulation, method : object or str
+        The recommendation, for :func:`daedal.solve`; what suits an explicit method gets what the automatic choice
+        takes, PHEM56 for mechanisms.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
@@ -157,9 +158,10 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
                 samples.append(found)
                 h.append(step)
     verdict = decision(samples, np.array(h))
+    formulation, method = _as_the_automatic_choice(system, verdict)
     return Advice(
-        formulation=verdict.formulation,
-        method=verdict.method,
+        formulation=formulation,
+        method=method,
         case=verdict.case,
         reasons=verdict.reasons,
         forbidden=verdict.forbidden,
@@ -169,6 +171,13 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         about=_about(system, t_span, rtol),
         trial=_told(sol, ended, samples, h),
     )
+
+
+def _as_the_automatic_choice(system, verdict) -> tuple[Any, Any]:
+    """What suits an explicit method with projection suits PHEM56 better, the automatic choice for mechanisms."""
+    if verdict.explicit and isinstance(system, MechanicalSystem) and system.n_lambda:
+        return "auto", "phem56"
+    return verdict.formulation, verdict.method
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):

@@ -251,7 +251,7 @@ class MechanicalSolution(ConstrainedSolution):
 
 def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     """a, all multipliers, r', w and reaction at the columns of `y`."""
-    system, n_q = assembly.given, assembly.nx
+    system = assembly.given
     states = np.ascontiguousarray(y.T)
     a, lam, rate, w, _ = assembly.accelerate(t, states)
     reaction = np.empty_like(a)
@@ -259,11 +259,10 @@ def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     dependent = system.n_lambda > assembly.n_c
     full = assembly.complete() if dependent else assembly
     for i in range(t.size):
-        values = full.evaluate(t[i], states[i, : 2 * n_q], states[i, 2 * n_q :])
-        if values is None:
+        jacobian = full.gradients(t[i], states[i])
+        if jacobian is None:
             reaction[i], multipliers[i] = np.nan, np.nan
             continue
-        jacobian = values["jacobian"]
         used = jacobian[assembly.rows] if dependent else jacobian
         reaction[i] = -used.T @ lam[i]
         multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]

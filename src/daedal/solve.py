@@ -41,8 +41,9 @@ def solve(
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
-        (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism. The second may be None: it is then
-        computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
+        (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
+        the multipliers behind them where its forces depend on them. The second may be None: it is then computed
+        (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
         one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
     method : str or method object
         "auto", "dassl", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit "phem56",

@@ -19,8 +19,11 @@ from daedal.analysis.probe import (
     WrongEntry,
     along,
     find_jump,
+    find_kink,
     find_wrong_entry,
+    first_time_behind,
     flow,
+    in_time,
     jumps_with,
 )
 from daedal.analysis.wording import (
@@ -31,23 +34,28 @@ from daedal.analysis.wording import (
     listing,
     number,
     ordinal,
+    powers,
     times,
     variable,
     variables,
 )
+from daedal.kernels.endings import Ending
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
-    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, raise atol of tiny "
-    "variables, or limit the step (max_step)."
+    "Remedy: give jacobian=..., avoid differences of large, nearly equal terms in the residual, or raise atol of tiny "
+    "variables."
 )
+_ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # of an equation, relative to its terms
+_LOOSER = (1.0, 1e-3, 1e-6)  # parts of the tolerances with which the index is judged, lest loose ones decide it
 _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by its own size
 
 
 class Case:
     """A failure with what can be computed about it, when asked for."""
 
-    def __init__(self, problem: Any, failure: Failure):
+    def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset()):
+        self.taken = taken  # what the user has done already: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
         self.failure = failure
@@ -78,15 +86,27 @@ class Case:
     @cached_property
     def partials(self) -> tuple[np.ndarray, np.ndarray] | None:
         """dF/dy' and dF/dy at the last good point, if they can be had."""
+        return self._partials_with(self.weights)
+
+    def _partials_with(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         if self.n > LARGEST_DENSE:
             return None
         scale = max(1e-3 * self.span, 1e-300)
-        E, B = partials(self.probe.residual, *self.point, weights=self.weights, time_scale=scale)
+        E, B = partials(self.probe.residual, *self.point, weights=weights, time_scale=scale)
         return (E, B) if np.all(np.isfinite(E)) and np.all(np.isfinite(B)) else None
 
     @cached_property
     def index(self) -> LocalIndex | None:
-        return None if self.partials is None else judge(*self.partials)
+        """What most of the increments say; the smallest index where they do not agree."""
+        if self.partials is None:
+            return None
+        judged = [judge(*self.partials)]
+        for part in _LOOSER[1:]:
+            closer = self._partials_with(part * self.weights)
+            judged.append(None if closer is None else judge(*closer))
+        found = [local for local in judged if local is not None]
+        values = [local.index for local in found]
+        return min(found, key=lambda local: (-values.count(local.index), local.index or 0), default=None)
 
     @cached_property
     def wrong_entry(self) -> WrongEntry | None:
@@ -101,16 +121,38 @@ class Case:
         """The change of each variable in the failed step, in units of its tolerance."""
         return np.abs(self.failure.correction) / self.weights
 
+    @cached_property
+    def roundoff(self) -> np.ndarray:
+        """Values of the equations that are rounding errors of their terms."""
+        return _ROUNDOFF * self.probe.terms(*self.point)
+
     @property
     def negligible(self) -> np.ndarray:
-        """Changes of the equations that go with negligible changes of the variables."""
-        return np.zeros(self.n) if self.partials is None else 1e-3 * np.abs(self.partials[1]) @ self.weights
+        """Changes of the equations that go with negligible changes of the variables, or are rounding errors."""
+        moved = 0.0 if self.partials is None else 1e-3 * np.abs(self.partials[1]) @ self.weights
+        return np.maximum(moved, self.roundoff)
 
     def name(self, j: int) -> str:
         return variable(self.problem, j)
 
     def names(self, which) -> str:
         return variables(self.problem, which)
+
+
+# -------------------------------------------------------------------------------------------- what is not a function
+
+
+def inconstant(case: Case) -> list[str] | None:
+    """Equations that have other values when they are evaluated again."""
+    varying = case.probe.varies(*case.point)
+    if not varying:
+        return None
+    has = "has" if len(varying) == 1 else "have"
+    return [
+        f"Likely cause: the residual is not a function of its arguments: {equations(varying)} {FROM_ZERO} {has} other "
+        "values when it is called again with the same t, y and y'.",
+        "Remedy: take out what changes from call to call: random numbers, counters, values kept from earlier calls.",
+    ]
 
 
 # ------------------------------------------------------------------------ equations that do not determine the solution
@@ -132,6 +174,8 @@ def _undetermined(case: Case, rows, columns) -> list[str]:
     parts = []
     if empty:
         parts.append(f"{equations(empty)} {FROM_ZERO} {'contains' if len(empty) == 1 else 'contain'} no unknown here")
+    elif len(rows) == 1:
+        parts.append(f"{equations(rows)} {FROM_ZERO} follows from others, or determines nothing here")
     elif rows:
         parts.append(f"{equations(rows)} {FROM_ZERO} repeat or contradict one another")
     if unused:
@@ -178,7 +222,10 @@ def higher_index(case: Case) -> list[str] | None:
             "not 0."
         )
         if excluded:
-            return lines + ["Remedy: correct the initial values; daedal.consistent_initial may help."]
+            return lines + [
+                "Remedy: choose initial values that satisfy it as well; daedal.consistent_initial(problem, t0, "
+                "initial, fixed=[...]) finds them when told which variables to keep."
+            ]
     return lines + [_index_remedy(case, found.index, rows, waiting)]
 
 
@@ -198,37 +245,62 @@ def _hidden_violation(case: Case) -> float | None:
     t, y, yp = case.point
     step = 1e-6 * (case.failure.t_span[1] - case.failure.t_span[0])
     F_t = (case.probe.residual(t + step, y, yp) - case.probe.residual(t, y, yp)) / step
+    noise = case.roundoff / abs(step)
     if not np.all(np.isfinite(F_t)):
         return None
     B = case.partials[1]
     combinations = case.index.levels[1].combinations
     values = combinations @ (F_t + B @ yp)
     terms = np.abs(combinations) @ (np.abs(F_t) + np.abs(B) @ np.abs(yp))
-    worst = int(np.argmax(np.abs(values)))
-    if abs(values[worst]) <= _HIDDEN_VIOLATION * terms[worst]:
+    excess = np.abs(values) - _HIDDEN_VIOLATION * terms - np.abs(combinations) @ noise
+    worst = int(np.argmax(excess))
+    if not excess[worst] > 0.0:
         return None
     return float(values[worst] / combinations[worst, np.argmax(np.abs(combinations[worst]))])
 
 
 def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     which, own = equations(rows), "its" if len(rows) == 1 else "their"
+    if "MechanicalSystem" in case.taken:
+        return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     if index == 2:
+        also = "and state the problem as a SemiExplicitDAE if it is one, for which this is done"
+        if case.failure.code in (Ending.NEWTON_FAILED, Ending.ERROR_THEN_NEWTON_FAILED):
+            also = f"and scale what short steps make large and small ({_scaling(case, rows, waiting)})"
         return (
-            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), or state the '
-            f"problem as a SemiExplicitDAE, for which this is done, or replace {which} by {own} time derivative "
-            "(index 1)."
+            f'Remedy: leave {case.names(waiting)} out of the error test (error_test="differential"), {also}; or '
+            f"replace {which} by {own} time derivative (index 1)."
         )
     if index == 3:
+        mechanism = ""
+        if _is_mechanical(case):
+            mechanism = f" If it is a mechanism, {_MECHANISM}."
         return (
-            "Remedy: state a mechanism as daedal.MechanicalSystem, which reduces the index. By hand: replace "
-            f"{which} by {own} second time derivative (index 1); or keep {which}, add {own} first time derivative "
-            "and as many multipliers (the stabilised form of Gear, Gupta and Leimkuhler, index 2), and use "
-            'error_test="differential".'
+            "Remedy: take the residual as it stands for a problem of second order, daedal.SecondOrderDAE(lambda t, x, "
+            f"v, a: residual(t, x, v), {case.n}), with the same initial values.{mechanism} By hand: replace {which} by "
+            f"{own} second time derivative (index 1)."
         )
     return (
         f"Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with "
         f"respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
     )
+
+
+def _scaling(case: Case, rows, waiting) -> str:
+    """The options that scale rows and weights by powers of h (BCP section 5.4), as they are written."""
+    return f"row_scaling={powers(rows, case.n)}, newton_weights={powers(waiting, case.n)}"
+
+
+_MECHANISM = "a daedal.MechanicalSystem of mass, forces and constraints is faster still"
+
+
+def _is_mechanical(case: Case) -> bool:
+    """Whether some equations say x' = v, and v' occurs as well."""
+    assert case.partials is not None
+    E, B = (matrix != 0.0 for matrix in case.partials)
+    kinematic = (E.sum(axis=1) == 1) & (B.sum(axis=1) == 1) & ~np.any(E & B, axis=1)
+    velocities = B[kinematic].any(axis=0)
+    return bool(np.any(velocities & E.any(axis=0)))
 
 
 def masked_index_two(case: Case) -> list[str] | None:
@@ -237,12 +309,17 @@ def masked_index_two(case: Case) -> list[str] | None:
     if found is None or found.index != 2:
         return None
     rows, waiting = _deepest(found)
+    scaling = (
+        f"scale what short steps make large and small ({_scaling(case, rows, waiting)}); loosen rtol and atol; or "
+        f"replace {equations(rows, len(rows))} by the time derivative (index 1)"
+    )
+    if "MechanicalSystem" in case.taken:
+        scaling = "use formulation='auto' or 'index1', or loosen rtol and atol"
     return [
         f"Likely cause: the problem has index 2 (judged locally, from dF/dy and dF/dy'). {case.names(waiting)} "
         f"{'is' if len(waiting) == 1 else 'are'} left out of the error test, but Newton's matrices become "
         "ill-conditioned for short steps.",
-        f"Remedy: loosen rtol and atol; give {equations(rows)} the power 1 in row_scaling and {case.names(waiting)} "
-        f"the power 1 in newton_weights; or replace {equations(rows)} by the time derivative (index 1).",
+        f"Remedy: {scaling}.",
     ]
 
 
@@ -297,6 +374,45 @@ def newton_trouble(case: Case) -> list[str] | None:
 # ----------------------------------------------------------------------------------------- what is not smooth, or ends
 
 
+def break_in_time(case: Case) -> list[str] | None:
+    """A jump or a kink of an equation at a time, whatever the variables: where a run should begin anew."""
+    if case.at_start:
+        return None
+    t, y, yp = case.point
+    return _break_at(case, t, y, yp) or _break_at(case, t, np.zeros(case.n), np.zeros(case.n))
+
+
+def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
+    """The same with these variables; those of a failed run may be too large for a jump to be felt beside them."""
+    path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
+    jump = find_jump(case.probe, path, roundoff)
+    if jump is not None and jump.recurs:
+        return None
+    if jump is not None:
+        t = first_time_behind(case.probe, path, jump)
+        return [
+            f"Likely cause: a discontinuity. Equation {jump.equation} {FROM_ZERO} jumps by {number(abs(jump.size))} "
+            f"at t = {t:.10g}.",
+            _break_remedy(case, repr(t)),
+        ]
+    kink = find_kink(case.probe, path, roundoff)
+    if kink is None:
+        return None
+    return [
+        f"Likely cause: a kink. The slope of equation {kink.equation} {FROM_ZERO} jumps at t = {kink.t:.10g}, and what "
+        "is a derivative of it jumps.",
+        _break_remedy(case, f"{kink.t:.10g}"),
+    ]
+
+
+def _break_remedy(case: Case, t: str) -> str:
+    found, test = case.index, ""
+    if found is not None and found.index is not None and found.index >= 2:
+        if np.any(case.included[[j for j, _ in found.higher_index_variables]]):
+            test = ', error_test="differential"'
+    return f"Remedy: begin anew there, solve(..., breakpoints=[{t}]{test})."
+
+
 def discontinuity(case: Case) -> list[str] | None:
     """A jump of an equation: along the solution, or in a variable that changed most in the failed step."""
     failure = case.failure
@@ -315,6 +431,13 @@ def discontinuity(case: Case) -> list[str] | None:
 
 
 def _jump_in_words(case: Case, jump: Jump, y: np.ndarray, switching: tuple[int, ...], t: float) -> list[str]:
+    if jump.recurs:
+        return [
+            f"Likely cause: round-off. Equation {jump.equation} {FROM_ZERO} changes in steps of "
+            f"{number(abs(jump.size))}, as differences of large, nearly equal terms do, and is not as accurate as the "
+            "tolerances ask.",
+            "Remedy: rewrite it without such differences, or give jacobian=... and loosen rtol and atol.",
+        ]
     values = np.where(np.abs(y) < case.weights, 0.0, y)
     passed = [f"{case.name(j)} passes {number(values[j])}" for j in switching[:MOST_NAMED]]
     where = f"where {listing(passed)}, at t = {number(t)}" if passed else f"at t = {number(t)}"
@@ -335,7 +458,8 @@ def inconsistent_start(case: Case) -> list[str] | None:
     tolerated = np.abs(B) @ case.weights + np.abs(E) @ (1e-6 * np.abs(case.failure.yp) + case.weights)
     if not np.any(np.abs(F) > 10.0 * tolerated):
         return None
-    return describe_inconsistency(case.problem, *case.point, F, case.failure.correction, case.weights)[0].split("\n")
+    words = describe_inconsistency(case.problem, *case.point, F, case.failure.correction, case.weights, case.taken)
+    return words[0].split("\n")
 
 
 def singularity(case: Case) -> list[str] | None:

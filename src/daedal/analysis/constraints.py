@@ -7,12 +7,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from daedal.analysis.wording import MOST_NAMED, listing
+
 RANK_TOLERANCE = 1e-8
 """A row of norm 1 counts as dependent if less than this of it is independent of the other rows."""
+
+UNSYMMETRIC = 1e-6
+"""Differences of opposite entries of M, beside its largest one, that are plainly wrong, not just inaccurate."""
 
 _PIVOT = 0.1  # the first row with this part of the largest remainder is taken, so that the later rows are left over
 _VANISHING = 1e-7  # a row this much smaller than in the neighbourhood is zero
 _SINGULAR_MASS = 1e-13
+_NEGATIVE_MASS = 1e-10  # beyond the round-off of a mass that is computed
 
 Dependency = tuple[int, dict[int, float]]
 
@@ -159,6 +165,33 @@ def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
     reduced = basis.T @ (M * np.outer(scale, scale)) @ basis
     values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
     return float(values[0]), scale * (basis @ vectors[:, 0])
+
+
+def mass_fault(M: np.ndarray, K: np.ndarray, label: Callable[[int], str]) -> str | None:
+    """Why M is not that of a kinetic energy: not symmetric, or negative where the constraints leave freedom."""
+    difference = np.abs(M - M.T)
+    if np.max(difference, initial=0.0) > UNSYMMETRIC * np.max(np.abs(M), initial=0.0):
+        i, j = sorted(int(k) for k in np.unravel_index(int(np.argmax(difference)), M.shape))
+        return unsymmetric_mass(M, i, j, label)
+    if _is_definite(M):
+        return None
+    eigenvalue, direction = mass_on_kernel(M, K)
+    if eigenvalue >= -_NEGATIVE_MASS:
+        return None
+    which = leading(direction)
+    named = listing((label(j) for j in which[:MOST_NAMED]), len(which))
+    return (
+        f"mass is negative in a direction that the constraints leave free, mainly {named}. Remedy: check the signs of "
+        "mass; a kinetic energy v^T M v / 2 is never negative"
+    )
+
+
+def unsymmetric_mass(M, i: int, j: int, label: Callable[[int], str]) -> str:
+    """What to say of the entries (i, j) and (j, i), which differ."""
+    return (
+        f"mass is not symmetric: the entry of {label(i)} and {label(j)} is M[{i}, {j}] = {M[i, j]:.6g}, but "
+        f"M[{j}, {i}] = {M[j, i]:.6g}. Remedy: correct one of them; a kinetic energy v^T M v / 2 has a symmetric M"
+    )
 
 
 def free_of_mass(M: np.ndarray, K: np.ndarray) -> np.ndarray | None:

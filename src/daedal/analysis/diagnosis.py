@@ -7,31 +7,32 @@ import numpy as np
 
 from daedal.analysis.causes import (
     Case,
+    break_in_time,
     discontinuity,
     higher_index,
     inaccurate_differences,
     inconsistent_start,
+    inconstant,
     masked_index_two,
     newton_trouble,
     singular_pencil,
     singularity,
     wrong_jacobian,
 )
-from daedal.analysis.endings import stopped
+from daedal.analysis.endings import crawls, more_steps, steps_left, stopped
 from daedal.analysis.failure import Failure
 from daedal.analysis.inconsistency import describe_inconsistency
-from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow
+from daedal.analysis.probe import LARGEST_DENSE, Path, along, bad_equations, culprits, find_edge, flow, in_time
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, counted, equations, largest, listing, number
 from daedal.kernels.endings import MEANINGS, Ending
 
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_CRAWLING = 20.0  # the rest would take so many times the steps already taken
 _OFTEN = 0.3  # failures for each step taken
 
 
-def diagnose(problem: Any, failure: Failure) -> str:
+def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()) -> str:
     """Say what happened, where, which variables are concerned, the likely cause and what to do.
 
     Parameters
@@ -40,13 +41,15 @@ def diagnose(problem: Any, failure: Failure) -> str:
         Its residual is evaluated near the point of failure; an exception raised there is not passed on.
     failure : Failure
         What the integrator knows.
+    taken : frozenset of str
+        Remedies that the user has taken and need not be told: "correct_initial", "None".
 
     Returns
     -------
     str
         Three to eight lines.
     """
-    case = Case(problem, failure)
+    case = Case(problem, failure, taken)
     speakers: dict[int, Callable[[Case], list[str]]] = {
         Ending.MAX_STEPS: _step_limit,
         Ending.TOO_ACCURATE: _too_tight,
@@ -57,7 +60,15 @@ def diagnose(problem: Any, failure: Failure) -> str:
     }
     speak = speakers.get(failure.code, _no_progress)
     with np.errstate(all="ignore"):
-        return "\n".join([_what_happened(case), *_components(case), *speak(case)])
+        return "\n".join([_what_happened(case), *_guarded(_components, case), *_guarded(speak, case)])
+
+
+def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
+    """What there is to say, whatever happens while it is found out: nothing may lose the run, which is over."""
+    try:
+        return speak(case)
+    except Exception as error:
+        return [f"The cause was looked for, but the search failed ({type(error).__name__}: {error})."]
 
 
 def _what_happened(case: Case) -> str:
@@ -96,6 +107,8 @@ def _first_found(case: Case, *finders: Callable[[Case], list[str] | None]) -> li
 def _no_progress(case: Case) -> list[str]:
     found = _first_found(
         case,
+        inconstant,
+        break_in_time,
         singular_pencil,
         higher_index,
         wrong_jacobian,
@@ -107,18 +120,16 @@ def _no_progress(case: Case) -> list[str]:
     )
     if found:
         return found
-    if case.at_start:
+    if case.at_start and not case.taken:
         found = [
             "Likely cause: initial values that do not fit together, or equations that change abruptly at the start.",
-            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial), "
-            "or try a smaller first_step.",
+            "Remedy: have the initial values computed (correct_initial=True, or None as the second part of initial).",
         ]
     else:
         found = [
             "Likely cause: the solution or the equations are not smooth here, or the tolerances are tighter than the "
             "residual is accurate.",
-            "Remedy: look at what was computed (error.solution); stop at discontinuities with events=... and restart "
-            "there; loosen rtol and atol.",
+            "Remedy: loosen rtol and atol; look at what was computed (error.solution).",
         ]
     return _not_analysed(case) + found
 
@@ -132,19 +143,27 @@ def _not_analysed(case: Case) -> list[str]:
 def _step_limit(case: Case) -> list[str]:
     failure = case.failure
     t0, t1 = failure.t_span
-    rest = abs((t1 - failure.t) / case.h) if case.h else np.inf
+    rest = steps_left(failure, failure.t_span)
     lines = [
         f"The run covered {number(100.0 * case.elapsed / case.span)} % of the way from {number(t0)} to {number(t1)}; "
         f"at the last step size the rest takes about {number(rest)} steps more."
     ]
-    crawling = rest > _CRAWLING * failure.steps
+    crawling = crawls(failure, rest)
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
-        found = _first_found(case, singular_pencil, higher_index, wrong_jacobian, discontinuity, newton_trouble)
+        found = _first_found(
+            case,
+            inconstant,
+            break_in_time,
+            singular_pencil,
+            higher_index,
+            wrong_jacobian,
+            discontinuity,
+            newton_trouble,
+        )
         if found:
             return lines + found
     if not crawling:
-        enough = 10.0 ** np.ceil(np.log10(1.5 * (failure.steps + rest)))
-        return lines + [f"Remedy: raise the limit, for example max_steps={int(enough)}, or loosen rtol and atol."]
+        return lines + [f"Remedy: {more_steps(failure, failure.t_span)}."]
     return (
         lines
         + _not_analysed(case)
@@ -194,9 +213,8 @@ def _krylov(case: Case) -> list[str]:
     return _first_found(case, singular_pencil, higher_index) or [
         "Likely cause: the preconditioner is too far from dF/dy + cj dF/dy' for GMRES to reach its tolerance.",
         "Remedy: give a better preconditioner (ILUPreconditioner, BandedPreconditioner, BlockDiagonalPreconditioner "
-        "or your own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size=20, "
-        "restarts=10)), or use a "
-        'direct solver (linear_solver="sparse").',
+        f"or your own Preconditioner), allow more iterations (linear_solver=daedal.GMRES(basis_size={min(case.n, 40)}, "
+        'restarts=10)), or use a direct solver (linear_solver="sparse").',
     ]
 
 
@@ -206,17 +224,29 @@ def _not_evaluable(case: Case) -> list[str]:
             "Likely cause: jacobian, not the residual, returned NaN or an infinity, or raised daedal.Unevaluable.",
             "Remedy: check jacobian near this point, or leave it out: differences are then used.",
         ]
+    found = inconstant(case)
+    if found:
+        return found
     bad, complaint = bad_equations(case.probe, *case.point)
     if bad:
         reason = complaint or f"NaN or infinity in {equations(bad)} {FROM_ZERO}"
+        below = _below_zero(case)
+        if below:
+            verb = "has" if len(below) == 1 else "have"
+            return [
+                f"Likely cause: {case.names(below)} {verb} become negative by less than the tolerance: {reason}.",
+                _domain_remedy(case, below, case.failure.y, case.failure.t),
+            ]
         return [
             f"The equations cannot be evaluated at the last good point either: {reason}.",
             "Remedy: evaluate the residual there by hand; error.solution holds the values.",
         ]
-    found = singularity(case)
-    if found:
-        return found
-    for path in _paths_ahead(case):
+    passing = in_time(*case.point, case.h, case.failure.t_span)
+    if find_edge(case.probe, passing) is None:
+        found = singularity(case)
+        if found:
+            return found
+    for path in (passing, *_paths_ahead(case)):
         edge = find_edge(case.probe, path)
         if edge is None:
             continue
@@ -230,10 +260,18 @@ def _not_evaluable(case: Case) -> list[str]:
             what = f"{equations(edge.equations)} {FROM_ZERO} {verb} NaN or infinity"
         return [f"Likely cause: beyond {listing(passed)}, {what}.", _domain_remedy(case, guilty, y, t)]
     return [
-        "Likely cause: a root, a logarithm or a division in the residual leaves its domain close to the last good "
-        "point.",
-        "Remedy: keep the variables in their domain (nonnegative=...), or stop before with a terminal event.",
+        "Likely cause: not found. The equations can be evaluated at the last good point, along the solution beyond it "
+        "and on the way to the failed step.",
+        "Remedy: evaluate the residual near this point by hand; error.solution holds the values.",
     ]
+
+
+def _below_zero(case: Case) -> list[int]:
+    """Variables that are negative by a small amount, and without which the equations can be evaluated."""
+    t, y, yp = case.point
+    below = (y < 0.0) & (np.abs(y) <= 100.0 * case.weights)
+    clipped = np.where(below, 0.0, y)
+    return [int(j) for j in np.flatnonzero(below)] if np.all(np.isfinite(case.probe.residual(t, clipped, yp))) else []
 
 
 def _paths_ahead(case: Case) -> list[Path]:

@@ -1,5 +1,10 @@
 """How a run ended: the sentence that begins with "Stopped at t = ...", composed in one place."""
 
+from math import ceil, inf, log10
+
+_SETTLED = 50  # steps after which their size tells something; the first ones are short and grow
+_CRAWLING, _MANY = 20.0, 1e6  # the rest would take so many times the steps already taken, and so many
+
 
 def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str:
     """``Stopped at t = 1.5, step size 0.01: the reason``; `details` stand behind the time."""
@@ -11,3 +16,28 @@ def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") 
     done = (failure.t - span[0]) / (span[1] - span[0])
     head = stopped(failure.t, reason, details=f", step size {abs(failure.h):.3g}")
     return f"{head}. The run covered {100.0 * done:.3g} % of the interval{by}."
+
+
+def steps_left(failure, span: tuple[float, float]) -> float:
+    """How many more steps the interval takes, if they stay as long as the last one."""
+    return abs(span[1] - failure.t) / abs(failure.h) if failure.h else inf
+
+
+def crawls(failure, rest: float) -> bool:
+    """Whether the end is out of reach at this pace."""
+    return failure.steps >= _SETTLED and not rest <= max(_CRAWLING * failure.steps, _MANY)
+
+
+def enough_steps(failure, rest: float) -> int:
+    """A limit of steps with which the run comes to its end, a power of ten."""
+    return 10 ** ceil(log10(1.5 * max(failure.steps + rest, 1.0)))
+
+
+def more_steps(failure, span: tuple[float, float]) -> str:
+    """What to do at the limit of steps, with the number that the interval takes if they stay as long as the last."""
+    if failure.steps < _SETTLED:
+        return "raise max_steps (the first steps are short, and grow), or loosen rtol and atol"
+    rest = steps_left(failure, span)
+    if crawls(failure, rest):
+        return "loosen rtol and atol; the steps are far too short for this interval"
+    return f"raise the limit, for example max_steps={enough_steps(failure, rest)}, or loosen rtol and atol"

@@ -19,6 +19,7 @@ def describe_inconsistency(
     residual: np.ndarray,
     correction: np.ndarray,
     weights: np.ndarray,
+    taken: frozenset[str] = frozenset(),
 ) -> tuple[str, tuple[int, ...]]:
     """Words for values that do not satisfy ``F(t, y, y') = 0``.
 
@@ -33,6 +34,8 @@ def describe_inconsistency(
         A change of `y` that would reduce the residual, of either sign; named where nothing better can be computed.
     weights : numpy.ndarray
         Changes of `y` that do not matter, ``rtol |y| + atol``.
+    taken : frozenset of str
+        Remedies that the user has taken: "correct_initial", and "None" for values that were to be found.
 
     Returns
     -------
@@ -42,10 +45,17 @@ def describe_inconsistency(
     """
     probe = Probe(problem)
     with np.errstate(all="ignore"):
-        return _describe(probe, t, y, yp, residual, correction, weights)
+        try:
+            return _describe(probe, t, y, yp, residual, correction, weights, taken)
+        except Exception as error:  # the refusal stands, and is worth more than the details
+            return (
+                f"The initial values do not satisfy the equations at t = {number(t)}. Which of them do not was looked "
+                f"for, but the search failed ({type(error).__name__}: {error}).",
+                (),
+            )
 
 
-def _describe(probe, t, y, yp, residual, correction, weights):
+def _describe(probe, t, y, yp, residual, correction, weights, taken):
     problem = probe.problem
     E, B = _partials(probe, t, y, yp, weights)
     sizes = np.abs(np.nan_to_num(residual, nan=np.inf))
@@ -64,7 +74,7 @@ def _describe(probe, t, y, yp, residual, correction, weights):
     if changes:
         example = ", for example" if stuck else ""
         lines.append(f"What would have to change (to first order{example}): {listing(changes)}.")
-    return "\n".join([*lines, *_hidden(E, B), _remedy(stuck)]), violated
+    return "\n".join([*lines, *_hidden(E, B), _remedy(stuck, taken)]), violated
 
 
 def _hidden(E, B) -> list[str]:
@@ -82,16 +92,17 @@ def _hidden(E, B) -> list[str]:
     ]
 
 
-def _remedy(stuck: bool) -> str:
-    if stuck:
+def _remedy(stuck: bool, taken: frozenset[str]) -> str:
+    if stuck or "correct_initial" in taken:
         return (
             "Remedy: correct y0 itself; neither derivatives nor algebraic variables can make up for it. "
             "daedal.consistent_initial(problem, t0, initial, fixed=[...]) finds values when told which variables to "
             "keep."
         )
+    computed = "" if "None" in taken else " None as the second part of initial (yp0 or z0) has it computed;"
     return (
-        "Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values; None as the "
-        "second part of initial (yp0 or z0) has it computed; daedal.consistent_initial shows the values beforehand."
+        f"Remedy: correct_initial=True moves algebraic variables and derivatives to consistent values;{computed} "
+        "daedal.consistent_initial shows the values beforehand."
     )
 
 

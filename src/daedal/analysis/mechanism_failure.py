@@ -3,14 +3,17 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import stopped_step
+from daedal.analysis.endings import more_steps, stopped_step
+from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
 from daedal.kernels.endings import Ending
 from daedal.mechanics.complaints import complaint
 
 _NEARLY_SINGULAR = 1e-3
-_OTHER_FORM = "use formulation='ggl' or 'auto', which reduce the index"
+_TORN = 1e-9  # jumps of constraints, beside the coordinates
+_FELT = 1e-6  # jumps of accelerations, beside the largest of them
+_NO_VALUE = 1e-6  # values that are zero beside others of the state
 
 
 def explain(request, assembly, segments) -> str:
@@ -36,8 +39,7 @@ def explain(request, assembly, segments) -> str:
 
 def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.works_on("residual"):
-        text = diagnose(segment.equations.problem, failure)
-        return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
+        return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(request.settings.max_steps, 'step')} was reached",
@@ -49,11 +51,10 @@ def _in_words(request, assembly, segment, failure) -> str:
     hint = {
         Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
         "a variable does not matter; it may be an array with an entry for each",
-        Ending.MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
-        Ending.ERROR_TEST_FAILED: "look for a discontinuity or a blow-up near this time (then events), or use "
-        "method='dassl'",
-        Ending.NEWTON_FAILED: "look for jumps of forces or constraints near this time (then events), or use "
-        "formulation='ggl' with method='dassl'",
+        Ending.MAX_STEPS: more_steps(failure, request.span),
+        Ending.ERROR_TEST_FAILED: "look for a blow-up near this time, and stop before it with a terminal event "
+        "(events=...)",
+        Ending.NEWTON_FAILED: "use formulation='ggl' with method='dassl'",
         Ending.MATRIX_SINGULAR: "look for constraints that become dependent and for coordinates without mass; or use "
         "method='dassl'",
         Ending.UNEVALUABLE: "look for square roots, logarithms or quotients that leave their domain near this time",
@@ -63,7 +64,89 @@ def _in_words(request, assembly, segment, failure) -> str:
             ". In this method velocities are differences of positions, whose round-off grows with 1/h: tolerances "
             "below about 1e-9 are for method='auto', or for formulation='ggl' with method='dassl'"
         )
+    if failure.code in (Ending.MAX_STEPS, Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED):
+        cause = _discontinuity(assembly, segment, failure)
+        if cause:
+            return "\n".join([_stopped(request, segment, failure, what), *cause])
     return f"{_stopped(request, segment, failure, what)} Remedy: {hint}."
+
+
+class _Motion:
+    """The equations of motion of a constrained system as F = y' - (slope of (z, r)), for a close look."""
+
+    def __init__(self, assembly):
+        self._assembly, self.n, self.names = assembly, assembly.n_state, assembly.state_names()
+
+    def slope(self, t: float, state: np.ndarray) -> np.ndarray:
+        start = self._assembly.start(float(t), state)
+        return np.concatenate([start.slope, start.rate])
+
+    def evaluate(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        return yp - self.slope(t, y)
+
+
+def _discontinuity(assembly, segment, failure) -> list[str] | None:
+    """A jump of the accelerations close to where the run stopped: at a time, or where a variable passes a value."""
+    motion = _Motion(assembly)
+    probe = Probe(motion)
+    state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
+    slope = motion.slope(failure.t, state)
+    if not np.all(np.isfinite(slope)):
+        return None
+    size = np.abs(slope) + float(np.max(np.abs(slope)))
+    point = float(failure.t), state, slope
+    path = in_time(*point, failure.h, failure.t_span)
+    jump = find_jump(probe, path, _FELT * size)
+    if jump is not None and not jump.recurs:
+        t = first_time_behind(probe, path, jump)
+        torn = _torn_constraints(assembly, float(np.nextafter(t, failure.t_span[0])), t, state)
+        if torn:
+            return [
+                f"Likely cause: {torn} at t = {t:.10g}, and no motion follows a constraint that jumps.",
+                "Remedy: make the constraint a continuous function of time, or let modes with a reset follow each "
+                "other (daedal.HybridProblem).",
+            ]
+        return [
+            f"Likely cause: a discontinuity. {_jumps(motion, jump)} at t = {t:.10g}.",
+            f"Remedy: begin anew there, solve(..., breakpoints=[{t!r}]).",
+        ]
+    path = flow(*point, failure.h, failure.t_span)
+    jump = find_jump(probe, path, _FELT * size)
+    if jump is None or jump.recurs:
+        return None
+    return _switch_in_words(probe, motion, path, jump)
+
+
+def _torn_constraints(assembly, before: float, behind: float, state: np.ndarray) -> str | None:
+    """The position constraint that is another one float later."""
+    from daedal.mechanics.constrained import POSITION
+
+    z = state[: assembly.m * assembly.nx]
+    pair = [assembly.evaluate(t, z, what=POSITION) for t in (before, behind)]
+    if pair[0] is None or pair[1] is None or not assembly.n_g:
+        return None
+    change = (pair[1]["level"] - pair[0]["level"])[0][: assembly.n_g]
+    worst = int(np.argmax(np.abs(change)))
+    if not abs(change[worst]) > _TORN * (1.0 + float(np.max(np.abs(state)))):
+        return None
+    return f"{assembly.row_names()[worst]} jumps by {number(abs(change[worst]))}"
+
+
+def _jumps(motion: _Motion, jump: Jump) -> str:
+    return f"The derivative of {motion.names[jump.equation]} jumps by {number(abs(jump.size))}"
+
+
+def _switch_in_words(probe: Probe, motion: _Motion, path: Path, jump: Jump) -> list[str]:
+    t, y, _ = path(jump.s)
+    scale = float(np.max(np.abs(y), initial=0.0))
+    values = np.where(np.abs(y) > _NO_VALUE * scale, y, 0.0)
+    passed = [f"{motion.names[j]} passes {number(values[j])}" for j in jumps_with(probe, path, jump)[:MOST_NAMED]]
+    where = f" where {listing(passed)}" if passed else ""
+    return [
+        f"Likely cause: a discontinuity. {_jumps(motion, jump)}{where}, at t = {number(t)}.",
+        "Remedy: do not switch inside the functions of the model. State the two sides as modes (daedal.HybridProblem); "
+        "for dry friction daedal.Friction does it, for contacts daedal.unilateral.",
+    ]
 
 
 def _stopped(request, segment, failure, what: str) -> str:
@@ -110,7 +193,10 @@ def _mass(assembly, t: float, state: np.ndarray) -> list[str]:
     """A remark if the mass matrix does not determine the motions that the constraints leave free."""
     if assembly.linear:
         return []
-    values = assembly.evaluate(t, state[: assembly.m * assembly.nx], state[assembly.m * assembly.nx :])
+    from daedal.mechanics.constrained import JACOBIAN, MASS
+
+    n = assembly.m * assembly.nx
+    values = assembly.evaluate(t, state[:n], state[n:], what=MASS | JACOBIAN)
     if values is None:
         return []
     basis = np.linalg.qr(values["jacobian"].T, mode="complete")[0][:, assembly.n_c :]

@@ -12,6 +12,15 @@ _BISECTIONS = 30
 _CLOSE = 2.0**-20  # to a jump, as part of a path
 _FLOW_FRACTION = 1e-6  # of the interval of integration: how far to look ahead along the solution
 _WRONG_ENTRY = 0.05
+# Of rounding errors: longer ways, places on them, the part of a jump that is left, and on how many of them.
+_WIDER = 4.0 ** np.arange(1, 8)
+_SCATTERED = 2.0 * np.modf(0.618034 * np.arange(1, 41))[0] - 1.0
+_LEAST_REST, _RECURRENCES = 0.1, 3
+_ROUNDOFF = float(np.finfo(float).eps)
+_REPEATED = 29  # calls with the same arguments; a prime, so that no period of the function hides behind it
+# Of kinks: second differences in units of round-off that are felt, how often the distance is halved, how many of these
+# must be felt, and the part of the first estimate of the jump that must stay.
+_FELT, _HALVINGS, _FEWEST_HALVINGS, _STAYS = 20.0, 10, 4, 0.4
 
 Path = Callable[[float], tuple[float, np.ndarray, np.ndarray]]
 
@@ -31,6 +40,22 @@ class Probe:
         """F(t, y, y'), NaN where it cannot be evaluated."""
         result = self._guarded(self.problem.evaluate, float(t), y.copy(), yp.copy())
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
+
+    def varies(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[int, ...]:
+        """The equations that have other values when they are evaluated again with the same arguments."""
+        values = np.array([self.residual(t, y, yp) for _ in range(_REPEATED)])
+        same = np.all((values == values[0]) | (np.isnan(values) & np.isnan(values[0])), axis=0)
+        return tuple(int(i) for i in np.flatnonzero(~same))
+
+    def terms(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """The size of the terms whose sum each equation is, from the response to small relative changes."""
+        small, base = np.sqrt(_ROUNDOFF), self.residual(t, y, yp)
+        size = np.abs(base)
+        for signs in (1.0, np.where(np.arange(self.n) % 2, -1.0, 1.0)):
+            for sign in (1.0, -2.0):
+                changed = self.residual(t, y * (1.0 + signs * small), yp * (1.0 + sign * signs * small))
+                size = np.fmax(size, np.abs(changed - base) / small)
+        return np.nan_to_num(size, posinf=0.0)
 
     def jacobian(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float) -> np.ndarray | None:
         """The user's dF/dy + cj dF/dy' as a dense matrix, or None."""
@@ -84,6 +109,13 @@ def flow(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float,
     return path
 
 
+def in_time(t: float, y: np.ndarray, yp: np.ndarray, h: float, t_span: tuple[float, float]) -> Path:
+    """The same way through time alone: y and y' stay; evenly from its first to its last time."""
+    ahead = flow(t, y, yp, h, t_span)
+    first, last = ahead(-1.0)[0], ahead(1.0)[0]
+    return lambda s: (first + 0.5 * (s + 1.0) * (last - first), y, yp)
+
+
 def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
     """From y - change (s = -1) to y + change (s = 1)."""
     return lambda s: (t, y + s * change, yp)
@@ -91,11 +123,12 @@ def along(t: float, y: np.ndarray, yp: np.ndarray, change: np.ndarray) -> Path:
 
 @dataclass(frozen=True)
 class Jump:
-    """Equation `equation` changes by `size` at the place `s` of a path."""
+    """Equation `equation` changes by `size` at the place `s` of a path; `recurs` if it does so all over again."""
 
     equation: int
     size: float
     s: float
+    recurs: bool = False
 
 
 def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
@@ -109,18 +142,111 @@ def find_jump(probe: Probe, path: Path, negligible: np.ndarray) -> Jump | None:
     suspects = np.flatnonzero((largest > 4.0 * smooth) & (largest > negligible))
     for equation in suspects[np.argsort(-largest[suspects] / (smooth[suspects] + negligible[suspects] + 1e-300))][:3]:
         k = int(changes[:, equation].argmax())
-        low, high = _GRID[k], _GRID[k + 1]
-        at_low, at_high = values[k, equation], values[k + 1, equation]
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            at_middle = probe.residual(*path(middle))[equation]
-            if abs(at_middle - at_low) >= abs(at_high - at_middle):
-                high, at_high = middle, at_middle
-            else:
-                low, at_low = middle, at_middle
-        if abs(at_high - at_low) >= 0.5 * changes[k, equation]:
-            return Jump(int(equation), float(at_high - at_low), float(0.5 * (low + high)))
+        size, place = _steepest(probe, path, int(equation), _GRID[k], _GRID[k + 1])
+        if abs(size) >= 0.5 * changes[k, equation]:
+            return Jump(int(equation), size, place, _recurs(probe, path, int(equation), abs(size), place))
     return None
+
+
+def _steepest(probe: Probe, path: Path, equation: int, low: float, high: float) -> tuple[float, float]:
+    """The change of an equation in the shortest interval that bisection towards larger changes finds, and where."""
+    at_low, at_high = (probe.residual(*path(s))[equation] for s in (low, high))
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        at_middle = probe.residual(*path(middle))[equation]
+        if abs(at_middle - at_low) >= abs(at_high - at_middle):
+            high, at_high = middle, at_middle
+        else:
+            low, at_low = middle, at_middle
+    return float(at_high - at_low), float(0.5 * (low + high))
+
+
+def _recurs(probe: Probe, path: Path, equation: int, size: float, place: float) -> bool:
+    """Whether an equation jumps all over again, as rounding errors do, and does not switch.
+
+    What is left of it beside a cubic and one jump is then as large as the jump, and no larger on longer ways; of a
+    smooth function it would grow with a power of their length.
+    """
+    found = 0
+    for width in _WIDER:
+        s = width * _SCATTERED
+        values = np.array([probe.residual(*path(x))[equation] for x in s])
+        basis = np.column_stack([_SCATTERED**k for k in range(4)] + [s > place])
+        if np.all(np.isfinite(values)):
+            rest = values - basis @ np.linalg.lstsq(basis, values, rcond=None)[0]
+            found += _LEAST_REST * size <= np.sqrt(np.mean(rest**2)) <= size
+    return found >= _RECURRENCES
+
+
+@dataclass(frozen=True)
+class Kink:
+    """The slope of equation `equation` jumps at the time `t`."""
+
+    equation: int
+    t: float
+
+
+def find_kink(probe: Probe, path: Path, negligible: np.ndarray) -> Kink | None:
+    """A kink of an equation on a path through time: a second difference that shrinks with the distance, not its square.
+
+    Divided by the distance, it tends to the jump of the slope; that of a smooth function tends to zero.
+    """
+    values = np.array([probe.residual(*path(s)) for s in _GRID])
+    if not np.all(np.isfinite(values)):
+        return None
+    times = np.array([path(s)[0] for s in _GRID])
+    spacing = _GRID[1] - _GRID[0]
+    noise = _ROUNDOFF * abs(times).max() * np.abs(np.diff(values, axis=0)).max(axis=0) / max(np.ptp(times), 1e-300)
+    bends = np.abs(np.diff(values, 2, axis=0))
+    largest, usual = bends.max(axis=0), np.median(bends, axis=0)
+    felt = _FELT * (negligible + noise * _GRID.size)
+    suspects = np.flatnonzero((largest > 8.0 * usual) & (largest > 4.0 * felt))
+    for i in suspects[np.argsort(-largest[suspects] / (usual[suspects] + felt[suspects] + 1e-300))][:3]:
+        centre, h, bend = float(_GRID[int(bends[:, i].argmax()) + 1]), spacing, float(largest[i])
+        first = bend / h
+
+        def value(s, i=i):
+            return probe.residual(*path(s))[i]
+
+        halvings = 0
+        while halvings < _HALVINGS:
+            points = [value(centre + k * h / 2.0) for k in range(-2, 3)]
+            halves = [abs(points[k] - 2.0 * points[k + 1] + points[k + 2]) for k in range(3)]
+            best = int(np.argmax(halves))
+            if not halves[best] > felt[i]:
+                break
+            centre, h, bend = centre + (best - 1) * h / 2.0, h / 2.0, halves[best]
+            halvings += 1
+        if halvings >= _FEWEST_HALVINGS and bend / h >= _STAYS * first:
+            return Kink(int(i), _where_lines_meet(path, value, centre, h, spacing / 2.0))
+    return None
+
+
+def _where_lines_meet(path: Path, value, centre: float, h: float, width: float) -> float:
+    """The time at which the lines on both sides of a kink within h of `centre` meet."""
+    lines = []
+    for sign in (-1.0, 1.0):
+        s = np.array([centre + sign * h, centre + sign * (h + width)])
+        t, f = np.array([path(x)[0] for x in s]), np.array([value(x) for x in s])
+        lines.append((t[0], f[0], (f[1] - f[0]) / (t[1] - t[0]) if t[1] != t[0] else np.nan))
+    (t0, f0, slope0), (t1, f1, slope1) = lines
+    low, high = sorted((t0, t1))
+    meeting = t0 + (f1 - f0 - slope1 * (t1 - t0)) / (slope0 - slope1) if slope0 != slope1 else np.nan
+    return float(meeting if low <= meeting <= high else 0.5 * (low + high))
+
+
+def first_time_behind(probe: Probe, path: Path, jump: Jump) -> float:
+    """The first float behind a jump in time, in the direction of the path."""
+    (before, y, yp), (behind, _, _) = path(jump.s - _CLOSE), path(jump.s + _CLOSE)
+    old = probe.residual(before, y, yp)[jump.equation]
+    while True:
+        middle = 0.5 * (before + behind)
+        if middle in (before, behind):
+            return float(behind)
+        if abs(probe.residual(middle, y, yp)[jump.equation] - old) > 0.5 * abs(jump.size):
+            behind = middle
+        else:
+            before = middle
 
 
 def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:

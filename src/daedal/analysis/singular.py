@@ -24,8 +24,8 @@ class SingularPoint:
 
 def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
     """The rows of K divided by their usual norms, so that a row that vanishes here is seen."""
-    values = assembly.evaluate(t, state[: assembly.m * assembly.nx], state[assembly.m * assembly.nx :])
-    return None if values is None else values["jacobian"] / norms[:, None]
+    gradients = assembly.gradients(t, state)
+    return None if gradients is None else gradients / norms[:, None]
 
 
 def usual_norms(assembly, points) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import stopped, stopped_step
+from daedal.analysis.endings import more_steps, stopped, stopped_step
 from daedal.analysis.wording import MOST_NAMED, counted, listing
 from daedal.errors import Unevaluable
 from daedal.kernels.endings import Ending
@@ -17,7 +17,7 @@ def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     t, nx = float(failure.t), assembly.nx
     if failure.code == Ending.MAX_STEPS:
         what = f"the limit of {counted(failure.steps, 'step')} was reached"
-        return f"{stopped_step(failure, what, failure.t_span)} Remedy: raise max_steps, or loosen rtol and atol."
+        return f"{stopped_step(failure, what, failure.t_span)} Remedy: {more_steps(failure, failure.t_span)}."
     q = failure.y[:nx]
     try:
         assembly.augmented.factor(assembly.mass(t, q).data, assembly.jacobian(t, q).data)
@@ -25,7 +25,7 @@ def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
         return stopped(t, describe_dependence(assembly.system, t, error.null), digits=10)
     except Unevaluable:
         pass
-    return diagnose(reduction.problem, failure)
+    return diagnose(reduction.problem, failure, frozenset({"MechanicalSystem"}))
 
 
 def describe_dependence(system: MechanicalSystem, t: float, null: np.ndarray) -> str:

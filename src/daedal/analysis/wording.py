@@ -7,6 +7,7 @@ import numpy as np
 
 MOST_NAMED = 3
 FROM_ZERO = "(numbered from 0)"
+_LONGEST_VECTOR = 20
 
 
 def number(x: float) -> str:
@@ -20,11 +21,13 @@ def variable(problem: Any, j: int) -> str:
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number."""
+    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` of nothing."""
     named = list(parts)
     more = (total or 0) - len(named)
     if more > 0:
         named.append(f"{more} more")
+    if not named:
+        return "none"
     return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
 
 
@@ -33,11 +36,16 @@ def variables(problem: Any, which: Sequence[int]) -> str:
     return listing((variable(problem, j) for j in sorted(which[:MOST_NAMED])), len(which))
 
 
-def equations(which: Sequence[int]) -> str:
+def equations(which: Sequence[int], most: int = MOST_NAMED) -> str:
     """``equation 4``, ``equations 4 and 5``; numbered from 0, as in NumPy."""
-    return ("equation " if len(which) == 1 else "equations ") + listing(
-        map(str, sorted(which[:MOST_NAMED])), len(which)
-    )
+    return ("equation " if len(which) == 1 else "equations ") + listing(map(str, sorted(which[:most])), len(which))
+
+
+def powers(which: Sequence[int], n: int) -> str:
+    """A vector of n entries, 1 for those of `which` and 0 for all others, as it is written in a call."""
+    if n <= _LONGEST_VECTOR:
+        return f"[{', '.join('1' if i in which else '0' for i in range(n))}]"
+    return f"np.isin(np.arange({n}), {sorted(which)}).astype(float)"
 
 
 def counted(count: int, noun: str) -> str:

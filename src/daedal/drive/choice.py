@@ -158,8 +158,16 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
                 "they stand, 'auto' chooses"
             )
         formulation = "auto"
-    any_form = isinstance(formulation, str) and formulation == "auto"
     any_method = isinstance(method, str) and method == "auto"
+    if isinstance(formulation, str) and formulation.split(",")[0] == VelocityConstraints.__name__:
+        # What solutions say of half-explicit runs, and of those that began so ("VelocityConstraints, then GGL").
+        if not any_method and not method.works_on("mechanism"):
+            raise InvalidProblemError(
+                f"formulation {formulation!r} belongs to half-explicit methods, which impose the constraints on the "
+                f"velocity level in their stages: leave formulation or method={method.name!r} out"
+            )
+        formulation = "auto"
+    any_form = isinstance(formulation, str) and formulation == "auto"
     if any_form and any_method:
         if assembly.n_c > 0 and not assembly.linear:
             method = named_method("phem56", {"norm": "max", "stop_when_stiff": True})

@@ -16,6 +16,7 @@ class EventView:
 
     params: Any
     n_y: int | None = None
+    variables: tuple[str, str] = ("y", "yp")  # how messages call them
 
 
 def switching_functions(

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from daedal.analysis.endings import stopped
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
 from daedal.errors import IntegrationError
@@ -24,11 +25,22 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
     if outcome.failure is not None or segments[-1].stuck or segments[-1].singular is not None:
-        return False, "failed", explain()
+        return False, "failed", _explained(explain, outcome)
     last = terminal_event(outcome)
     if last is not None:
         return True, "event", f"The event '{last.name}' stopped the integration at t = {last.t:.10g}."
     return True, "finished", f"The end of the interval, t = {request.span[1]:g}, was reached."
+
+
+def _explained(explain, outcome) -> str:
+    """What `explain` says; whatever happens to it, what was computed is not lost."""
+    try:
+        return explain()
+    except KeyboardInterrupt:
+        reason = "was interrupted"
+    except Exception as error:
+        reason = f"failed ({type(error).__name__}: {error})"
+    return stopped(outcome.t_reached, f"the run could not go on. The cause was looked for, but the search {reason}.")
 
 
 def delivered(solution, segments: list[Segment]):

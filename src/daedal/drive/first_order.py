@@ -271,7 +271,7 @@ def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment]) -
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
-        return diagnose(plan.implicit, outcome.failure)
+        return diagnose(plan.implicit, outcome.failure, request.remedies_taken)
 
     success, status, message = ending(request, segments, explain)
     if status == "finished":

@@ -225,7 +225,7 @@ class MechanismCourse(Course):
             state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
             return state[:n], state[:n]
 
-        view = EventView(self.plan.problem.params, split or None)
+        view = EventView(self.plan.problem.params, split or None, ("q", "v"))
         leading = reduction.recover is None
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 

@@ -148,10 +148,10 @@ def _far_off(settings, assembly, states: np.ndarray, t: np.ndarray, drift: dict[
         return []
     nx, n = assembly.nx, assembly.m * assembly.nx
     rtol, atol = np.max(settings.rtol), np.max(settings.atol)
-    values = assembly.evaluate(float(t[-1]), states[-1, :n], states[-1, n:])
-    if values is None:
+    gradients = assembly.gradients(float(t[-1]), states[-1])
+    if gradients is None:
         return []
-    gradient = float(np.max(np.linalg.norm(values["jacobian"], axis=1)))
+    gradient = float(np.max(np.linalg.norm(gradients, axis=1)))
     for name, plural, first in (("position", "positions", 0), ("velocity", "velocities", n - nx)):
         size = float(np.max(np.abs(states[:, first : first + nx])))
         allowed = gradient * (rtol * size + atol)

@@ -46,7 +46,7 @@ class MechanismStarts:
         """
         system, span = self.system, request.span
         correct = request.settings.correct_initial
-        q0, v0, r0, w0 = split_mechanical(request.initial)
+        q0, v0, r0, w0, lam0 = split_mechanical(request.initial)
         t, q, v = check_point(system, span[0], q0, v0)
         r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
         if w0 is not None:
@@ -59,14 +59,18 @@ class MechanismStarts:
             self._compare(t, q, v, consistent=True)
             return *ready, []
         values = check_start(
-            system, t, q, None if v0 is None else v, r0=r0, w0=w0, correct=correct, atol=self._atol(request)
+            system, t, q, None if v0 is None else v, r0=r0, w0=w0, lam0=lam0, correct=correct, atol=self._atol(request)
         )
         self._compare(t, values.q, values.v, consistent=True)
         setting = setting_at(system, t, values.q, rows=values.rows)
+        if system.force_uses_multipliers or system.n_w:
+            setting = setting.changed(guess=np.concatenate([values.w, values.lam[values.rows]]))
         assembly = self.pool.take(system, setting)
         state = np.concatenate([values.q, values.v, values.r])
         self._look_at_time(assembly, request, state, autonomous)
-        assembly.choose_weight(assembly.evaluate(t, state[: 2 * system.n_q], values.r))
+        assembly.choose_weight(
+            assembly.evaluate(t, state[: 2 * system.n_q], values.r, values.w, values.lam[assembly.rows])
+        )
         start = assembly.start(t, state, np.concatenate([values.w, values.lam]))
         return assembly, start.towards(request.sign), list(values.notes)
 

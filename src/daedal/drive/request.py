@@ -58,6 +58,14 @@ class Request:
         """The direction of time."""
         return 1.0 if self.span[1] > self.span[0] else -1.0
 
+    @property
+    def remedies_taken(self) -> frozenset[str]:
+        """What a message about initial values need not recommend, because it was done."""
+        taken = {"correct_initial"} if self.settings.correct_initial else set()
+        if isinstance(self.initial, (tuple, list)) and len(self.initial) > 1 and self.initial[1] is None:
+            taken.add("None")
+        return frozenset(taken)
+
     def changed(self, **values) -> Request:
         """The request with other values; those of the settings as well."""
         inner = {name: values.pop(name) for name in list(values) if name in Settings.__dataclass_fields__}

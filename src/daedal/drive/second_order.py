@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.endings import more_steps
 from daedal.drive.event_view import EventView, switching_functions
 from daedal.drive.finish import delivered, ending, joined_history, joined_statistics, until_the_end
 from daedal.drive.first_order import FirstOrderPlan
@@ -112,7 +113,7 @@ class _Course(Course):
         def recover(t, y, yp):
             return x_of(form, y), xp_of(form, y, yp)
 
-        view = EventView(form.problem.params)
+        view = EventView(form.problem.params, variables=("x", "xp"))
         return switching_functions(self.request, view, self.t, *recover(self.t, self.y0, yp0), recover)
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
@@ -159,10 +160,13 @@ class _Course(Course):
         try:
             return _converted(form, FirstOrderPlan(problem, inner.settings).solve(inner))
         except IntegrationError as error:
-            message = (
-                f"{error}\nThis is the first-order form: method='modified_bdf' or 'collocation' solve the problem "
-                "directly."
+            lines = [line for line in str(error).split("\n") if "daedal.SecondOrderDAE(" not in line]
+            also = "Or" if any(line.startswith("Remedy") for line in lines) else "Remedy:"
+            lines.append(
+                f"{also} use method='modified_bdf' or 'collocation', which solve the problem directly; this was its "
+                "first-order form."
             )
+            message = "\n".join(lines)
             solution = _converted(form, error.solution)
             solution.message = message
             raise IntegrationError(message, solution) from error
@@ -231,15 +235,16 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
     what, remedy = {
         Ending.ZERO_WEIGHT: (
             f"{form.label(max(failure.component, 0))} is zero, and so is its atol: no error at all would be allowed",
-            "make atol positive, the size below which a variable does not matter",
+            f"make atol of {form.label(max(failure.component, 0))} positive, the size below which it does not matter; "
+            "atol may be an array with an entry for each of (x, x')",
         ),
         Ending.MAX_STEPS: (
             f"the limit of {request.settings.max_steps} steps was reached",
-            "raise max_steps, or loosen rtol and atol",
+            more_steps(failure, request.span),
         ),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance, however short the step",
-            "look for a discontinuity or a blow-up near this time (then events)",
+            "look for a blow-up near this time, and stop before it with a terminal event (events=...)",
         ),
         Ending.NEWTON_FAILED: (
             "Newton's method did not converge, however short the step",
@@ -267,7 +272,15 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
 
     They are looked for in the companion form, whose y is that of the run.
     """
-    from daedal.analysis.causes import Case, discontinuity, singular_pencil, singularity, wrong_jacobian
+    from daedal.analysis.causes import (
+        Case,
+        break_in_time,
+        discontinuity,
+        inconstant,
+        singular_pencil,
+        singularity,
+        wrong_jacobian,
+    )
     from daedal.analysis.diagnosis import diagnose
     from daedal.analysis.probe import find_edge, flow
 
@@ -287,7 +300,7 @@ def _causes(form: SecondOrderForm, failure) -> tuple[list[str], Any]:
                 return diagnose(companion, failure).split("\n")[-2:], failure
             if wrong_jacobian(Case(companion, replace(failure, cj=1.0 / case.h))):
                 return _WRONG_JACOBIAN, failure
-            for finder in (singular_pencil, discontinuity, singularity):
+            for finder in (inconstant, break_in_time, singular_pencil, discontinuity, singularity):
                 found = finder(case)
                 if found:
                     return found, failure

@@ -235,8 +235,10 @@ def _with_state(function, problem, position):
     has_params = problem.params is not None
     count = _positional_arguments(function)
     if count not in (2, 3, 3 + has_params):
+        taken = f"{count} argument{'' if count == 1 else 's'}"
+        first, second = getattr(problem, "variables", ("y", "z" if n_y else "yp"))
         raise InvalidProblemError(
-            f"events[{position}] takes {count} arguments; expected (t, y), (t, y, {'z' if n_y else 'yp'})"
+            f"events[{position}] takes {taken}; expected (t, {first}), (t, {first}, {second})"
             + (" or with the parameters last" if has_params else "")
         )
     if count == 2:

@@ -55,15 +55,16 @@ __all__ = [
 
 
 def named_formulation(choice):
-    """A formulation from its name; a formulation stays as it is."""
+    """A formulation from its name, that of its class (as solutions tell it) too; a formulation stays as it is."""
     if isinstance(choice, Formulation):
         return choice
     if isinstance(choice, type) and issubclass(choice, Formulation):
         return choice()
     if isinstance(choice, str):
         name = choice.lower().replace("-", "_").replace(" ", "_")
-        if name in FORMULATIONS:
-            return FORMULATIONS[name]()
+        kind = FORMULATIONS.get(name) or next((k for k in FORMULATIONS.values() if k.__name__ == choice), None)
+        if kind is not None:
+            return kind()
         close = difflib.get_close_matches(name, FORMULATIONS, n=1, cutoff=0.6)
         hint = f"did you mean '{close[0]}'? " if close else ""
         raise InvalidProblemError(f"unknown formulation '{choice}'; {hint}known: auto, {', '.join(FORMULATIONS)}")

@@ -72,8 +72,15 @@ def too_many(count: int, t: float) -> str:
     )
 
 
-def refused(name: str | None, source: str, target: str, t: float, reason: str) -> str:
+def refused(name: str | None, source: str, target: str, t: float, reason: str, *, at_start: bool = False) -> str:
+    """A transition into a mode whose equations do not hold behind it."""
     what = reason.split("\nRemedy")[0]
+    if at_start:
+        return (
+            f"The transition '{name}' from '{source}' fires at once, at t = {t:.10g}, and leads to a state that "
+            f"violates the equations of mode '{target}'. {what}\nRemedy: begin '{source}' on the other side of the "
+            f"guard of '{name}', or begin in '{target}' with values that satisfy its equations."
+        )
     return (
         f"The transition '{name}' from '{source}' at t = {t:.10g} leads to a state that violates the equations of mode "
         f"'{target}'. {what}\nRemedy: give '{name}' a reset onto the constraints of '{target}' (for velocities an "

@@ -3,6 +3,7 @@
 A stretch ends at a transition, at a break point, at a terminal event or at the end of the interval.
 """
 
+import difflib
 import time
 from contextlib import suppress
 from typing import Any
@@ -103,12 +104,15 @@ class HybridRun:
         """The mode in which the run begins; its initial values are kept as they were given."""
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
-                "initial of a hybrid problem must be (mode, initial values), for example ('flight', (q0, v0))"
+                "initial of a hybrid problem must be (mode, initial values), for example "
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {', '.join(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
+            close = difflib.get_close_matches(self.mode, self.problem.modes, n=1, cutoff=0.6)
+            hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; there are {', '.join(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}there are {', '.join(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)
@@ -232,7 +236,7 @@ class HybridRun:
         try:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
-            raise _Stop(False, "failed", messages.refused(transition.name, source, target, t, str(error))) from error
+            raise self._refused(transition.name, source, target, error) from error
         self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
@@ -339,8 +343,12 @@ class HybridRun:
         except InconsistentInitialError:
             if came is None:
                 raise refusal from None
-            message = messages.refused(came.name, came.source, self.mode, self.t, str(refusal))
-            raise _Stop(False, "failed", message) from refusal
+            raise self._refused(came.name, came.source, self.mode, refusal) from refusal
+
+    def _refused(self, name: str | None, source: str, target: str, refusal: InconsistentInitialError) -> _Stop:
+        """The end of a run whose transition leads to where the equations of the next mode do not hold."""
+        at_start = self.t == self.request.span[0]
+        return _Stop(False, "failed", messages.refused(name, source, target, self.t, str(refusal), at_start=at_start))
 
     def _times(self) -> np.ndarray | None:
         """Those of t_eval that lie in the rest of the piece, and its end, where the next one goes on."""

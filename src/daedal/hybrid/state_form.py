@@ -112,7 +112,7 @@ class StateForm:
         (first, second), problem, n = self.first_and_second, self.problem, self.n
         if self.mechanical:
             initial = getattr(initial, "initial", initial)  # of a consistent state
-            if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 4:
+            if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5:
                 raise InvalidProblemError(f"{what}expected a pair (q, v), or (q, v, r), got {initial!r}")
             q, v, r = (*initial, None)[:3]
             parts = [
@@ -159,7 +159,8 @@ class StateForm:
         names = ["t", *self.first_and_second] if names is None else names
         split, extras = self.split, [self._extra(name, names, what, sees_all) for name in names[3:]]
         if len(names) < 2:
-            raise InvalidProblemError(f"{what} takes {len(names)} arguments; expected {self.expected}")
+            count = "one argument" if names else "no arguments"
+            raise InvalidProblemError(f"{what} takes {count}; expected {self.expected}")
         if len(names) == 2:
             n = self.n
             return lambda t, y, yp: function(t, y[:n])

@@ -30,8 +30,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
     t0 : float
     initial : tuple
-        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system, (x0, xp0) for one of second
-        order; the second may be None.
+        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system (with r0, w0 and lam0 behind
+        them where it has them), (x0, xp0) for one of second order; the second may be None.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
@@ -63,10 +63,10 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     [4.] [2.]
     """
     if isinstance(problem, MechanicalSystem):
-        q0, v0, r0, w0 = split_mechanical(initial)
+        q0, v0, r0, w0, lam0 = split_mechanical(initial)
         if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):
             return _sparse_state(problem, t0, q0, v0, fixed, weight)
-        return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0)
+        return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0, lam0=lam0)
     if isinstance(problem, SecondOrderDAE):
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
@@ -145,7 +145,8 @@ def prepare_initial(
             if stepped is not None:
                 result = InitialResult(y0, stepped[2], True, 0.0)
         if not result.converged:
-            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed")
+            taken = {"correct_initial"} if correct else {"None"}
+            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed", frozenset(taken))
         if not (correct or unknown_z):
             moved = y0 - result.y
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
@@ -214,7 +215,8 @@ def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
         if slope_is_free:
             yp = _best_slope(problem, t, y, yp)
         residual = problem.evaluate(t, y, yp)
-        message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights)
+        taken = frozenset({"None"} if slope_is_free else ())
+        message, equations = describe_inconsistency(problem, t, y, yp, residual, delta, weights, taken)
         raise InconsistentInitialError(message, equations, residual)
 
 
@@ -229,7 +231,8 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
     return yp - np.linalg.lstsq(e, residual, rcond=1e-9)[0]
 
 
-def _refuse(problem, t, y, yp, weights, what):
+def _refuse(problem, t, y, yp, weights, what, taken=frozenset({"correct_initial"})):
+    """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
-    message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights)
+    message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     raise InconsistentInitialError(f"{what} at t = {t:g}.\n{message}", equations, residual)

@@ -8,18 +8,12 @@ from daedal.analysis.constraints import (
     RANK_TOLERANCE,
     Dependency,
     dependency_in_words,
-    free_of_mass,
     independent_rows,
-    leading,
-    least_norm,
-    sizes,
-    undetermined_multipliers,
 )
-from daedal.analysis.wording import MOST_NAMED, listing
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.projection import ROUNDOFF, Manifold, unevaluable
-from daedal.initial.refusals import check_permanent, check_velocity, names_of, refuse_position, refuse_values
-from daedal.mechanics.assembly import Assembly
+from daedal.initial.accelerations import accelerations_at
+from daedal.initial.projection import Manifold, unevaluable
+from daedal.initial.refusals import check_permanent, check_velocity, refuse_position, refuse_values
 from daedal.mechanics.contact import contact_coordinates
 from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
@@ -27,8 +21,6 @@ from daedal.problems.checks import check_finite, check_mask, check_positive, che
 
 SMALL = 1e-6
 """Inconsistencies up to this part of the terms of a constraint are corrected without being asked to."""
-
-_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # the bias may come from second differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +44,8 @@ class MechanicalStart:
         What was added to the given values.
     notes : tuple of str
         What was done, in words.
+    multipliers_matter : bool
+        Whether forces depend on the multipliers, so that a run needs them too.
     """
 
     t: float
@@ -67,10 +61,13 @@ class MechanicalStart:
     moved_q: np.ndarray
     moved_v: np.ndarray
     notes: tuple[str, ...]
+    multipliers_matter: bool = False
 
     @property
     def initial(self) -> tuple[np.ndarray, ...]:
-        """(q, v), and r and w where the system has them: what :func:`daedal.solve` takes."""
+        """(q, v), and r, w and lam where they matter: what :func:`daedal.solve` takes."""
+        if self.multipliers_matter:
+            return self.q, self.v, self.r, self.w, self.lam
         if self.w.size:
             return self.q, self.v, self.r, self.w
         return (self.q, self.v, self.r) if self.r.size else (self.q, self.v)
@@ -87,6 +84,7 @@ def consistent_state(
     tolerance: float = RANK_TOLERANCE,
     r0=None,
     w0=None,
+    lam0=None,
 ) -> MechanicalStart:
     r"""The consistent state nearest to (q0, v0).
 
@@ -113,6 +111,9 @@ def consistent_state(
         A constraint whose gradient, scaled to norm 1, has less than this in a direction of its own is redundant.
     r0, w0 : array, optional
         First-order states, and where the search for the algebraic variables starts; zero by default.
+    lam0 : array, optional
+        Where the search for the multipliers starts, if forces depend on them; zero by default, and elsewhere if the
+        forces have no value there.
 
     Raises
     ------
@@ -135,6 +136,7 @@ def consistent_state(
     tolerance = check_positive(tolerance, "tolerance")
     r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
     w = np.zeros(system.n_w) if w0 is None else check_vector(w0, system.n_w, "w0")
+    guess = None if lam0 is None else check_vector(lam0, system.n_lambda, "lam0", label=system.constraint_label)
     contact_coordinates(system, t, q)  # refused here if there are none
     held = _held(system, fixed)
     manifold = Manifold(system, t, q, weight, held)
@@ -150,7 +152,7 @@ def consistent_state(
     check_velocity(manifold, nearest, velocity, rows, redundant)
     notes = [f"{dependency_in_words(found, system.constraint_label)}: redundant" for found in redundant]
     notes += _moves(system, "q", nearest - q, 0) + ([] if v0 is None else _moves(system, "v", velocity - v, system.n_q))
-    a, lam, rate, w = _accelerations(manifold, nearest, velocity, r, w, rows, redundant)
+    a, lam, rate, w = accelerations_at(manifold, nearest, velocity, r, w, guess, rows, redundant)
     return MechanicalStart(
         t=t,
         q=nearest,
@@ -165,6 +167,7 @@ def consistent_state(
         moved_q=nearest - q,
         moved_v=velocity - v,
         notes=tuple(notes),
+        multipliers_matter=system.force_uses_multipliers,
     )
 
 
@@ -177,6 +180,7 @@ def check_start(
     correct: bool | None = None,
     r0=None,
     w0=None,
+    lam0=None,
     atol=1e-9,
     small: float = SMALL,
     tolerance: float = RANK_TOLERANCE,
@@ -185,7 +189,7 @@ def check_start(
 
     Parameters
     ----------
-    system, t0, q0, v0, r0, w0, tolerance
+    system, t0, q0, v0, r0, w0, lam0, tolerance
         As in :func:`consistent_state`. Velocities that are None are computed, never refused.
     correct : bool, optional
         True projects any values that can be projected. Otherwise small inconsistencies are projected and larger ones
@@ -196,8 +200,9 @@ def check_start(
         Inconsistencies that are projected: this part of the terms of a constraint.
     """
     t, q, v = check_point(system, t0, q0, v0)
+    found = {"tolerance": tolerance, "r0": r0, "w0": w0, "lam0": lam0}
     if correct or system.n_lambda == 0:
-        return consistent_state(system, t, q, None if v0 is None else v, tolerance=tolerance, r0=r0, w0=w0)
+        return consistent_state(system, t, q, None if v0 is None else v, **found)
     contact_coordinates(system, t, q)
     manifold = Manifold(system, t, q)
     g, K = manifold.position(q), manifold.jacobian(q)
@@ -208,7 +213,7 @@ def check_start(
     violated = {int(i): g[i] for i in np.flatnonzero(~(np.abs(g) <= limits))}
     start, reason = None, ""
     try:
-        start = consistent_state(system, t, q, None if v0 is None else v, tolerance=tolerance, r0=r0, w0=w0)
+        start = consistent_state(system, t, q, None if v0 is None else v, **found)
     except InconsistentInitialError as error:
         if not violated:
             raise
@@ -225,12 +230,13 @@ def check_start(
 
 
 def split_mechanical(initial) -> tuple:
-    """(q0, v0, r0, w0) from what the user gave: (q0, v0), with r0 and w0 behind them where the system has them."""
+    """(q0, v0, r0, w0, lam0) from what the user gave: (q0, v0), with the others behind them where they matter."""
     if isinstance(initial, MechanicalStart):
-        return initial.q, initial.v, initial.r, initial.w
-    if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 4:
-        raise InvalidProblemError("initial must be a pair (q0, v0), or (q0, v0, r0, w0); v0 may be None")
-    return (*initial, None, None)[:4]
+        return initial.q, initial.v, initial.r, initial.w, initial.lam
+    is_vector = isinstance(initial, (tuple, list)) and len(initial) > 2 and not any(np.ndim(x) for x in initial)
+    if not isinstance(initial, (tuple, list)) or not 2 <= len(initial) <= 5 or is_vector:
+        raise InvalidProblemError("initial must be a pair (q0, v0), or (q0, v0, r0, w0, lam0); v0 may be None")
+    return (*initial, None, None, None)[:5]
 
 
 def _held(system: MechanicalSystem, fixed) -> np.ndarray:
@@ -248,130 +254,3 @@ def _moves(system: MechanicalSystem, what: str, change: np.ndarray, offset: int)
         return []
     largest = int(np.argmax(np.abs(change)))
     return [f"{what} was moved to satisfy the constraints, {system.label(offset + largest)} by {change[largest]:.2e}"]
-
-
-# --- accelerations and multipliers ----------------------------------------------------------------------------------
-
-
-def _accelerations(manifold: Manifold, q, v, r, w, rows, redundant):
-    """a, all multipliers, r' and w from the augmented system, or a refusal."""
-    system, t = manifold.system, manifold.t
-    assembly = Assembly(system, t, q, rows=rows)
-    z = np.concatenate([q, v])
-    values = assembly.evaluate(t, z, r, w)
-    if values is None:
-        raise unevaluable(assembly, t, np.concatenate([z, r]), w)
-    direction = free_of_mass(values["mass"], values["jacobian"])
-    if direction is not None:
-        named = names_of(system, leading(direction))
-        raise InconsistentInitialError(
-            f"the mass matrix is singular in a direction that the constraints leave free at t = {t:g}: {named}. "
-            "Accelerations are not determined. Remedy: give these coordinates a mass, constrain them, or make them "
-            "algebraic variables w."
-        )
-    state, guesses = np.concatenate([z, r]), np.concatenate([w, np.zeros(rows.size)])
-    results = assembly.accelerate(t, state, guesses[None])
-    a, lam, rate, found = (values[0] for values in results[:4])
-    solved = results[4][0] == 0 and np.all(np.isfinite(a)) and np.all(np.isfinite(lam))
-    if system.force_uses_multipliers or system.n_w:
-        at = (found, lam) if solved else (w, np.zeros(rows.size))
-        _test_index(assembly, system, t, z, r, *at)
-    if not solved:
-        what = "algebraic variables w" if system.n_w else "multipliers"
-        raise InconsistentInitialError(
-            f"the {what} could not be found at t = {t:g}: Newton's method does not converge. "
-            + ("Remedy: give w0 nearer to the solution." if system.n_w else "Remedy: check how forces depend on lam.")
-        )
-    _check_accelerations(manifold, z, a, redundant)
-    if system.force_uses_multipliers:  # another distribution would change the forces
-        redundant = []
-    return a, least_norm(lam, rows, redundant, system.n_lambda), rate, found
-
-
-def _check_accelerations(manifold: Manifold, z, a, redundant):
-    if not redundant:
-        return
-    system = manifold.system
-    values = manifold.assembly.evaluate(manifold.t, z)
-    if values is None:
-        return
-    K, bias = values["jacobian"], values["bias"]
-    q, v = np.split(z, 2)
-    rate = np.max(np.abs(v)) / np.max(sizes(q))
-    terms = (
-        np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
-    )
-    # Where nothing accelerates, what the forces could do, and the round-off of differences in time.
-    step = float(manifold.assembly.record["time_increment"])
-    terms += 1e-2 * manifold.typical * np.max(np.abs(values["force"])) / (np.max(np.abs(values["mass"])) or 1.0)
-    terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(sizes(q)) / step**2
-    residual = np.abs(K @ a + bias)
-    wrong = [found for found in redundant if residual[found[0]] > _CONTRADICTION_OF_ACCELERATIONS * terms[found[0]]]
-    if wrong:
-        words = "; ".join(dependency_in_words(found, system.constraint_label) for found in wrong[:MOST_NAMED])
-        raise InconsistentInitialError(
-            f"constraints contradict each other on the acceleration level at t = {manifold.t:g}: {words}, but they ask "
-            "for different accelerations. Remedy: check how these constraints depend on time.",
-            [row for row, _ in wrong],
-        )
-
-
-def _test_index(assembly: Assembly, system: MechanicalSystem, t, z, r, w, lam):
-    """Lemma 4.1.1, with the derivatives by differences; refuses what it does not hold for."""
-    values = assembly.evaluate(t, z, r, w, lam)
-    if values is None:
-        return
-    n = system.n_q
-    by_w = _differences(lambda x: _force_and_algebraic(assembly, t, z, r, x, lam), w, 1e-2)
-    if by_w is None:
-        return
-    B = values["jacobian"].T.copy()
-    if system.n_w:
-        d_w = by_w[n:]
-        scaled = d_w / np.maximum(np.linalg.norm(d_w, axis=1, keepdims=True), 1e-300)
-        if np.linalg.svd(scaled, compute_uv=False)[-1] <= RANK_TOLERANCE:
-            raise InconsistentInitialError(
-                f"the algebraic equations do not determine w at t = {t:g}: their derivative with respect to w is "
-                "singular. Remedy: give w0 elsewhere, or check `algebraic`."
-            )
-    if system.force_uses_multipliers and lam.size:
-        norms = np.linalg.norm(values["jacobian"], axis=1)
-        usual = float(np.linalg.norm(values["force"]) / (np.max(norms) or 1.0)) or 1.0
-        by_lam = _differences(lambda x: _force_and_algebraic(assembly, t, z, r, w, x), lam, usual)
-        if by_lam is None:
-            return
-        B -= by_lam[:n]
-        if system.n_w:
-            B += by_w[:n] @ np.linalg.solve(by_w[n:], by_lam[n:])
-    open_combination = undetermined_multipliers(values["mass"], values["jacobian"], B)
-    if open_combination is not None:
-        which = [int(assembly.rows[i]) for i in leading(open_combination)]
-        names = listing((system.constraint_label(i) for i in which[:MOST_NAMED]), len(which))
-        raise InconsistentInitialError(
-            f"the multipliers of {names} are not determined at t = {t:g}: the forces undo the reaction, "
-            "G M^-1 (G^T - f_lam + f_w d_w^-1 d_lam) is singular, and the index is above 3. "
-            "Remedy: check how forces depend on lam (a friction coefficient may be too large).",
-            which,
-        )
-
-
-def _force_and_algebraic(assembly, t, z, r, w, lam):
-    values = assembly.evaluate(t, z, r, w, lam)
-    return None if values is None else np.concatenate([values["force"], values["algebraic"]])
-
-
-def _differences(function, x: np.ndarray, usual: float) -> np.ndarray | None:
-    """Central differences, for x of at least the `usual` size; None where the function cannot be evaluated."""
-    columns = []
-    for j in range(x.size):
-        h = 6e-6 * max(float(np.max(np.abs(x))), usual)
-        unit = np.zeros(x.size)
-        unit[j] = h
-        above, below = function(x + unit), function(x - unit)
-        if above is None or below is None:
-            return None
-        columns.append((above - below) / (2.0 * h))
-    if not columns:
-        at = function(x)
-        return None if at is None else np.zeros((at.size, 0))
-    return np.array(columns).T

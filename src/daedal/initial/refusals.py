@@ -9,6 +9,7 @@ from daedal.initial.projection import Manifold
 from daedal.problems import MechanicalSystem
 
 _CONTRADICTION = 1e-7
+_ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _REMEDY = (
     "Remedy: start from daedal.consistent_initial(system, t0, (q0, v0), fixed=[...]).initial, which keeps the named "
     "values and moves the others, or pass correct_initial=True."
@@ -120,13 +121,16 @@ def check_velocity(manifold: Manifold, q, v, rows, redundant):
 
 def _values(system: MechanicalSystem, x: np.ndarray, which, offset: int = 0, given=None) -> str:
     which = list(which)
-    return listing(
-        (
-            f"{system.label(offset + j)} = {x[j]:.6g}" + (f" (given {given[j]:.6g})" if given is not None else "")
-            for j in which[: 2 * MOST_NAMED]
-        ),
-        len(which),
-    )
+    x = np.where(np.abs(x) > _ROUNDOFF * np.max(np.abs(x), initial=0.0), x, 0.0)
+    return listing((_value(system.label(offset + j), x, given, j) for j in which[: 2 * MOST_NAMED]), len(which))
+
+
+def _value(name: str, x: np.ndarray, given, j: int) -> str:
+    """``x = 0.8``, or with as many digits as it takes to see the difference, ``x = 0.8 (given 0.7)``."""
+    if given is None:
+        return f"{name} = {x[j]:.6g}"
+    digits = next((k for k in range(6, 17) if f"{x[j]:.{k}g}" != f"{given[j]:.{k}g}"), 17)
+    return f"{name} = {x[j]:.{digits}g} (given {given[j]:.{digits}g})"
 
 
 def refuse_values(system: MechanicalSystem, t, q, v, g, violated, too_fast, start, reason):
@@ -144,7 +148,9 @@ def refuse_values(system: MechanicalSystem, t, q, v, g, violated, too_fast, star
     else:
         changes = []
         for x, given, offset in ((start.q, q, 0), (start.v, v, system.n_q)):
-            moved = [int(j) for j in np.argsort(-np.abs(x - given), kind="stable") if x[j] != given[j]]
+            change = np.abs(x - given)
+            felt = change > _ROUNDOFF * np.maximum(np.abs(given), np.max(np.abs(given), initial=0.0))
+            moved = [int(j) for j in np.argsort(-change, kind="stable") if felt[j]]
             if moved and (offset == 0 or too_fast):
                 changes.append(_values(system, x, moved, offset, given))
         lines += [f"Nearest consistent values: {', '.join(changes)}.", _REMEDY]

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from daedal.analysis.constraints import UNSYMMETRIC, unsymmetric_mass
 from daedal.analysis.sparse_failure import describe_dependence
 from daedal.analysis.wording import MOST_NAMED, listing, number
-from daedal.errors import InconsistentInitialError, Unevaluable
+from daedal.errors import InconsistentInitialError, InvalidProblemError, Unevaluable
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import MechanicalStart
 from daedal.mechanics.probes import check_point, looks_autonomous
@@ -43,6 +44,7 @@ def sparse_start(
         if not correct:
             _refuse_far(assembly, t, q, None)
         _refuse_infinite(assembly, t, q, v)
+        _refuse_mass(assembly, t, q)
         moved = _position(assembly, t, q)
         if not correct and v0 is not None:
             _refuse_far(assembly, t, moved, v)
@@ -102,6 +104,22 @@ def _refuse_infinite(assembly: SparseAssembly, t: float, q: np.ndarray, v: np.nd
     ):
         if not np.all(np.isfinite(values)):
             raise InconsistentInitialError(f"{name} returns NaN or infinity at the initial values, t = {t:g}")
+
+
+def _refuse_mass(assembly: SparseAssembly, t: float, q: np.ndarray):
+    """A mass matrix is symmetric, and no coordinate alone has a negative kinetic energy."""
+    mass, label = assembly.mass(t, q), assembly.system.label
+    difference = abs(mass - mass.T).tocoo()
+    if difference.nnz and difference.data.max() > UNSYMMETRIC * abs(mass).max():
+        worst = int(np.argmax(difference.data))
+        i, j = sorted((int(difference.row[worst]), int(difference.col[worst])))
+        raise InvalidProblemError(f"{unsymmetric_mass(mass, i, j, label)} (at t = {t:g}, the initial position)")
+    negative = [label(int(i)) for i in np.flatnonzero(mass.diagonal() < 0.0)]
+    if negative:
+        raise InvalidProblemError(
+            f"mass is negative for {listing(negative[:MOST_NAMED], len(negative))} at t = {t:g}, the initial position. "
+            "Remedy: check the signs of mass; a kinetic energy v^T M v / 2 is never negative"
+        )
 
 
 def _position(assembly: SparseAssembly, t: float, q: np.ndarray) -> np.ndarray:

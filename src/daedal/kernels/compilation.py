@@ -144,19 +144,17 @@ def caller(signature):
 
 def _enable_caching(compiled, function):
     """Cache on disk, with a stamp of all sources; where no place is writable, do without."""
+    from daedal.kernels.cache import CheckedCacheFile, say_once  # no code of kernels: not part of their stamps
+
     try:
         compiled.enable_caching()
     except RuntimeError:
-        _say_once("no writable place for compiled code: it will be compiled anew in every process")
+        say_once("no writable place for compiled code: it will be compiled anew in every process")
         return
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = source_stamp(Path(inspect.getfile(function)).resolve())
-
-
-@cache
-def _say_once(message: str):
-    print(f"daedal: {message}", file=sys.stderr, flush=True)
+    cached = getattr(compiled, "_cache", None)
+    if hasattr(cached, "_cache_file"):
+        stamp = source_stamp(Path(inspect.getfile(function)).resolve())
+        cached._cache_file = CheckedCacheFile(cached.cache_path, cached._impl.filename_base, stamp)
 
 
 class _Announcer(numba_event.Listener):

@@ -6,6 +6,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
 
+_PLAIN = frozenset(
+    (float, int, np.float64)
+)  # numbers that need no further look; NumPy would also take strings for some
+
 
 def is_compiled(function) -> bool:
     """Whether `function` is a Numba-compiled function."""
@@ -62,11 +66,11 @@ def store_vector(name: str, size: int):
         if type(result) is np.ndarray and result.shape == (size,) and result.dtype.kind == "f":
             target[:] = result
             return
-        if type(result) is list and len(result) == size:
+        if type(result) is list and len(result) == size and _PLAIN.issuperset(map(type, result)):
             try:
                 target[:] = result
                 return
-            except (TypeError, ValueError):
+            except OverflowError:  # an integer beyond the range of floats
                 pass
         if result is None:
             raise InvalidProblemError(f"{name} returned None; it must return {size} numbers (is a return missing?)")
@@ -164,6 +168,8 @@ def real_array(result, name: str, expected: str) -> np.ndarray:
         values = np.asarray(result)
     except ValueError as error:
         raise InvalidProblemError(f"{name} returned something that is not an array of numbers: {error}") from error
+    if np.ma.is_masked(result):
+        raise InvalidProblemError(f"{name} returned a masked array with masked entries; it must return {expected}")
     if values.dtype.kind not in "fiub":
         raise InvalidProblemError(
             f"{name} returned {type(result).__name__} with entries of type '{values.dtype}'; it must return {expected}"

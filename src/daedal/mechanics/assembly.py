@@ -9,6 +9,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
 from daedal.mechanics.contact import without_contact
+from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -303,18 +304,32 @@ class Assembly:
             "algebraic": array("algebraic").copy(),
         }
 
+    def gradients(self, t: float, state: np.ndarray) -> np.ndarray | None:
+        """The rows of K at a state (z, r), or None where they cannot be evaluated; forces are not asked for."""
+        from daedal.mechanics.constrained import JACOBIAN
+
+        n = self.m * self.nx
+        values = self.evaluate(t, state[:n], state[n:], what=JACOBIAN)
+        return None if values is None else values["jacobian"]
+
     def accelerate(self, times, states, guesses=None):
         """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""
         from daedal.mechanics.manifold import accelerate_points
 
         times, states = np.atleast_1d(np.asarray(times, dtype=float)), np.ascontiguousarray(np.atleast_2d(states))
-        count = times.size
+        count, searches = times.size, guesses is None and bool(self.record["uses_multipliers"] or self.n_w)
         if guesses is None:
             guesses = np.zeros((count, self.n_w + self.n_c))
         results = [np.full((count, k), np.nan) for k in (self.nx, self.n_c, self.n_r, self.n_w)]
-        statuses = np.zeros(count, dtype=np.int64)
-        accelerate_points(self.record.data, times, states, guesses, *results, statuses)
-        self.bridge.raise_pending()
+        statuses = np.ones(count, dtype=np.int64)
+        try:
+            accelerate_points(self.record.data, times, states, guesses, *results, statuses)
+            self.bridge.raise_pending()
+        except ArithmeticError:
+            if not searches:
+                raise
+        if searches and statuses.any():
+            accelerate_from_elsewhere(self, times, states, results, statuses)
         return *results, statuses
 
 

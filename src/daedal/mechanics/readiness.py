@@ -2,7 +2,7 @@ r"""Whether a mechanism may start where it is: consistent to round-off and clear
 
 Most starts are, and then the search for consistent values and for redundant constraints can be spared. Asked for are
 
-    |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M > 0,
+    |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M = M^T > 0,
 
 and from M and K follows the norm in which output is projected: that of M, unless the move F g with
 F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the shortest one, K^+ g.
@@ -19,6 +19,7 @@ NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
 _EVERYTHING = 255
 _CONSISTENT = 1e-13
 _INDEPENDENT = 1e-3  # part of a unit row that the others do not explain
+_SYMMETRIC = 1e-9  # entries of M beside its largest one
 _DEFINITE = 1e-6  # pivots of Cholesky's factorisation beside the diagonal
 _LONGEST_MOVE = 10.0
 
@@ -34,7 +35,7 @@ def is_ready(system, t, z, r):
     if n_c > 0 and not (_is_consistent(c, z) and _is_independent(float_rows(c.jacobian, n_c, nx))):
         return NOT_READY
     mass = float_rows(c.mass, nx, nx).copy()
-    if not _cholesky(mass, _DEFINITE):
+    if not (_is_symmetric(mass) and _cholesky(mass, _DEFINITE)):
         return NOT_READY
     answer = READY_IN_MASS_NORM if n_c > 0 and _mass_norm_is_short(c, mass) else READY
     status = accelerate(c, t)
@@ -81,6 +82,18 @@ def _is_independent(rows):
             for j in range(n):
                 rows[k, j] -= product / (norm * norm) * rows[i, j]
     return True
+
+
+@part
+def _is_symmetric(a):
+    n = a.shape[0]
+    size, difference = 0.0, 0.0
+    for i in range(n):
+        size = max(size, abs(a[i, i]))
+        for k in range(i):
+            size = max(size, abs(a[i, k]))
+            difference = max(difference, abs(a[i, k] - a[k, i]))
+    return difference <= _SYMMETRIC * size
 
 
 @part

@@ -37,6 +37,8 @@ class Setting:
         Whether the constraints do not depend on time.
     weight : str
         The norm in which output is projected onto the constraints: "M", or "I".
+    guess : numpy.ndarray, optional
+        Algebraic variables and multipliers (w, lam) of the start, where they are found by Newton's method.
     """
 
     rows: np.ndarray
@@ -45,6 +47,7 @@ class Setting:
     complex_step: bool
     autonomous: bool = False
     weight: Any = "M"
+    guess: np.ndarray | None = None
     key: tuple = field(init=False)
 
     def __post_init__(self):

@@ -16,6 +16,14 @@ from daedal.errors import InvalidProblemError
 
 __all__ = ["method_class", "named_method"]
 
+_OF_SOLVE = (
+    *("method", "formulation", "rtol", "atol", "t_eval", "events", "progress", "max_steps", "first_step", "max_step"),
+    *("t_stop", "fixed_step", "dense_output", "correct_initial", "breakpoints", "max_events", "record_events"),
+)
+_WITH_THE_RUN = ("t_eval", "t_stop", "progress", "breakpoints")
+_PARAMETERS = ("args", "params", "parameters", "p")
+_OF_PROBLEMS = ("jacobian", "jac", "names", "algebraic", "sparsity", "jac_sparsity", "bandwidth")
+
 
 def method_class(name: str) -> Any:
     """The class of a method by its name or by that of the class, in any case; None if there is none."""
@@ -58,7 +66,22 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
     unknown = [name for name in options if name not in kind.options()]
     if unknown:
         raise InvalidProblemError(
-            f"unknown option {', '.join(unknown)}; options of solve and of {kind.__name__} "
-            f"({', '.join(kind.options())}) are accepted"
+            f"unknown option {', '.join(unknown)}; {_hint(unknown[0], kind.options())}options of solve and of "
+            f"{kind.__name__} ({', '.join(kind.options())}) are accepted"
         )
     return kind(**options)
+
+
+def _hint(name: str, own: tuple[str, ...]) -> str:
+    """What may be meant by an option that does not exist, or where it belongs."""
+    if name in _PARAMETERS:
+        return (
+            "parameters belong to the problem: state it with params=..., as the last argument of its functions, and "
+            "take problem.with_params(...) for other ones; "
+        )
+    if name in _OF_PROBLEMS:
+        return f"{name.replace('jac_', '')} belongs to the problem, not to the run; "
+    if name in _WITH_THE_RUN:
+        return f"{name} goes with the run, not with what is prepared; "
+    close = difflib.get_close_matches(name, (*own, *_OF_SOLVE), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'? " if close else ""

@@ -65,6 +65,11 @@ class HalfExplicit(Method):
     def __post_init__(self):
         if not isinstance(self.tableau, HalfExplicitTableau):
             raise InvalidProblemError(f"tableau must be a HalfExplicitTableau, got {type(self.tableau).__name__}")
+        if self.tableau.fault is not None:
+            raise InvalidProblemError(
+                f"tableau: in {self.tableau.name}, {self.tableau.fault}; a method with such coefficients does not "
+                "converge. Remedy: correct them; daedal.order_conditions.verify shows which conditions fail"
+            )
         for name, value, known in (
             ("controller", self.controller, _CONTROLLERS),
             ("norm", self.norm, _NORMS),

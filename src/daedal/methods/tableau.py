@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.quadratic import quadratic_from_sympy
+
+_ROUNDOFF = 1e-12  # of sums of coefficients that are given as floats
 
 Number = Any
 """int, Fraction, Quadratic, a SymPy number, or float."""
@@ -156,6 +159,20 @@ class HalfExplicitTableau:
     def exact(self) -> bool:
         """Whether every coefficient is an exact number."""
         return not any(isinstance(value, float) for value in self._coefficients())
+
+    @cached_property
+    def fault(self) -> str | None:
+        """Why no run with these coefficients can converge, or None: weights or nodes that do not add up."""
+        rows = {"b": self.b, "bhat": self.bhat, "second_bhat": self.second_bhat}
+        sums = {f"the weights {name}": (sum(row, Fraction(0)), 1) for name, row in rows.items() if row is not None}
+        for i, (row, node) in enumerate(zip(self.a, self.c, strict=True), 1):
+            sums[f"the entries of row {i} of a"] = sum(row, Fraction(0)), node
+        for k, column in enumerate(zip(*(self.dense or ()), strict=True), 1):
+            sums[f"the coefficients of theta^{k} in dense"] = sum(column, Fraction(0)), int(k == 1)
+        for what, (found, expected) in sums.items():
+            if abs(float(found - expected)) > _ROUNDOFF:
+                return f"{what} add up to {float(found):.10g}, not to {float(expected):.10g}"
+        return None
 
     def _coefficients(self) -> Iterator[Number]:
         rows = [*self.a, *self.constraint_rows, self.b, self.c, self.bhat or (), *(self.dense or ())]

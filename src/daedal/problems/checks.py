@@ -1,5 +1,6 @@
 """Checks of problem data that more than one problem class needs."""
 
+import inspect
 import reprlib
 from collections.abc import Sequence
 from math import isfinite
@@ -32,6 +33,22 @@ def check_functions(params, **functions):
             last_argument(function, params)  # refuses what a compiled function cannot take
 
 
+def check_arguments(name: str, function, arguments: Sequence[str], params):
+    """`function` must take the `arguments` with which it will be called, and the parameters behind them."""
+    arguments = [*arguments] if params is None else [*arguments, "p"]
+    try:
+        signature = inspect.signature(getattr(function, "py_func", function))
+    except (TypeError, ValueError):  # a function of an extension module need not tell
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        passed = "params is not given" if params is None else "params is given, as p"
+        raise InvalidProblemError(
+            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(arguments)}); {passed}"
+        ) from None
+
+
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
     """The structure of the iteration matrix: one of the two, or none."""
     if sparsity is not None and bandwidth is not None:
@@ -46,14 +63,21 @@ def check_size(value, name: str, minimum: int = 1) -> int:
 
 
 def check_real(values, name: str, expected: str) -> np.ndarray:
-    """`values` as a new array of floats; anything that is not real is refused, complex numbers too."""
+    """`values` as a new array of floats; complex numbers, strings and masked entries are refused."""
+    if np.ma.is_masked(values):
+        raise InvalidProblemError(f"{name} must {expected}, got a masked array with masked entries; fill them first")
     try:
         array = np.array(values)
-        if array.dtype.kind in "fiubO":
+        if array.dtype.kind in "fiub" or (array.dtype.kind == "O" and not _holds_text(array)):
             return array.astype(float, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise InvalidProblemError(f"{name} must {expected}, got {reprlib.repr(values)}")
+
+
+def _holds_text(array: np.ndarray) -> bool:
+    """Whether an array of objects holds strings, which NumPy would read as numbers."""
+    return any(isinstance(entry, (str, bytes)) for entry in array.flat)
 
 
 def check_number(value, name: str, expected: str = "be a number") -> float:

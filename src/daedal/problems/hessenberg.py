@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_real, check_size, set_checked
+from daedal.problems.checks import check_arguments, check_callable, check_names, check_real, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
 
 
@@ -73,9 +73,12 @@ class HessenbergDAE:
         for name in ("C_derivatives", "r_derivatives"):
             if getattr(self, name) is not None:
                 check_callable(getattr(self, name), name)
+                check_arguments(name, getattr(self, name), ("t",), None)
         set_checked(self, n_x=n_x, n_y=n_y, order=order, names=check_names(self.names, n_x))
         for name, shape in self.shapes.items():
-            if not callable(getattr(self, name)):
+            if callable(getattr(self, name)):
+                check_arguments(name, getattr(self, name), ("t",), None)
+            else:
                 _check_constant(name, getattr(self, name), shape)
 
     @property

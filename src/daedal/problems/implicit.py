@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.kernels.functions import store_vector
 from daedal.problems.checks import (
+    check_arguments,
     check_callable,
     check_functions,
     check_mask,
@@ -82,6 +83,9 @@ class ImplicitDAE:
     def __post_init__(self):
         check_callable(self.residual, "residual")
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
+        check_arguments("residual", self.residual, ("t", "y", "yp"), self.params)
+        if self.jacobian is not None:
+            check_arguments("jacobian", self.jacobian, ("t", "y", "yp", "cj"), self.params)
         n = check_size(self.n, "n")
         structure, names = check_structure(n, self.sparsity, self.bandwidth), check_names(self.names, n)
         algebraic = None if self.algebraic is None else check_mask(self.algebraic, n, "algebraic", names)

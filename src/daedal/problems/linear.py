@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems.checks import check_callable, check_names, check_size, set_checked
+from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivative_at
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
@@ -68,9 +68,12 @@ class LinearDAE:
         for name in ("C_derivative", "D_derivative", "q_derivative"):
             if getattr(self, name) is not None:
                 check_callable(getattr(self, name), name)
+                check_arguments(name, getattr(self, name), ("t",), None)
         set_checked(self, n_x=n_x, n_y=n_y, names=check_names(self.names, n_x + n_y))
         for name in ("A", "B", "C", "D", "p", "q"):
-            if not callable(getattr(self, name)) and not np.all(np.isfinite(self.coefficient(name, 0.0))):
+            if callable(getattr(self, name)):
+                check_arguments(name, getattr(self, name), ("t",), None)
+            elif not np.all(np.isfinite(self.coefficient(name, 0.0))):
                 raise InvalidProblemError(f"{name} holds values that are not finite")
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import (
+    check_arguments,
     check_callable,
     check_flag,
     check_functions,
@@ -55,8 +55,8 @@ class MechanicalSystem:
     Parameters
     ----------
     mass : callable or array
-        ``mass(t, q) -> (n_q, n_q)``; a constant mass may be given as a matrix, a diagonal or a number. M may be
-        sparse, and singular as long as it is positive definite on the kernel of G.
+        ``mass(t, q) -> (n_q, n_q)``, symmetric; a constant mass may be given as a matrix, a diagonal or a number. M
+        may be sparse, and singular as long as it is positive definite on the kernel of G.
     force : callable
         ``force(t, q, v) -> (n_q,)``: applied, Coriolis and centrifugal forces.
     constraint : callable, optional
@@ -190,7 +190,7 @@ class MechanicalSystem:
         check_flag(self.force_uses_multipliers, "force_uses_multipliers")
         for name in (*FUNCTIONS, "contact_guess"):
             if callable(given[name]):
-                _check_arguments(name, given)
+                check_arguments(name, given[name], _arguments(name, given), self.params)
         n_lambda = sizes["n_constraints"] + sizes["n_velocity_constraints"]
         given["constraint_names"] = _checked_constraint_names(self.constraint_names, n_lambda)
         try:
@@ -295,7 +295,7 @@ def _check_together(given: dict[str, Any], function: str, size: str):
 
 
 def _arguments(name: str, given: dict[str, Any]) -> list[str]:
-    """What a function of the system is called with."""
+    """What a function of the system is called with, before the parameters."""
     contact = ["s"] if given["n_s"] else []
     if name in ("mass", "velocity_jacobian", "contact_guess"):
         arguments = ["t", "q"]
@@ -308,23 +308,7 @@ def _arguments(name: str, given: dict[str, Any]) -> list[str]:
     else:
         sizes = (("r", "n_r"), ("w", "n_w"), ("s", "n_s"), ("lam", "force_uses_multipliers"))
         arguments = ["t", "q", "v", *(letter for letter, size in sizes if given[size])]
-    return arguments if given["params"] is None else [*arguments, "p"]
-
-
-def _check_arguments(name: str, given: dict[str, Any]):
-    """A function must take the arguments with which it will be called."""
-    arguments = _arguments(name, given)
-    try:
-        signature = inspect.signature(getattr(given[name], "py_func", given[name]))
-    except (TypeError, ValueError):  # a function of an extension module need not tell
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError:
-        passed = "params is not given" if given["params"] is None else "params is given, as p"
-        raise InvalidProblemError(
-            f"{name} has the arguments {signature}, but it is called as {name}({', '.join(arguments)}); {passed}"
-        ) from None
+    return arguments
 
 
 def _checked_names(names, n_q: int) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_sparse, store_vector
 from daedal.problems.checks import (
+    check_arguments,
     check_callable,
     check_functions,
     check_names,
@@ -87,6 +88,9 @@ class SecondOrderDAE:
     def __post_init__(self):
         check_callable(self.residual, "residual")
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
+        check_arguments("residual", self.residual, ("t", "x", "xp", "xpp"), self.params)
+        if self.jacobian is not None:
+            check_arguments("jacobian", self.jacobian, ("t", "x", "xp", "xpp", "c1", "c2"), self.params)
         n = check_size(self.n, "n")
         structure = check_structure(n, self.sparsity, self.bandwidth)
         order = None if self.order is None else _check_order(self.order, n)

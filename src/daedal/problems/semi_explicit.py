@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
-from daedal.problems.checks import check_callable, check_names, check_size, set_checked
+from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
 from daedal.problems.implicit import ImplicitDAE
 
@@ -59,6 +59,8 @@ class SemiExplicitDAE:
     def __post_init__(self):
         check_callable(self.f, "f")
         check_callable(self.g, "g")
+        for name in ("f", "g"):
+            check_arguments(name, getattr(self, name), ("t", "y", "z"), self.params)
         n_y, n_z = check_size(self.n_y, "n_y"), check_size(self.n_z, "n_z")
         set_checked(self, n_y=n_y, n_z=n_z, names=check_names(self.names, n_y + n_z))
         self.implicit()  # checks the remaining arguments now

@@ -260,6 +260,14 @@ class SparseAssembly:
         arrays = [values["mass"].data, jacobian.data, *[values[name] for name in ("force", "level", "bias")]]
         return values if all(np.all(np.isfinite(array)) for array in arrays) else None
 
+    def gradients(self, t: float, state: np.ndarray):
+        """G at a state (q, v), or None where it cannot be evaluated."""
+        try:
+            jacobian = self.jacobian(t, state[: self.nx])
+        except Unevaluable:
+            return None
+        return jacobian if np.all(np.isfinite(jacobian.data)) else None
+
     # --- augmented system and projection -----------------------------------------------------------------------------
 
     def augmented_solution(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
