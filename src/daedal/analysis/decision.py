@@ -80,7 +80,8 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
 
     The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a
     stiff method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation on Radau nodes
-    where vibrations are faster than what decays), else w of 0.3 and more is case 2, else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are
+    where vibrations are faster than what decays), else w of 0.3 and more is case 2,
+    else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are
     passed over by such a step, so they count as stiff. Where v, s and h omega stay below 2 and w below 1, explicit
     methods of order four and five are stable with the step h, and are taken whatever the case.
 

@@ -34,8 +34,8 @@ STABILITY_BOUND = 1.0
 accuracy. As STIFF."""
 
 VIBRATION_BOUND = 1.0
-"""Of h omega, for the same: up to 1.0 the method of Dormand and Prince is stable on the imaginary axis, |R(i y)| <= 1, and
-so are the half-explicit ones on its stages. Beyond, vibrations grow until the error test shortens the step."""
+"""Of h omega, for the same: up to 1.0 the method of Dormand and Prince is stable on the imaginary axis, |R(i y)| <= 1,
+and so are the half-explicit ones on its stages. Beyond, vibrations grow until the error test shortens the step."""
 
 STIFFNESS_OVER = 0.3
 """Of the same products with the steps of a stiff method: below, an explicit method does as well. Chosen well below

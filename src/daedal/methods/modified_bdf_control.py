@@ -78,10 +78,10 @@ def _product(t, nodes, count):
 
 
 @part
-def shorten_after_error(method, run, h, k, error, errors):
+def shorten_after_error(method, run, h, k, error, errors, stuck):
     """The step after a failed error test."""
     run.h = step_after_failure(h, k, error, errors)
-    if errors >= 3:
+    if stuck:
         method.k = 1
     method.constant = 0
     method.same_order = 0
