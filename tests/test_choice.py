@@ -100,7 +100,7 @@ def test_what_is_not_stiff_keeps_the_explicit_method(damping):
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
 def test_vibrations_that_limit_explicit_steps_are_left_to_collocation(constrained, tolerance):
-    """A chain of undamped stiff springs about a known slow path, without constraints, and with two coordinates on a circle."""
+    """A chain of undamped stiff springs about a known slow path, free, and with two coordinates on a circle."""
     n, stiffness = 6, 1e7
     springs = stiffness * (2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
 
