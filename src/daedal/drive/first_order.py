@@ -311,8 +311,8 @@ def _complaint(stats: Statistics) -> str:
 def _between_steps(plan: FirstOrderPlan, outcome, excluded: np.ndarray | None) -> str:
     """A hint where the steps do not resolve what the error test has left out: no test controls its interpolation.
 
-    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order k + 1;
-    of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
+    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order
+    k + 1; of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
     """
     dense = outcome.dense
     if excluded is None or dense is None or not plan.method.needs_past or dense.ends.size < _SETTLED:

@@ -34,7 +34,7 @@ _MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2  # of y by an increment of 
 _MOST_TRIALS, _FURTHER = 8, 1e6
 _NEGLIGIBLE = 1e-3  # of the tolerance, for what round-off leaves of a Newton iteration
 _ROUNDOFF_LEVEL = 1e-13
-_FLOW_INCREMENT = 0.02  # of the step, for differences along the flow
+_FLOW_INCREMENT = 0.1  # of the step, for differences along the flow
 _FIRST, _SECOND = 0.4, 0.75  # where the slope of a step is looked at
 # of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
 _ERROR_PER_DEFECT = 0.4**2 * 0.6**3 / (_SECOND * (1.0 - _SECOND) ** 2 * (5.0 * _SECOND - 2.0))
@@ -181,13 +181,10 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
 
 @part
 def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
-    """The derivative of the residual with respect to z, by differences."""
+    """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
     n_y, n_z = method.n_y, method.n_z
     columns, base_slope = float_rows(method.matrix.data, n_z, n_z), floats(method.middle, n_y)
-    status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
-    if status != 0:
-        return status
-    base = residual.copy()
+    base, bar = residual.copy(), floats(method.bar, n_y).copy()
     for l in range(n_y):
         base_slope[l] = slope[l]
     for j in range(n_z):
@@ -199,6 +196,10 @@ def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
             return status
         for row in range(n_z):
             columns[j, row] = (residual[row] - base[row]) / delta
+    for row in range(n_z):
+        residual[row] = base[row]
+    for l in range(n_y):
+        floats(method.bar, n_y)[l] = bar[l]
     method.matrix_known = 1
     system.jacobians += 1
     system.factorisations += 1
@@ -212,11 +213,6 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
     residual = floats(method.residual, n_z)
     before, change, size, fresh = np.inf, np.inf, 0.0, False
     for iteration in range(_MAX_ITERATIONS):
-        if not method.matrix_known:
-            status = _form_matrix(system, method, run, t, h, i, stage, z, slope, residual)
-            if status != 0:
-                return status
-            fresh = True
         status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
         if status != 0:
             return status
@@ -229,6 +225,11 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
                 return UNEVALUABLE
             method.matrix_known = 0
         before = change
+        if not method.matrix_known:
+            status = _form_matrix(system, method, run, t, h, i, stage, z, slope, residual)
+            if status != 0:
+                return status
+            fresh = True
         system.newton_iterations += 1
         solve_lu(method.matrix, residual)
         size, change = 0.0, 0.0
@@ -356,7 +357,7 @@ def _missing_slope(system, method, run, h, theta, z):
     first, last, y = k[0 if method.known_first else s + 1], floats(method.slope, n_y), floats(run.y, run.n)
     for j in range(n_y):
         middle[j] = _inside(method, run, y[j], h, theta, j)
-    status = _hidden(system, method, run.t + theta * h, h, middle, z, middle_slope, 1e-6)
+    status = _hidden(system, method, run.t + theta * h, h, middle, z, middle_slope, 1e-10)
     for j in range(n_y):
         slope = 6.0 * theta * (1.0 - theta) * (y[j] - differences(run)[0, j])
         slope += h * ((1.0 - theta) * (1.0 - 3.0 * theta) * first[j] + theta * (3.0 * theta - 2.0) * last[j])
