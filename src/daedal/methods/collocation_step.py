@@ -164,25 +164,26 @@ def _node(method, c, h, j):
 
 @part
 def _along_stiff_forces(method, form, g, e):
-    """Of the error e of velocities by differentiation the part along stiff forces, (g^2 M + g C + K)^{-1} (g C + K) e.
+    """Of the error e of velocities by differentiation the part along stiff forces, S^2 e.
 
-    The rest is corrected: along constraint forces by the projection, elsewhere by the equations of motion. Constraints
-    are the rows without accelerations.
+    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The rest is corrected: along constraint forces by the projection,
+    elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without accelerations.
     """
     n = form.n
     j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
     order, stiff = integers(form.order, n), floats(method.stage, 2 * n)[n:]
-    for i in range(n):
-        stiff[i], moves = 0.0, False
-        for j in range(n):
-            moves = moves or j2[j, i] != 0.0
-        if moves:
+    for _ in range(2):
+        for i in range(n):
+            stiff[i], moves = 0.0, False
             for j in range(n):
-                if order[j] == 2:
-                    stiff[i] += (g * j1[j, i] + j0[j, i]) * e[j]
-    solve_lu(method.real_lu, stiff)
-    for i in range(n):
-        e[i] = stiff[i]
+                moves = moves or j2[j, i] != 0.0
+            if moves:
+                for j in range(n):
+                    if order[j] == 2:
+                        stiff[i] += (g * j1[j, i] + j0[j, i]) * e[j]
+        solve_lu(method.real_lu, stiff)
+        for i in range(n):
+            e[i] = stiff[i]
 
 
 @part
