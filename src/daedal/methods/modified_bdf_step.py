@@ -33,7 +33,7 @@ _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
 _MOST_FOLLOWING = 8
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
-_SHARPER = 200.0  # than the error test must Newton's method be: high differences amplify what it leaves
+_SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
 
 MODIFIED_BDF = np.dtype(
     [
@@ -42,6 +42,7 @@ MODIFIED_BDF = np.dtype(
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
+        ("share", FLOAT),  # of the tolerance that one step may err
         ("past_t", ADDRESS),
         ("past_y", ADDRESS),
         ("grid", ADDRESS),
