@@ -145,11 +145,15 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="where to draw the distribution")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
+    rows: list[Row] = []
+    conditions: dict[str, float] = {}
     for study in problems():
         if arguments.problems and study.name not in arguments.problems:
             continue
-        condition = conditioning(study) if arguments.conditioning or arguments.figure else np.nan
+        motion = study.name.split(",")[0]  # the same in other forms
+        if motion not in conditions:
+            conditions[motion] = conditioning(study) if arguments.conditioning or arguments.figure else np.nan
+        condition = conditions[motion]
         own = [measured(study, tolerance, condition) for tolerance in arguments.tolerances]
         print(table(own, arguments.tolerances).splitlines()[1], flush=True)
         rows += own
