@@ -97,6 +97,45 @@ def test_what_is_not_stiff_keeps_the_explicit_method(damping):
     assert sol.method == "PHEM56" and sol.notes == ()
 
 
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
+def test_vibrations_that_limit_explicit_steps_are_left_to_collocation(constrained, tolerance):
+    """A chain of undamped stiff springs about a known slow path, free, and with two coordinates on a circle."""
+    n, stiffness = 6, 1e7
+    springs = stiffness * (2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
+
+    def path(t):
+        angle, rates = 0.3 * np.sin(t), np.array([0.3 * np.cos(t), -0.3 * np.sin(t)])
+        turning = np.array([np.cos(angle), np.sin(angle)])
+        q, v, a = (np.sin(t + np.arange(n) + 0.5 * k * np.pi) for k in range(3))
+        if constrained:
+            across = np.array([-turning[1], turning[0]])
+            q[:2], v[:2], a[:2] = turning, rates[0] * across, rates[1] * across - rates[0] ** 2 * turning
+        return q, v, a
+
+    def force(t, q, v):
+        at, _, acceleration = path(t)
+        return acceleration - springs @ (q - at)
+
+    circle = {"constraint": lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], "n_constraints": 1} if constrained else {}
+    system = daedal.MechanicalSystem(1.0, force, n_q=n, **circle)
+    sol = daedal.solve(system, (0.0, 3.0), path(0.0)[:2], rtol=tolerance, atol=tolerance)
+    assert sol.method == ("PHEM56" if constrained else "DOPRI5") + ", then Collocation"
+    assert sol.stats.steps < 500  # an explicit method needs 3 (4 stiffness)^(1/2) / 1
+    errors = np.abs(sol.y - np.array([np.concatenate(path(t)[:2]) for t in sol.t]).T)
+    # what the explicit method left of vibrations is damped slowly
+    assert np.max(errors) < 100.0 * tolerance and np.max(errors[:, sol.t > 1.5]) < 10.0 * tolerance
+    whole = daedal.solve(system, (0.0, 3.0), path(0.0)[:2], rtol=tolerance, atol=tolerance, method="collocation")
+    assert whole.stats.steps < 100
+    assert np.max(np.abs(whole.y - np.array([np.concatenate(path(t)[:2]) for t in whole.t]).T)) < 3.0 * tolerance
+
+
+def test_advise_recommends_collocation_for_vibrations():
+    free = daedal.MechanicalSystem(1.0, lambda t, q, v: np.sin(t) - 1e7 * (q - np.sin(t)), n_q=1)
+    advice = daedal.advise(free, (0.0, 3.0), ([0.0], [1.0]), rtol=1e-4, atol=1e-4)
+    assert (advice.case, advice.method.name) == (3, "collocation") and "vibrations" in advice.reasons[0]
+
+
 def test_stiff_at_first_and_then_no_longer():
     system = honey(1.0)
     sol = daedal.solve(system, (0.0, 20.0), START, rtol=1e-7, atol=1e-7)
@@ -145,7 +184,8 @@ def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeyp
     sol = daedal.solve(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START, rtol=1e-6, atol=1e-6)
     assert sol.method == "PHEM56" and sol.notes == () and sol.success
     between = [np.sum((sol.t > a) & (sol.t <= b)) for a, b in pairwise(measured)]
-    assert len(between) >= 1 and all(PATIENCE <= steps < PATIENCE + 50 for steps in between)
+    assert len(between) >= 3
+    assert all(PATIENCE * 2**i <= steps < PATIENCE * 2**i + 50 for i, steps in enumerate(between))
 
 
 # --- constraint forces that turn quickly ----------------------------------------------------------------------------

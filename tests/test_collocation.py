@@ -368,18 +368,21 @@ def test_all_kinds_on_mechanisms_with_projection(kind, name):
     assert found[0] < 0.05 and found[2] < 1e-5 and found[2] < 0.1 * found[0], found
 
 
-@pytest.mark.parametrize("stiffness, steps", [(1e2, 400), (1e10, 400)])
-def test_radau_is_not_held_up_by_stiffness(stiffness, steps):
+@pytest.mark.parametrize("stiffness", [1e2, 1e10])
+def test_radau_is_not_held_up_by_stiffness(stiffness):
     """x'' = -k (x - cos t) - 2 sqrt(k) (x' + sin t) - cos t, on its smooth solution x = cos t."""
 
     def pulled(t, x, xp, xpp, k):
         return np.array([xpp[0] + k[0] * (x[0] - np.cos(t)) + k[1] * (xp[0] + np.sin(t)) + np.cos(t)])
 
     problem = SecondOrderDAE(pulled, 1, order=[2], params=np.array([stiffness, 2.0 * np.sqrt(stiffness)])).compiled()
-    for method in (Collocation("radau", 2), Collocation("radau", 3), daedal.ModifiedBDF()):
+    # along stiff forces velocities are derivatives of a parabola with 2 stages, of a cubic with 3
+    for method, steps in ((Collocation("radau", 2), 2500), (Collocation("radau", 3), 400), (daedal.ModifiedBDF(), 400)):
         sol = solve(problem, (0.0, 10.0), ([1.0], [0.0]), method=method, rtol=1e-6, atol=1e-6)
         assert sol.stats.steps < steps, method
         assert np.abs(sol.x[0] - np.cos(sol.t)).max() < 1e-4
+        if isinstance(method, Collocation):
+            assert np.abs(sol.xp[0] + np.sin(sol.t)).max() < 1e-5
 
 
 def test_bad_arguments_are_refused():

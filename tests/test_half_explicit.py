@@ -754,6 +754,41 @@ def damped_angle(damping):
     ).sol
 
 
+@pytest.mark.parametrize("method", ["hem3", "hem4", "hem5", "phem56", "hedop5"])
+@pytest.mark.parametrize("frequency", [2.0, 20.0])
+def test_output_between_steps_is_controlled_where_the_constraint_determines_it(method, frequency):
+    """y_2 = sin wt follows from the constraint, so that no error estimate of the steps sees it; z = w cos wt."""
+    problem = daedal.SemiExplicitDAE(
+        f=lambda t, y, z: [-y[0], z[0]], g=lambda t, y, z: [y[1] - np.sin(frequency * t)], n_y=2, n_z=1
+    )
+    times = np.linspace(0.0, 2.0, 401)
+    tolerances = {"rtol": 1e-5, "atol": 1e-5}
+    sol = daedal.solve(problem, (0.0, 2.0), ([1.0, 0.0], None), method=method, t_eval=times, **tolerances)
+    np.testing.assert_allclose(sol.y[0], np.exp(-times), atol=1e-5)
+    np.testing.assert_allclose(sol.y[1], np.sin(frequency * times), atol=1e-5)
+    np.testing.assert_allclose(sol.y[2], frequency * np.cos(frequency * times), atol=2e-4 * frequency)
+    dense = daedal.solve(problem, (0.0, 2.0), ([1.0, 0.0], None), method=method, **tolerances)
+    np.testing.assert_allclose(dense(times), sol.y, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["hem4", "phem56"])
+@pytest.mark.parametrize("length, time", [(1.0, 1.0), (1e-9, 1e9), (1e9, 1e-9), (1e9, 1.0)])
+def test_multipliers_may_be_zero_at_the_start_in_any_units(method, length, time):
+    """y_0 = sin(2t)/2 with z = 2 sin 2t - y_0, which is exactly 0 at t = 0."""
+    problem = daedal.SemiExplicitDAE(
+        f=lambda t, y, z: [y[1], -z[0] - y[0] / time**2],
+        g=lambda t, y, z: [y[1] - length / time * np.cos(2.0 * t / time)],
+        n_y=2,
+        n_z=1,
+    )
+    atol = 1e-8 * np.array([length, length / time, length / time**2])
+    start = ([0.0, length / time], None)
+    sol = daedal.solve(problem, (0.0, 2.0 * time), start, method=method, rtol=1e-5, atol=atol)
+    assert sol.stats.steps < 200
+    assert sol.y[0, -1] / length == pytest.approx(0.5 * math.sin(4.0), abs=1e-7)
+    assert sol.y[2, -1] * time**2 / length == pytest.approx(1.5 * math.sin(4.0), abs=1e-5)
+
+
 @pytest.mark.parametrize("damping", [pytest.param(100.0, marks=pytest.mark.slow), 1e4])
 def test_stiff_mechanisms_are_handed_over(damping):
     system = damped() if damping == 1e4 else damped().with_params(np.array([damping]))

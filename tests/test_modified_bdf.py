@@ -446,3 +446,20 @@ def test_bad_grids_and_orders_are_refused():
             solve(problem, (0.0, 1.0), exact(0.0), method=ModifiedBDF(**options))
     with pytest.raises(daedal.InvalidProblemError, match="grid or fixed_step"):
         solve(problem, (0.0, 1.0), exact(0.0), method=ModifiedBDF(family="ordinary"))
+
+
+@pytest.mark.parametrize("tolerances", [{}, {"rtol": 1e-5, "atol": 1e-10}])
+@pytest.mark.parametrize("mass, length, angle", [(2.0, 1.0, np.pi / 2), (0.7, 2.3, 1.1), (1.3, 0.4, 2.3)])
+def test_velocities_that_pass_zero_do_not_stop_it(mass, length, angle, tolerances):
+    """Where a velocity passes zero its tolerance falls to `atol`, below what Newton's method has left in the past."""
+    pendulum = daedal.MechanicalSystem(
+        mass=mass,
+        force=lambda t, q, v: [0.0, -mass * 9.81],
+        constraint=lambda t, q: [0.5 * (q[0] ** 2 + q[1] ** 2 - length**2)],
+        constraint_jacobian=lambda t, q: [[q[0], q[1]]],
+        n_q=2,
+        n_constraints=1,
+    )
+    start = ([length * np.sin(angle), -length * np.cos(angle)], [0.0, 0.0])
+    sol = daedal.solve(pendulum, (0.0, 10.0), start, method="modified_bdf", **tolerances)
+    assert sol.success and sol.stats.rejected < sol.stats.steps / 4

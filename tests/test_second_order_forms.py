@@ -100,7 +100,7 @@ def test_only_forms_with_the_position_constraint_keep_it():
     for form in FORMS:
         assert position[form, 1e-4] < 5e-6 and position[form, 1e-6] < 5e-8, position
     for form in ("index2", "index1"):
-        assert position[form, 1e-4] > 1e-5 and position[form, 1e-6] < position[form, 1e-4], position
+        assert position[form, 1e-4] > 1e-6 and position[form, 1e-6] < position[form, 1e-4], position
 
 
 def extra(problem):

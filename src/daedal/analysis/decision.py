@@ -28,7 +28,7 @@ from daedal.analysis.thresholds import (
     TURNING,
     VIBRATION,
 )
-from daedal.formulations import GGL, CoordinateProjection, ProjectedInvariants
+from daedal.formulations import GGL, CoordinateProjection, Index3, ProjectedInvariants
 
 if TYPE_CHECKING:
     from daedal.analysis.measures import Measures
@@ -79,8 +79,9 @@ def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdi
     r"""Formulation and method from the measurements along a trajectory.
 
     The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a
-    stiff method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method), else w of 0.3 and more is
-    case 2, else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are
+    stiff method), else s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation on Radau nodes
+    where vibrations are faster than what decays), else w of 0.3 and more is case 2,
+    else case 1 (an explicit method with projection). Vibrations of the frozen part with h omega above 1 are
     passed over by such a step, so they count as stiff. Where v, s and h omega stay below 2 and w below 1, explicit
     methods of order four and five are stable with the step h, and are taken whatever the case.
 
@@ -186,6 +187,12 @@ def _stiff_forces(found: _Products) -> Verdict:
         reason = f"the steps pass over fast vibrations ({where}), which an explicit method would have to follow"
     if found.stable:
         return found.explicit(3, (), [reason, _STILL])
+    if found.vibration > found.s and found.at_vibration.unknowns:
+        from daedal.methods.collocation import LARGEST, Collocation
+
+        if found.at_vibration.unknowns <= LARGEST:
+            remedy = "collocation on Radau nodes is stable on the imaginary axis, BDF of order 3 and more is not"
+            return found.verdict(3, Index3(), Collocation(), _EXPLICIT_METHODS, [reason, remedy])
     remedy = "a stiff method on the stabilised index-2 form needs no further derivatives of the constraints"
     return found.stiff(3, GGL(), (), [reason, remedy])
 

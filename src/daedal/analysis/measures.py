@@ -68,6 +68,8 @@ class Measures:
         :math:`\|V_D\|` for D = B, :math:`C^T` and unit vectors.
     condM : float
         Condition of the mass matrix; for information, no decision rests on it.
+    unknowns : int
+        Of the equations of motion in second-order form, multipliers included; 0 if there is no such form.
     """
 
     t: float
@@ -82,6 +84,7 @@ class Measures:
     V_CT: float = np.nan
     V_unit: float = np.nan
     condM: float = np.nan
+    unknowns: int = 0
     geometry: Geometry | None = field(default=None, repr=False, compare=False)
 
 
@@ -197,7 +200,8 @@ def _measure_mechanical(assembly, t: float, state: np.ndarray) -> Measures | Non
     if not kap1 < 1.0 / np.finfo(float).eps:
         return Measures(t, order, kap1, condM=condM, geometry=geometry)
     companion = _companion(_restrict(geometry, solved[:, C.shape[0] :]), columns[assembly.nx :], S.shape[1], assembly)
-    return _measures(t, order, kap1, geometry, upper, companion, condM)
+    unknowns = assembly.nx + C.shape[0] + r.size + w[0].size
+    return _measures(t, order, kap1, geometry, upper, companion, condM, unknowns)
 
 
 class _Point:
@@ -310,7 +314,7 @@ def _companion(accelerations: np.ndarray, rates: np.ndarray, k: int, assembly) -
 # --- common ---
 
 
-def _measures(t, order, kap1, geometry: Geometry, upper, companion, condM=np.nan) -> Measures:
+def _measures(t, order, kap1, geometry: Geometry, upper, companion, condM=np.nan, unknowns=0) -> Measures:
     C, S = geometry.C, geometry.S
     turning = geometry.C_rate @ S
     V = {name: _norm(S.T @ _along(C, _direction(geometry, name), turning)) for name in ("B", "CT", "unit")}
@@ -329,6 +333,7 @@ def _measures(t, order, kap1, geometry: Geometry, upper, companion, condM=np.nan
         V_CT=V["CT"],
         V_unit=V["unit"],
         condM=condM,
+        unknowns=unknowns,
         geometry=geometry,
     )
 

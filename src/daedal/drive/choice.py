@@ -33,7 +33,8 @@ class Choice:
     The automatic choice begins with the half-explicit method PHEM56, which is right for all that is not stiff. When its
     steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say which stiff form goes
     on: the stabilised index-2 form, or projected invariants along C^T where constraint forces that turn quickly would
-    make the former behave like an explicit method. The former is watched for that. Now and then it is asked whether the
+    make the former behave like an explicit method, or collocation on Radau nodes where vibrations are what is fast. The
+    stabilised form is watched for turning forces. Now and then it is asked whether the
     stiffness is over; then the half-explicit method goes on.
     """
 
@@ -44,6 +45,7 @@ class Choice:
         self.watches_amplification = False
         self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
         self._explicit: tuple | None = None  # what to go back to
+        self._patience = PATIENCE
         self._steps_left = request.settings.max_steps
         weight = assembly.output_weight
         if weight not in plan.forms:
@@ -95,18 +97,22 @@ class Choice:
         from daedal.analysis.measures import decision
 
         t, h, measures = self._measure(segment)
-        form = named_formulation("ggl")
+        form, method = named_formulation("ggl"), named_method("dassl", {})
         if measures is not None:
             if not h * _fastest(measures) >= STABILITY_BOUND:
                 self.changed = True
-                self.method = replace(self.method, stop_when_stiff=PATIENCE)
+                self.method = replace(self.method, stop_when_stiff=self._patience)
+                self._patience *= 2
                 return
-            if decision([measures], STIFF_GAIN * h).case == 4:
+            verdict = decision([measures], STIFF_GAIN * h)
+            if verdict.case == 3:
+                form, method = verdict.formulation, verdict.method
+            elif verdict.case == 4:
                 form = named_formulation("projected_invariants")
         self._explicit = self.formulation, replace(self.method, stop_when_stiff=True)
         self.step_limit = STEPS_BEFORE_QUESTION
-        self._change(form, named_method("dassl", {}))
-        self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with DASSL.")
+        self._change(form, method)
+        self.notes.append(f"Stiff from t = {t:.4g} on: {type(form).__name__} with {type(method).__name__}.")
 
     def _look_for_the_end_of_stiffness(self, segment):
         """Go back to the explicit method if it could take the steps of the stiff one; otherwise ask again later."""

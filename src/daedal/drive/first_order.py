@@ -28,6 +28,8 @@ from daedal.progress import Progress
 from daedal.solution import Solution, Statistics
 
 _MOST_RUNS = 4  # kept for their next use
+_SETTLED = 10  # steps with which a multistep method finds its order
+_UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of the error test may err in silence
 
 
 class FirstOrderPlan:
@@ -67,11 +69,12 @@ class FirstOrderPlan:
     def solve(self, request: Request) -> Solution:
         """Begin, run, finish."""
         ready, workspace = self._take()
-        segments = run(_Course(self, request, ready, workspace), request)
+        course = _Course(self, request, ready, workspace)
+        segments, excluded = run(course, request), course.excluded
         if len(self._runs) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
             self._runs.append((ready, workspace))
-        del ready, workspace  # of a large problem nothing but its output is left
-        return delivered(_finished(self, request, segments), segments)
+        del course, ready, workspace  # of a large problem nothing but its output is left
+        return delivered(_finished(self, request, segments, excluded), segments)
 
     def _take(self) -> tuple[Any, Workspace]:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""
@@ -263,7 +266,7 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment]) -> Solution:
+def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], excluded) -> Solution:
     [segment] = segments
     outcome = segment.outcome
     stats = joined_statistics(request, segments)
@@ -275,7 +278,7 @@ def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment]) -
 
     success, status, message = ending(request, segments, explain)
     if status == "finished":
-        message += _complaint(stats)
+        message += _complaint(stats) + _between_steps(plan, outcome, excluded)
     problem = plan.semi_explicit
     return Solution(
         t=outcome.t,
@@ -302,6 +305,34 @@ def _complaint(stats: Statistics) -> str:
     return (
         f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "
         "index 2 or higher (then error_test='differential'), discontinuities (then events) or too small an atol."
+    )
+
+
+def _between_steps(plan: FirstOrderPlan, outcome, excluded: np.ndarray | None) -> str:
+    """A hint where the steps do not resolve what the error test has left out: no test controls its interpolation.
+
+    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order
+    k + 1; of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
+    """
+    dense = outcome.dense
+    if excluded is None or dense is None or not plan.method.needs_past or dense.ends.size < _SETTLED:
+        return ""
+    left_out = np.flatnonzero(excluded) if excluded.dtype == bool else np.asarray(excluded)
+    if left_out.size == 0:
+        return ""
+    steps = np.arange(_SETTLED - 2, dense.ends.size - 1)
+    predicted = dense.evaluate_steps(dense.ends[steps + 1], steps)[0][:, left_out]
+    reached = dense.coefficients[dense.starts[steps + 1]][:, left_out]
+    missed = np.abs(reached - predicted) / (8.0 * dense.orders[steps + 1])[:, None]
+    ratio = missed / (plan.rtol[left_out] * np.max(np.abs(reached), axis=0) + plan.atol[left_out])
+    step, i = np.unravel_index(np.argmax(ratio), ratio.shape)
+    if not ratio[step, i] > _UNRESOLVED:
+        return ""
+    return (
+        f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
+        f"t = {dense.ends[steps[step] + 1]:.4g}: the error test leaves it out, and the steps are too long for its "
+        "interpolation. Its values at the steps are not concerned (t_eval=None); for those in between take "
+        "error_test='all', a max_step, or breakpoints at its kinks."
     )
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from daedal.drive.blas_threads import blas_threads
 from daedal.drive.request import Request
 from daedal.methods.task import Outcome
 from daedal.progress import Progress
@@ -55,6 +56,11 @@ class Course(ABC):
 
 def run(course: Course, request: Request) -> list[Segment]:
     """Integrate segment by segment, until the end, a failure or a terminal event; what was computed is never lost."""
+    with blas_threads(request.problem.n):
+        return _segments(course, request)
+
+
+def _segments(course: Course, request: Request) -> list[Segment]:
     segments: list[Segment] = []
     idle = 0
     progress = Progress(request.progress, request.span)

@@ -20,7 +20,8 @@ from daedal.methods.run import OneStepRun
 from daedal.methods.second_order import SecondOrderWorkspace, set_fixed_tolerances, start_of
 from daedal.methods.task import Equations, Outcome, Task
 
-_LARGEST = 300  # unknowns
+LARGEST = 300
+"""Unknowns up to which collocation works."""
 _KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
 _MOST_FAILURES = 15
 _PROJECTIONS = ("auto", "always", "never")
@@ -91,9 +92,9 @@ class Collocation(Method):
         """Room for the stages and their matrices."""
         form = equations.second_order
         problem = form.problem
-        if problem.sparsity is not None or problem.bandwidth is not None or problem.n > _LARGEST:
+        if problem.sparsity is not None or problem.bandwidth is not None or problem.n > LARGEST:
             raise InvalidProblemError(
-                f"collocation works with dense matrices, for up to {_LARGEST} unknowns; use method='modified_bdf', "
+                f"collocation works with dense matrices, for up to {LARGEST} unknowns; use method='modified_bdf', "
                 "which makes use of sparsity and bandwidth"
             )
         return _CollocationRun(self, equations, SecondOrderWorkspace(form, hook=equations.hook))

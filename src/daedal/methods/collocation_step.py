@@ -138,8 +138,9 @@ def _error(method, form, run, h, noise):
             for i in range(n):
                 d[i] += g * j1[j, i] * e[j]
     solve_lu(method.real_lu, d)
-    if not method.filtered:
-        _differentiation_error(method, form, h, e)
+    _differentiation_error(method, form, h, e)
+    if method.filtered:
+        _along_stiff_forces(method, form, g, e)
     source, vector = integers(form.source, form.n_y), floats(run.scratch, run.n)
     y, start = floats(run.y, run.n), differences(run)[0]
     rtol, atol, scale = floats(run.rtol, run.n), floats(run.atol, run.n), floats(run.scale, run.n)
@@ -147,9 +148,7 @@ def _error(method, form, run, h, noise):
     for j in range(form.n_y):
         i = source[j]
         if i >= n:
-            vector[j] = g * d[i - n]
-            if not method.filtered:
-                vector[j] = max(abs(vector[j]), abs(e[i - n]) - noise * abs(g * x[i - n]))
+            vector[j] = max(abs(g * d[i - n]), abs(e[i - n]) - noise * abs(g * x[i - n]))
         else:
             position = d[i] * abs(method.gamma) * method.position_ratio
             vector[j] = position if order[i] == 2 else d[i] if order[i] == 1 else 0.0
@@ -164,8 +163,32 @@ def _node(method, c, h, j):
 
 
 @part
+def _along_stiff_forces(method, form, g, e):
+    """Of the error e of velocities by differentiation the part along stiff forces, S^2 e.
+
+    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The rest is corrected: along constraint forces by the projection,
+    elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows without accelerations.
+    """
+    n = form.n
+    j0, j1, j2 = float_rows(method.j0, n, n), float_rows(method.j1, n, n), float_rows(method.j2, n, n)
+    order, stiff = integers(form.order, n), floats(method.stage, 2 * n)[n:]
+    for _ in range(2):
+        for i in range(n):
+            stiff[i], moves = 0.0, False
+            for j in range(n):
+                moves = moves or j2[j, i] != 0.0
+            if moves:
+                for j in range(n):
+                    if order[j] == 2:
+                        stiff[i] += (g * j1[j, i] + j0[j, i]) * e[j]
+        solve_lu(method.real_lu, stiff)
+        for i in range(n):
+            e[i] = stiff[i]
+
+
+@part
 def _differentiation_error(method, form, h, e):
-    r"""The error of velocities along constraint forces, which no projection corrects.
+    r"""The error of velocities along constraint forces that no projection corrects, and along stiff forces.
 
     There x is given at all stages, and x' is the derivative of the polynomial through x_n and the stages. Its error is
     the divided difference of x over these points and one more, x_{n-1}, or in the first step x'_0, times the derivative

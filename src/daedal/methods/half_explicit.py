@@ -298,8 +298,8 @@ class _GeneralRun(OneStepRun):
         arena = Arena(
             {
                 "k": (s + 2, n_y),
-                **dict.fromkeys(("stage", "bar", "slope"), n_y),
-                **dict.fromkeys(("z", "z_start", "residual", "shifted", "contains_z"), n_z),
+                **dict.fromkeys(("stage", "bar", "middle", "middle_slope", "quartic", "quintic", "slope"), n_y),
+                **dict.fromkeys(("z", "z_start", "first_z", "second_z", "residual", "shifted", "contains_z"), n_z),
             },
             integers=("contains_z",),
         )
@@ -315,7 +315,7 @@ class _GeneralRun(OneStepRun):
             f=bridge.function(problem.f, (n_y, n_z), (n_y,), store_vector("f", n_y), problem.params),
             g=bridge.function(problem.g, (n_y, n_z), (n_z,), store_vector("g", n_z), problem.params),
             matrix=dense_lu(n_z),
-            **coefficients.arrays,
+            **{name: array for name, array in coefficients.arrays.items() if name != "inner"},
         )
         super().__init__(
             method,

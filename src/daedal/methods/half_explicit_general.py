@@ -6,6 +6,10 @@ Brasey and Hairer (2.1), (2.2): the constraint at the point of stage i determine
 
 by a simplified Newton method whose matrix g_y f_z is formed once for a step. Rows of g that do contain z (the auxiliary
 equations 0 = k(y, z, u) of (1.4)) are imposed at (Y_i, Z_i) itself.
+
+Between its ends a step is the polynomial with their values and slopes and the slopes at two points inside. Error
+estimates of half-explicit methods are blind to what the constraint determines, since the stages satisfy it exactly: how
+far the polynomial without the second point misses the slope there takes part in the error test.
 """
 
 from __future__ import annotations
@@ -17,15 +21,23 @@ from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.endings import Ending
 from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import SYSTEM, after_step
 from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
-from daedal.methods.one_step import ATTEMPT, close_polynomial, polynomial
+from daedal.methods.one_step import ATTEMPT, close_polynomial
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.runge_kutta_step import combine
 
 _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
 _MAX_ITERATIONS = 25
+_MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2  # of y by an increment of z, relative to y
+_MOST_TRIALS, _FURTHER = 8, 1e6
+_NEGLIGIBLE = 1e-3  # of the tolerance, for what round-off leaves of a Newton iteration
+_ROUNDOFF_LEVEL = 1e-13
+_FLOW_INCREMENT = 0.1  # of the step, for differences along the flow
+_FIRST, _SECOND = 0.4, 0.75  # where the slope of a step is looked at
+# of theta^2 (1 - theta)^3, the form of the error: its maximum over its slope at the second point
+_ERROR_PER_DEFECT = 0.4**2 * 0.6**3 / (_SECOND * (1.0 - _SECOND) ** 2 * (5.0 * _SECOND - 2.0))
 
 GENERAL = np.dtype(
     [
@@ -41,13 +53,18 @@ GENERAL = np.dtype(
         ("cb", ADDRESS),
         ("e", ADDRESS),
         ("e2", ADDRESS),
-        ("inner", ADDRESS),
         ("f", CALLBACK),
         ("g", CALLBACK),
         ("contains_z", ADDRESS),  # 1 for the rows of g that depend on z
         ("k", ADDRESS),
         ("stage", ADDRESS),
         ("bar", ADDRESS),
+        ("middle", ADDRESS),  # y and its slope inside of the step
+        ("middle_slope", ADDRESS),
+        ("quartic", ADDRESS),  # c_4 and c_5: the step is its cubic plus theta^2 (1 - theta)^2 (c_4 + c_5 (1 - theta))
+        ("quintic", ADDRESS),
+        ("first_z", ADDRESS),
+        ("second_z", ADDRESS),
         ("z", ADDRESS),
         ("z_start", ADDRESS),
         ("residual", ADDRESS),
@@ -55,6 +72,7 @@ GENERAL = np.dtype(
         ("slope", ADDRESS),
         ("matrix", LU),
         ("matrix_known", INTEGER),
+        ("moved", FLOAT),  # by how much of the tolerance the last Newton iteration has moved the point of the stage
     ]
 )
 
@@ -98,22 +116,28 @@ def _evaluate(system, callback, t, y, z, target):
 
 
 @part
-def _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, residual):
+def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
     """Rows without z: g at the point of stage i, divided by h ab_ii; rows with z: g at the stage. `slope` becomes f."""
     n_y, n_z, s = method.n_y, method.n_z, method.stages
-    ab, cb = float_rows(method.ab, s, s), floats(method.cb, s)
+    ab, cb, start = float_rows(method.ab, s, s), floats(method.cb, s), differences(run)[0]
     k, bar, own = float_rows(method.k, s + 2, n_y), floats(method.bar, n_y), floats(method.shifted, n_z)
-    contains = integers(method.contains_z, n_z)
+    rtol, atol, contains = floats(run.rtol, run.n), floats(run.atol, run.n), integers(method.contains_z, n_z)
     status = _evaluate(system, method.f, t, stage, z, slope)
     if status != 0:
         return status
+    moved, largest, change = 0.0, 0.0, 0.0
     for j in range(n_y):
         value = ab[i, i] * slope[j]
         for l in range(i):
             if ab[i, l] != 0.0:
                 value += ab[i, l] * k[l, j]
-        bar[j] = start[j] + h * value
-    status = _evaluate(system, method.g, t_start + cb[i] * h, bar, z, residual)
+        value = start[j] + h * value
+        move = abs(value - bar[j])
+        moved = max(moved, move / (rtol[j] * max(abs(value), abs(start[j])) + atol[j]))
+        largest, change = max(largest, abs(value)), max(change, move)
+        bar[j] = value
+    method.moved = 0.0 if change <= _ROUNDOFF_LEVEL * largest else moved
+    status = _evaluate(system, method.g, run.t + cb[i] * h, bar, z, residual)
     if status != 0:
         return status
     mixed = False
@@ -129,26 +153,53 @@ def _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, re
 
 
 @part
-def _form_matrix(system, method, t, h, i, t_start, start, stage, z, slope, residual):
-    """The derivative of the residual with respect to z, by differences; the residual is left in `residual`."""
-    n_z = method.n_z
-    columns = float_rows(method.matrix.data, n_z, n_z)
-    status = _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, residual)
-    if status != 0:
-        return status
-    base = residual.copy()
-    largest = 1e-3
-    for j in range(n_z):
-        largest = max(largest, abs(z[j]))
-    for j in range(n_z):
-        kept, delta = z[j], 1e-7 * max(abs(z[j]), 1e-3 * largest)
+def _increment(system, method, run, t, h, j, stage, z, base_slope):
+    """An increment of z_j that moves h f visibly, and not by much: g is known to the round-off of y only."""
+    n_y, slope, largest = method.n_y, floats(method.middle_slope, method.n_y), 0.0
+    for l in range(method.n_z):
+        largest = max(largest, abs(z[l]))
+    kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * floats(run.atol, run.n)[n_y + j])
+    if usual == 0.0:
+        usual = 1e-7
+    delta = usual
+    for _ in range(_MOST_TRIALS):
         z[j] = kept + delta
-        status = _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, residual)
+        status = _evaluate(system, method.f, t, stage, z, slope)
+        z[j] = kept
+        if status != 0:
+            return usual
+        move = 0.0
+        for l in range(n_y):
+            size = max(abs(stage[l]), abs(h * base_slope[l]))
+            if size > 0.0:
+                move = max(move, abs(h * (slope[l] - base_slope[l])) / size)
+        if _LEAST_MOVE <= move <= _LARGEST_MOVE:
+            return delta
+        delta *= _MOVE / move if move > 0.0 else _FURTHER
+    return usual  # f does not depend on z_j
+
+
+@part
+def _form_matrix(system, method, run, t, h, i, stage, z, slope, residual):
+    """The derivative of the residual with respect to z, by differences; `slope` and `residual` are those at z."""
+    n_y, n_z = method.n_y, method.n_z
+    columns, base_slope = float_rows(method.matrix.data, n_z, n_z), floats(method.middle, n_y)
+    base, bar = residual.copy(), floats(method.bar, n_y).copy()
+    for l in range(n_y):
+        base_slope[l] = slope[l]
+    for j in range(n_z):
+        kept, delta = z[j], _increment(system, method, run, t, h, j, stage, z, base_slope)
+        z[j] = kept + delta
+        status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
         z[j] = kept
         if status != 0:
             return status
         for row in range(n_z):
             columns[j, row] = (residual[row] - base[row]) / delta
+    for row in range(n_z):
+        residual[row] = base[row]
+    for l in range(n_y):
+        floats(method.bar, n_y)[l] = bar[l]
     method.matrix_known = 1
     system.jacobians += 1
     system.factorisations += 1
@@ -156,56 +207,52 @@ def _form_matrix(system, method, t, h, i, t_start, start, stage, z, slope, resid
 
 
 @part
-def _solve_stage(system, method, t, h, i, t_start, start, stage, z, slope):
+def _solve_stage(system, method, run, t, h, i, stage, z, slope):
     """Z_i by simplified Newton iterations; a new matrix when they converge slowly."""
     n_z = method.n_z
     residual = floats(method.residual, n_z)
-    before, fresh = np.inf, False
+    before, change, size, fresh = np.inf, np.inf, 0.0, False
     for iteration in range(_MAX_ITERATIONS):
+        status = _stage_residual(system, method, run, t, h, i, stage, z, slope, residual)
+        if status != 0:
+            return status
+        # Rounding errors of g appear in z divided by h: the iteration cannot do better than that.
+        stalled = iteration > 1 and change >= 0.3 * before and method.moved <= _NEGLIGIBLE
+        if change <= 1e-14 * size or stalled:
+            return 0
+        if iteration > 1 and change > 0.2 * before:
+            if fresh and change > 2.0 * before:
+                return UNEVALUABLE
+            method.matrix_known = 0
+        before = change
         if not method.matrix_known:
-            status = _form_matrix(system, method, t, h, i, t_start, start, stage, z, slope, residual)
+            status = _form_matrix(system, method, run, t, h, i, stage, z, slope, residual)
             if status != 0:
                 return status
             fresh = True
-        status = _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, residual)
-        if status != 0:
-            return status
         system.newton_iterations += 1
         solve_lu(method.matrix, residual)
-        size, change = 1e-300, 0.0
+        size, change = 0.0, 0.0
         for j in range(n_z):
             z[j] -= residual[j]
             size = max(size, abs(z[j]))
             change = max(change, abs(residual[j]))
         if not change < np.inf:
             return UNEVALUABLE
-        # Rounding errors of g appear in z divided by h: the iteration cannot do better than that.
-        stalled = iteration > 0 and change >= 0.3 * before and abs(h) * change <= 1e-12 * max(size, 1.0)
-        if change <= 1e-14 * size or stalled:
-            return _stage_residual(system, method, t, h, i, t_start, start, stage, z, slope, residual)
-        if iteration > 0 and change > 0.2 * before:
-            if fresh and change > 2.0 * before:
-                return UNEVALUABLE
-            method.matrix_known = 0
-        before = change
     return UNEVALUABLE
 
 
 @part
-def _hidden(system, method, t, y, z, slope):
-    """z at a mesh point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z as they stand."""
+def _hidden(system, method, t, h, y, z, slope, enough):
+    """z at a point from g_y f + g_t = 0 (3.6), by a difference along the flow; rows with z as they stand."""
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = floats(method.residual, n_z), floats(method.shifted, n_z), floats(method.bar, n_y)
     contains = integers(method.contains_z, n_z)
-    before = np.inf
+    before, delta = np.inf, _FLOW_INCREMENT * h
     for iteration in range(_MAX_ITERATIONS):
         status = _evaluate(system, method.f, t, y, z, slope)
         if status != 0:
             return status
-        fastest = 1e-300
-        for j in range(n_y):
-            fastest = max(fastest, abs(slope[j]) / (abs(y[j]) + 1e-3))
-        delta = 1e-4 / fastest
         for row in range(n_z):
             residual[row] = 0.0
         for side in range(4):
@@ -230,8 +277,8 @@ def _hidden(system, method, t, y, z, slope):
             z[j] -= residual[j]
             size = max(size, abs(z[j]))
             change = max(change, abs(residual[j]))
-        if change <= 1e-12 * size or (iteration > 0 and change >= 0.5 * before):
-            return _evaluate(system, method.f, t, y, z, slope)
+        if change <= enough * size or (iteration > 0 and change >= 0.5 * before):
+            break
         before = change
     return _evaluate(system, method.f, t, y, z, slope)
 
@@ -248,14 +295,93 @@ def _attempt(system, method, run, t, h):
         z[i] = z_start[i]
     for i in range(method.known_first, s):
         combine(a[i], i, k, start, h, 0, n_y, stage)
-        status = _solve_stage(system, method, run.t + c[i] * h, h, i, run.t, start, stage, z, k[i])
+        status = _solve_stage(system, method, run, run.t + c[i] * h, h, i, stage, z, k[i])
         if status != 0:
             return status
     for j in range(n_y):
         y[j] = stage[j] if method.known_first else bar[j]
     if not run.fixed:
         run.error_of_step = _error(method, run, h)
+        if not run.error_of_step <= 1.0:
+            return 0
+    return _look_inside(system, method, run, t, h)
+
+
+@part
+def _look_inside(system, method, run, t, h):
+    """Slopes and z at the end and at two points inside of the step, and the error of interpolation from them."""
+    n_y, n_z, s = method.n_y, method.n_z, method.stages
+    y, k, slope = floats(run.y, run.n), float_rows(method.k, s + 2, n_y), floats(method.slope, n_y)
+    z, z_start, missing = floats(method.z, n_z), floats(method.z_start, n_z), floats(method.middle, n_y)
+    first_z, second_z = floats(method.first_z, n_z), floats(method.second_z, n_z)
+    quartic, quintic = floats(method.quartic, n_y), floats(method.quintic, n_y)
+    if method.known_first:
+        for j in range(n_y):
+            slope[j] = k[s - 1, j]
+    else:
+        status = _hidden(system, method, t, h, y[:n_y], z, slope, 1e-12)
+        if status != 0:
+            return status
+    for j in range(n_y):
+        quartic[j], quintic[j] = 0.0, 0.0
+    for i in range(n_z):
+        first_z[i] = z_start[i] + _FIRST * (z[i] - z_start[i])
+    status = _missing_slope(system, method, run, h, _FIRST, first_z)
+    if status != 0:
+        return status
+    for j in range(n_y):
+        quartic[j] = missing[j] / (2.0 * _FIRST * (1.0 - _FIRST) * (1.0 - 2.0 * _FIRST))
+    for i in range(n_z):
+        second_z[i] = z_start[i] + _SECOND * (z[i] - z_start[i])
+        second_z[i] += _SECOND * (1.0 - _SECOND) * _bulge(z_start[i], first_z[i], z[i])
+    status = _missing_slope(system, method, run, h, _SECOND, second_z)
+    if status != 0:
+        return status
+    total, start, rtol, atol = 0.0, differences(run)[0], floats(run.rtol, run.n), floats(run.atol, run.n)
+    for j in range(n_y):
+        # theta^2 (1 - theta)^3 has no slope at the first point, so that what was found there remains
+        quintic[j] = missing[j] / (_SECOND * (1.0 - _SECOND) ** 2 * (2.0 - 5.0 * _SECOND))
+        value = _ERROR_PER_DEFECT * abs(missing[j]) / (rtol[j] * max(abs(y[j]), abs(start[j])) + atol[j])
+        total = max(total, value) if method.maximum_norm else total + value * value
+    if not run.fixed:
+        run.error_of_step = max(run.error_of_step, total if method.maximum_norm else np.sqrt(total / n_y))
     return 0
+
+
+@part
+def _missing_slope(system, method, run, h, theta, z):
+    """z at t_0 + theta h, and what the polynomial so far lacks of h y' there, left in ``method.middle``."""
+    n_y, s = method.n_y, method.stages
+    middle, middle_slope = floats(method.middle, n_y), floats(method.middle_slope, n_y)
+    k = float_rows(method.k, s + 2, n_y)
+    first, last, y = k[0 if method.known_first else s + 1], floats(method.slope, n_y), floats(run.y, run.n)
+    for j in range(n_y):
+        middle[j] = _inside(method, run, y[j], h, theta, j)
+    status = _hidden(system, method, run.t + theta * h, h, middle, z, middle_slope, 1e-10)
+    for j in range(n_y):
+        slope = 6.0 * theta * (1.0 - theta) * (y[j] - differences(run)[0, j])
+        slope += h * ((1.0 - theta) * (1.0 - 3.0 * theta) * first[j] + theta * (3.0 * theta - 2.0) * last[j])
+        slope += floats(method.quartic, n_y)[j] * 2.0 * theta * (1.0 - theta) * (1.0 - 2.0 * theta)
+        middle[j] = h * middle_slope[j] - slope
+    return status
+
+
+@part
+def _inside(method, run, end, h, theta, j):
+    """The polynomial of the step at t_0 + theta h; phi_0 are the values at its start."""
+    n_y, s = method.n_y, method.stages
+    first = float_rows(method.k, s + 2, n_y)[0 if method.known_first else s + 1, j]
+    start, last = differences(run)[0, j], floats(method.slope, n_y)[j]
+    change, u = end - start, theta * (theta - 1.0)
+    cubic = u * ((1.0 - 2.0 * theta) * change + h * ((theta - 1.0) * first + theta * last))
+    higher = floats(method.quartic, n_y)[j] + (1.0 - theta) * floats(method.quintic, n_y)[j]
+    return start + theta * change + cubic + u * u * higher
+
+
+@part
+def _bulge(start, first, end):
+    """b in the parabola start + theta (end - start) + theta (1 - theta) b through the first point inside."""
+    return (first - start - _FIRST * (end - start)) / (_FIRST * (1.0 - _FIRST))
 
 
 @part
@@ -287,44 +413,41 @@ def _accept(system, method, run, t, h):
     n_y, n_z, s = method.n_y, method.n_z, method.stages
     y, yp, k = floats(run.y, run.n), floats(run.yp, run.n), float_rows(method.k, s + 2, n_y)
     z, z_start, slope = floats(method.z, n_z), floats(method.z_start, n_z), floats(method.slope, n_y)
-    if not method.known_first:
-        status = _hidden(system, method, t, y[:n_y], z, slope)
-        if status != 0:
-            return status
     for i in range(n_z):
         y[n_y + i] = z[i]
     if system.hook != 0:
         status = after_step(system, t, h, y)
         if status != 0:
             return status
+    _keep_polynomial(method, run, y, z_start, h)
     for j in range(n_y):
-        if not method.known_first:
-            k[s, j] = k[s + 1, j]
-            k[s + 1, j] = slope[j]
-        yp[j] = k[s - 1, j] if method.known_first else slope[j]
+        yp[j] = slope[j]
+        k[0 if method.known_first else s + 1, j] = slope[j]
     for i in range(n_z):
         y[n_y + i] = z[i]
-        yp[n_y + i] = (z[i] - z_start[i]) / h
-    polynomial(run, h, y, k, float_rows(method.inner, NODES - 1, s + 2), n_y, NODES)
-    _chord(method, run, y, z_start)
-    close_polynomial(run, h, NODES)
-    for j in range(n_y):
-        if method.known_first:
-            k[0, j] = k[s - 1, j]
-    for i in range(n_z):
         z_start[i] = z[i]
+    close_polynomial(run, h, NODES)
     return 0
 
 
 @part
-def _chord(method, run, y, z_start):
-    """z between the ends of the step: linear."""
-    phi, n_y = differences(run), method.n_y
-    for i in range(method.n_z):
+def _keep_polynomial(method, run, y, z_start, h):
+    """The polynomial of the step by its values at equidistant points: y, and the cubic through four values of z."""
+    phi, yp, n_y, n_z = differences(run), floats(run.yp, run.n), method.n_y, method.n_z
+    first_z, second_z = floats(method.first_z, n_z), floats(method.second_z, n_z)
+    for j in range(n_y):
+        for q in range(NODES - 1, 0, -1):
+            phi[q, j] = _inside(method, run, y[j], h, 1.0 - q / NODES, j)
+        phi[NODES, j], phi[0, j] = phi[0, j], y[j]
+    for i in range(n_z):
         j = n_y + i
+        change, bulge = y[j] - z_start[i], _bulge(z_start[i], first_z[i], y[j])
+        third = second_z[i] - z_start[i] - _SECOND * change - _SECOND * (1.0 - _SECOND) * bulge
+        third /= _SECOND * (1.0 - _SECOND) * (_SECOND - _FIRST)
         for q in range(NODES + 1):
             theta = 1.0 - q / NODES
-            phi[q, j] = (1.0 - theta) * z_start[i] + theta * y[j]
+            phi[q, j] = z_start[i] + theta * (change + (1.0 - theta) * (bulge + (theta - _FIRST) * third))
+        yp[j] = (change - bulge - (1.0 - _FIRST) * third) / h
 
 
 announce(_attempt, "the half-explicit methods for semi-explicit problems")

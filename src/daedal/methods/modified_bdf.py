@@ -23,6 +23,8 @@ from daedal.problems.checks import check_real, check_vector
 _FAMILIES = {"direct": 0, "sand": 1, "ordinary": 2}
 _CONTROLLERS = ("default", "thesis")
 _HIGHEST = {"direct": 5, "sand": 2, "ordinary": 2}
+_SHARE = 0.03  # of the tolerance that one step may err, for the errors of many steps add up
+_SHARPEST = 3e-9  # but not less than that: velocities are differences of positions, with their round-off
 _GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest ratio of steps with which orders 1 to 5 are stable
 
 
@@ -208,6 +210,7 @@ class _ModifiedBDFRun(Run):
         own.array("velocities")[0] = xp
         own.array("last_xpp")[:] = xpp
         own.array("past_t")[0], own.array("past_y")[0] = t0, task.y0
+        own["share"] = np.clip(_SHARPEST / np.min(np.maximum(task.rtol, task.atol)), _SHARE, 1.0)
         if self._grid is not None:
             own["n_grid"], own["grid"], own["grid_orders"] = (
                 self._grid.size,

@@ -17,7 +17,7 @@ from daedal.methods.thesis_control import extrapolation_error, step_after_failur
 
 NO_ESTIMATE = -1.0
 _ULPS = 100.0  # to which x is solved for
-_TARGET = 0.5  # of the tolerance is what step and order are chosen for
+_TARGET = 0.5  # of what a step may err is what step and order are chosen for
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
 _SMALL_DIFFERENCE = 0.01  # in units of the tolerance: no matter whether they fall
@@ -66,7 +66,7 @@ def _local_error(method, form, run, t, k, nodes, difference, scale, ulps):
         else:
             vector[j] = 0.0
         vector[j] *= included[j]
-    return wrms(vector, floats(run.inverse_weights, run.n))
+    return wrms(vector, floats(run.inverse_weights, run.n)) / method.share
 
 
 @part
@@ -78,10 +78,10 @@ def _product(t, nodes, count):
 
 
 @part
-def shorten_after_error(method, run, h, k, error, errors):
+def shorten_after_error(method, run, h, k, error, errors, stuck):
     """The step after a failed error test."""
     run.h = step_after_failure(h, k, error, errors)
-    if errors >= 3:
+    if stuck:
         method.k = 1
     method.constant = 0
     method.same_order = 0

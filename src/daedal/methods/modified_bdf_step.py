@@ -28,12 +28,12 @@ from daedal.methods.thesis_control import remember
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
 _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
-_PATIENCE = 3  # failures of a step before the past is given up
+_PATIENCE, _FALLING = 3, 0.5  # failures of a step before the past is given up, unless errors fall by this factor
 _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
 _MOST_FOLLOWING = 8
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
-_SHARPER = 30.0  # than the error test must Newton's method be: high differences amplify what it leaves
+_SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
 
 MODIFIED_BDF = np.dtype(
     [
@@ -42,6 +42,7 @@ MODIFIED_BDF = np.dtype(
         ("family", INTEGER),
         ("thesis", INTEGER),  # the controller of the thesis
         ("max_order", INTEGER),
+        ("share", FLOAT),  # of the tolerance that one step may err
         ("past_t", ADDRESS),
         ("past_y", ADDRESS),
         ("grid", ADDRESS),
@@ -119,6 +120,7 @@ def _step(system, linear, method, form, run):
     n = form.n
     x, xp, xpp, e = floats(method.x, n), floats(method.xp, n), floats(method.xpp, n), floats(method.e, n)
     errors, newtons, singular, status, longest = 0, 0, 0, CONVERGED, 0.0
+    last_error, forgotten = np.inf, False
     while True:
         h, t = _aim(method, run)
         if h == 0.0:
@@ -149,17 +151,21 @@ def _step(system, linear, method, form, run):
         if status == CONVERGED:
             errors += 1
             run.error_test_failures += 1
-            shorten_after_error(method, run, h, k, error, errors)
+            stuck = errors + newtons >= _PATIENCE and error > _FALLING * last_error
+            last_error = error
+            shorten_after_error(method, run, h, k, error, errors, stuck)
         else:
             newtons += 1
+            stuck = errors + newtons >= _PATIENCE
             run.newton_failures += 1
             singular += 1 if status == SINGULAR else 0
             run.h = 0.25 * h
             method.constant = 0
-        if errors + newtons == _PATIENCE and method.taken > 0 and not method.thesis and not run.fixed:
+        if stuck and not forgotten and method.taken > 0 and not method.thesis and not run.fixed:
             # the past may be to blame, a jump in it, or noise: go on without it
             _forget_the_past(method, form, run)
             run.h = 0.1 * longest
+            forgotten = True
         method.matrix_needed = 1
         method.successes = 0
         method.initial_phase = 0

@@ -27,7 +27,7 @@ from daedal.methods.one_step import (
 from daedal.methods.run_record import RUN, differences
 
 _NODES = 4  # intervals between the points that define the polynomial of a step
-_STIFF_LIMIT = 3.25  # DOPRI5's test: |h lambda| beyond the stability interval
+_STIFF_LIMIT = 1.0  # of |h lambda|, where vibrations become unstable; suspicions are looked into
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
 TABLEAU = np.dtype(
