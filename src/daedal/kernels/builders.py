@@ -166,7 +166,7 @@ def _matrix(
     own_system=None,
 ) -> Record:
     callbacks = {"jacobian": jacobian, "factor": factor, "solve": solve, "own": own_system}
-    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment"), n)
+    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment", "opposite"), n)
     return Record(
         MATRIX,
         Arena(vectors, integers=("pivots",)),

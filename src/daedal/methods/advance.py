@@ -29,6 +29,10 @@ _ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RA
 
 _call_step = caller(STEP)
 
+STEPS_TO_ADVANCE = 100_000
+LEAST_ADVANCE = 1e-3
+"""Without a limit a run stops where so many steps advance by less than this part of the whole interval."""
+
 
 @kernel
 def advance(address):
@@ -50,7 +54,7 @@ def advance(address):
                 return _FINISHED
             if system.hook_signal != 0:
                 return _HOOK_STOPPED
-        if run.steps >= run.max_steps and not run.fixed:
+        if not run.fixed and _too_many_steps(run):
             return _MAX_STEPS
         if taken >= run.slice or (run.dense and run.rows_stored + ROWS > run.rows):
             return _BUFFER_FULL  # also lets Python look for an interrupt now and then
@@ -66,6 +70,18 @@ def advance(address):
         run.found = 0
         run.t_limit = step_end(run)
         _store_step(run)
+
+
+@inlined
+def _too_many_steps(run):
+    """Whether the given limit is reached, or so many steps have advanced next to nothing."""
+    if run.max_steps > 0:
+        return run.steps >= run.max_steps
+    if run.steps - run.steps_seen < STEPS_TO_ADVANCE:
+        return False
+    stalled = abs(run.t - run.t_seen) < LEAST_ADVANCE * abs(run.t_end - run.t0)
+    run.t_seen, run.steps_seen = run.t, run.steps
+    return stalled
 
 
 @part
@@ -85,6 +101,7 @@ def _open(system, run, roots, address):
         run.psi[1] = 2.0 * run.h
         run.degree = 1
     run.t_low = run.t
+    run.t_seen = run.t
     run.started = 1
     if run.has_roots:
         if begin(system, roots, run.t, run.t, run.psi, phi, run.degree) != 0:

@@ -17,12 +17,15 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method
+from daedal.methods.dassl_start import ORDER, past_of_order_2
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 from daedal.problems.checks import check_mask, check_real, check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential", "filtered")
+_FAILURES = ("error_test_failures", "newton_failures")
+_LARGEST_JUDGED = 500  # unknowns up to which the index is looked for when steps fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +169,6 @@ class _DASSLRun(Run):
             max_order=method.max_order,
             remember_rate=method.remember_rate,
             plain_weights=self._plain,
-            filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
             some_nonnegative=method.nonnegative is not False,
         )
         super().__init__(
@@ -180,10 +182,11 @@ class _DASSLRun(Run):
         )
         self._start: np.ndarray | None = None
         self._accurate: _DASSLRun | None = None
+        self._index_2 = False
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; constant steps begin with values at t0, t0 + h, ..., given or computed."""
-        self._start = None
+        self._start, self._index_2 = None, False
         if task.fixed_step is None:
             if self.method.max_order > 5:
                 raise InvalidProblemError(
@@ -203,10 +206,80 @@ class _DASSLRun(Run):
         return outcome
 
     def load(self, task: Task) -> None:
-        """Which components the error test leaves out; the past of a run with constant steps."""
-        self.own["plain_weights"] = self._plain and task.excluded is None
+        """Which components the error test leaves out and what it measures; the past of a run that has one."""
+        from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
+        from daedal.methods.dassl_step import MOST_LOOKS
+
+        choice = self.method.error_test if isinstance(self.method.error_test, str) else "mask"
+        equations = self.equations
+        careful = choice in ("auto", "filtered") and equations.hook is None and equations.mechanism is None
+        if choice == "filtered" or self._index_2:
+            estimate = FILTERED
+        else:
+            estimate = WATCHED if careful and equations.semi_explicit is None else PLAIN
+        self.own["estimate"] = estimate
+        self.own["looks"] = MOST_LOOKS if careful and not self._index_2 else 0
+        self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
+        assert self.workspace is not None
+        self.workspace.use_central_differences(estimate == FILTERED)
+        if self._index_2:
+            self._included.fill(1.0)
+            self._load_start(task)
         if self._start is not None and task.fixed_step is not None:
             self._load_past(task, self._start, task.sign * task.fixed_step)
+
+    def reconsider(self, task: Task) -> int:
+        """A problem of index 2 begins anew, with the error test and the start that it needs; others go on."""
+        if self._local_index(task) != 2:
+            return int(self.own["reason"])
+        assert self.workspace is not None
+        spent, failures = self.workspace.counts(), [int(self.record[name]) for name in _FAILURES]
+        self._index_2 = True
+        self._begin(task)
+        self.workspace.add_counts(spent)
+        for name, count in zip(_FAILURES, failures, strict=True):
+            self.record[name] = count
+        return 0
+
+    def _local_index(self, task: Task) -> int | None:
+        """The index of the linearised equations where the run stands, or None."""
+        from daedal.analysis.index import judge, partials
+
+        if task.n > _LARGEST_JUDGED:
+            return None
+        problem, record = self.equations.problem, self.record
+        weights = task.rtol * np.abs(self._phi[0]) + task.atol
+        y, yp = self._phi[0].copy(), task.yp0 if int(record["steps"]) == 0 else self._phi[1] / record["psi"][0]
+
+        def residual(t, y, yp):
+            try:
+                return problem.evaluate(t, y, yp)
+            except Exception:  # beside the solution the residual may raise anything
+                return np.full(task.n, np.nan)
+
+        E, B = partials(residual, float(record["t"]), y, yp, weights=weights, time_scale=abs(float(record["psi"][0])))
+        if not (np.all(np.isfinite(E)) and np.all(np.isfinite(B))):
+            return None
+        found = judge(E, B)
+        return None if found is None else found.index
+
+    def _load_start(self, task: Task):
+        """A past of order 2 for a problem of index 2."""
+        assert self.workspace is not None
+        found = past_of_order_2(self.workspace, task)
+        if found is None or self.method.max_order < ORDER:
+            return
+        h, values = found
+        self._load_differences(values, ORDER, h)
+        for field, value in {"h": h, "order": ORDER, "degree": ORDER}.items():
+            self.record[field] = value
+
+    def _load_differences(self, row: np.ndarray, k: int, h: float):
+        """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
+        for i in range(min(len(row), k + 2)):
+            self._phi[i] = row[0]
+            row = row[:-1] - row[1:]
+        self.record["psi"][: k + 1] = (np.arange(k + 1) + 1) * h
 
     def _load_past(self, task: Task, values: np.ndarray, h: float):
         from daedal.methods.bdf_fixed import fixed_bdf_step
@@ -214,13 +287,8 @@ class _DASSLRun(Run):
         k, m = self.method.max_order, values.shape[0]
         if int(self.record["last_step"]) < m:
             raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
-        # Modified divided differences at constant step are backward differences.
-        row = values[::-1].copy()
-        for i in range(min(m, k + 2)):
-            self._phi[i] = row[0]
-            row = row[:-1] - row[1:]
+        self._load_differences(values[::-1], k, h)
         self._y[:] = values[-1]
-        self.record["psi"][: k + 1] = (np.arange(k + 1) + 1) * h
         start = {"step": fixed_bdf_step.address, "begin": 0, "order": k, "degree": k, "steps": m - 1}
         for field, value in (start | {"t": task.t_span[0] + (m - 1) * h}).items():
             self.record[field] = value

@@ -57,7 +57,7 @@ class Task:
     atol: np.ndarray
     t_eval: np.ndarray | None = None
     switching: SwitchingFunctions | None = None
-    max_steps: int = 100_000
+    max_steps: int | None = None  # None: as many as it takes, as long as they advance
     first_step: float | None = None
     max_step: float = np.inf
     t_stop: float | None = None  # the end of t_span if it is None

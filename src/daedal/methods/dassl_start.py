@@ -1,0 +1,88 @@
+"""The start of DASSL on problems of index 2.
+
+A first step of order 1 leaves index-2 variables with errors proportional to h, and rounding errors proportional to 1/h:
+tolerances below 1e-7 cannot be met by any h. A few steps of implicit Euler give the past of a start with order 2
+instead. The variables that are differentiated in them follow from constraints and are as exact as these; errors of the
+others are differences of slopes, which do no harm to the polynomial through them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.methods.task import Task
+from daedal.methods.workspace import Workspace
+
+ORDER = 2
+_TRIALS = 12
+_ITERATIONS = 8
+_CONVERGED = 1e-3
+_AIM = 0.5  # of the estimated error at the start, in units of the tolerance
+_LONGEST = 0.02  # part of the interval
+
+
+def past_of_order_2(workspace: Workspace, task: Task) -> tuple[float, np.ndarray] | None:
+    """The step size and y at t0, t0 - h, t0 - 2h, extrapolated backwards; None if no step is short enough."""
+    (t0, t1), y0, yp0 = task.t_span, task.y0, task.yp0
+    inverse = 1.0 / (task.rtol * np.abs(y0) + task.atol)
+    longest = min(_LONGEST * abs(t1 - t0), task.max_step)
+    slope = _norm(yp0, inverse)
+    h = task.first_step or longest
+    if task.first_step is None and slope > 0.0:
+        # The error of y' is proportional to h^2: the time in which y changes, times the root of the tolerance.
+        h = _AIM * np.sqrt(max(_norm(y0, inverse), 1.0)) / slope
+    h = task.sign * min(h, longest)
+    best = None
+    for _ in range(_TRIALS):
+        found = _euler_steps(workspace, t0, y0, yp0, h, inverse)
+        if found is None:
+            h *= 0.25
+            continue
+        values, error = found
+        if best is not None and error >= best[2]:
+            break  # shorter steps have larger rounding errors
+        best = h, values, error
+        if error <= _AIM:
+            break
+        h *= max(0.05, 0.8 * np.sqrt(_AIM / error))
+    if best is None:
+        return None
+    h, values, _ = best
+    # The polynomial through y(t0), y(t0 + h), y(t0 + 2h), at t0 - h and t0 - 2h.
+    first, second, third = values[: ORDER + 1]
+    return h, np.array([first, 3.0 * (first - second) + third, 6.0 * first - 8.0 * second + 3.0 * third])
+
+
+def _euler_steps(workspace: Workspace, t, y0, yp0, h, inverse) -> tuple[list[np.ndarray], float] | None:
+    """y at t0, t0 + h, t0 + 2h, t0 + 3h and the error of a step of order 2, by its third difference."""
+    values, step, cj = [y0], h * yp0, 1.0 / h
+    prepared = False
+    for i in range(ORDER + 1):
+        y, t_next = values[-1] + step, t + (i + 1) * h
+        for _ in range(_ITERATIONS):
+            slope = cj * (y - values[-1])
+            r = workspace.residual(t_next, y, slope)
+            if r is None or not (prepared or workspace.prepare(t_next, y, slope, r, cj, h, inverse)):
+                return None
+            prepared = True
+            delta = workspace.solve(t_next, y, slope, r, cj, inverse)
+            if delta is None:
+                return None
+            y = y - delta
+            if _norm(delta, inverse) <= _CONVERGED:
+                break
+        else:
+            return None
+        step = y - values[-1]
+        values.append(y)
+    slope = cj * step
+    third = values[3] - 3.0 * values[2] + 3.0 * values[1] - values[0]
+    base, shifted = workspace.residual(t_next, y, slope), workspace.residual(t_next, y, slope + cj * third)
+    if base is None or shifted is None:
+        return None
+    error = workspace.solve(t_next, y, slope, base, cj, inverse, shifted - base)
+    return None if error is None else (values, _norm(error, inverse) / (ORDER + 1))
+
+
+def _norm(v: np.ndarray, inverse: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((v * inverse) ** 2)))
