@@ -40,7 +40,8 @@ def _in_words(request, assembly, segment, failure) -> str:
         return text.replace("state a mechanism as daedal.MechanicalSystem, which reduces the index", _OTHER_FORM)
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
-        Ending.MAX_STEPS: f"the limit of {counted(request.settings.max_steps, 'step')} was reached",
+        Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",
+        Ending.STALLED: Ending.STALLED.meaning,
         Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
         Ending.NEWTON_FAILED: "Newton's method did not converge, however short the step",
         Ending.MATRIX_SINGULAR: "the iteration matrix is singular",
@@ -50,6 +51,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
         "a variable does not matter; it may be an array with an entry for each",
         Ending.MAX_STEPS: "raise max_steps, loosen rtol and atol, or use method='dassl' if the system is stiff",
+        Ending.STALLED: "loosen rtol and atol, use method='dassl' if the system is stiff, or give max_steps",
         Ending.ERROR_TEST_FAILED: "look for a discontinuity or a blow-up near this time (then events), or use "
         "method='dassl'",
         Ending.NEWTON_FAILED: "look for jumps of forces or constraints near this time (then events), or use "

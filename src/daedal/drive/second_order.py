@@ -237,6 +237,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             f"the limit of {request.settings.max_steps} steps was reached",
             "raise max_steps, or loosen rtol and atol",
         ),
+        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance, however short the step",
             "look for a discontinuity or a blow-up near this time (then events)",

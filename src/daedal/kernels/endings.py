@@ -26,6 +26,7 @@ class Ending(IntEnum):
     UNEVALUABLE = -10
     CALLBACK_RAISED = -11
     KRYLOV_FAILED = -14
+    STALLED = -15
 
     @property
     def failed(self) -> bool:
@@ -56,5 +57,6 @@ MEANINGS = {
     "converge",
     Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     Ending.CALLBACK_RAISED: "a function raised an exception",
+    Ending.STALLED: "100000 steps have advanced by less than a thousandth of the interval",
     Ending.KRYLOV_FAILED: "GMRES could not solve the linear systems of Newton's iteration",
 }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method
 from daedal.methods.dassl_start import ORDER, past_of_order_2
@@ -25,7 +26,6 @@ from daedal.problems.checks import check_mask, check_real, check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential", "filtered")
 _FAILURES = ("error_test_failures", "newton_failures")
-_LARGEST_JUDGED = 500  # unknowns up to which the index is looked for when steps fail
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,24 +243,9 @@ class _DASSLRun(Run):
 
     def _local_index(self, task: Task) -> int | None:
         """The index of the linearised equations where the run stands, or None."""
-        from daedal.analysis.index import judge, partials
+        from daedal.analysis.causes import Case
 
-        if task.n > _LARGEST_JUDGED:
-            return None
-        problem, record = self.equations.problem, self.record
-        weights = task.rtol * np.abs(self._phi[0]) + task.atol
-        y, yp = self._phi[0].copy(), task.yp0 if int(record["steps"]) == 0 else self._phi[1] / record["psi"][0]
-
-        def residual(t, y, yp):
-            try:
-                return problem.evaluate(t, y, yp)
-            except Exception:  # beside the solution the residual may raise anything
-                return np.full(task.n, np.nan)
-
-        E, B = partials(residual, float(record["t"]), y, yp, weights=weights, time_scale=abs(float(record["psi"][0])))
-        if not (np.all(np.isfinite(E)) and np.all(np.isfinite(B))):
-            return None
-        found = judge(E, B)
+        found = Case(self.equations.problem, self._failure(task, Ending.TROUBLED)).index
         return None if found is None else found.index
 
     def _load_start(self, task: Task):
