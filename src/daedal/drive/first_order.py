@@ -147,6 +147,8 @@ class _Course(Course):
         problem, span, workspace = plan.problem, request.span, self.workspace
         y0, yp0 = split_initial(problem, request.initial)
         self.excluded = _excluded(plan, span[0], y0, yp0)
+        choice = plan.method.error_test
+        self._automatic = isinstance(choice, str) and choice == "auto"
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
             trial = request.sign * (settings.first_step or 0.0) or first_step_size(
@@ -184,6 +186,7 @@ class _Course(Course):
             dense=keeps_dense_output(request, plan.implicit.n),
             progress=progress,
             excluded=self.excluded,
+            index_2=self.excluded is not None and self._automatic,
         )
         if plan.nonnegative is not None:
             _check_signs(plan, self.y0)

@@ -176,6 +176,7 @@ def _matrix(
         mu=mu,
         size=data.size,
         data=data,
+        slope=np.zeros(data.size),
         lapack=lapack_arguments(n, ml, mu),
         groups=max(groups[0].size - 1, 0),
         group_start=groups[0],

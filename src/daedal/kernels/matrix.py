@@ -60,6 +60,9 @@ MATRIX = np.dtype(
         ("own", SYSTEM),
         ("weight_share", FLOAT),
         ("central", INTEGER),  # whether difference quotients are central ones
+        ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
+        ("has_slope", INTEGER),
+        ("slope", ADDRESS),  # dF/dy', stored like G
         ("base", ADDRESS),
         ("shifted_y", ADDRESS),
         ("shifted_yp", ADDRESS),
@@ -104,25 +107,61 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     """Form and factor G at (t, y, y'); `r` is the residual there. Returns 0, a callback status, or SINGULAR."""
     rescale_rows(system, cj, r)
     system.jacobians += 1
-    if is_given(matrix.jacobian):
-        status = _form_by_user(system, matrix, t, y, yp, cj)
-    elif matrix.has_own_residual:
-        base = floats(matrix.base, matrix.n)
-        status = residual(matrix.own, t, y, yp, base)
-        if status == 0:
-            status = _difference_groups(matrix.own, matrix, t, y, yp, base, cj, h, inverse_weights)
-    elif matrix.kind == DENSE:
-        status = _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights)
-    else:
-        status = _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    matrix.has_slope = 0
+    if matrix.keeps_slope:
+        status = _fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
+        if status != 0:
+            return status
+        copy(floats(matrix.slope, matrix.size), floats(matrix.data, matrix.size))
+    status = _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
     if status != 0:
         return status
+    if matrix.keeps_slope:
+        data, slope = floats(matrix.data, matrix.size), floats(matrix.slope, matrix.size)
+        for e in range(matrix.size):
+            slope[e] = (slope[e] - data[e]) / cj
+        matrix.has_slope = 1
     system.factorisations += 1
     if matrix.kind == DENSE:
         return factor_dense(matrix)
     if matrix.kind == BANDED:
         return _factor_banded(matrix)
     return call(matrix.factor, t)
+
+
+@part
+def _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+    """The entries of G, by the user's function or by differences."""
+    if is_given(matrix.jacobian):
+        return _form_by_user(system, matrix, t, y, yp, cj)
+    if matrix.has_own_residual:
+        base = floats(matrix.base, matrix.n)
+        status = residual(matrix.own, t, y, yp, base)
+        if status != 0:
+            return status
+        return _difference_groups(matrix.own, matrix, t, y, yp, base, cj, h, inverse_weights)
+    if matrix.kind == DENSE:
+        return _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    return _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+
+
+@part
+def slope_times(matrix, v, result):
+    """result = dF/dy' v, with the matrix that :func:`form` has kept."""
+    n = matrix.n
+    for i in range(n):
+        result[i] = 0.0
+    if matrix.kind == DENSE:
+        columns = float_rows(matrix.slope, n, n)
+        for j in range(n):
+            for i in range(n):
+                result[i] += columns[j, i] * v[j]
+        return
+    slope, column_start = floats(matrix.slope, matrix.size), integers(matrix.column_start, n + 1)
+    rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
+    for j in range(n):
+        for entry in range(column_start[j], column_start[j + 1]):
+            result[rows[entry]] += slope[position[entry]] * v[j]
 
 
 @part

@@ -186,7 +186,7 @@ class _DASSLRun(Run):
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; constant steps begin with values at t0, t0 + h, ..., given or computed."""
-        self._start, self._index_2 = None, False
+        self._start, self._index_2 = None, task.index_2
         if task.fixed_step is None:
             if self.method.max_order > 5:
                 raise InvalidProblemError(
@@ -221,8 +221,8 @@ class _DASSLRun(Run):
         self.own["looks"] = MOST_LOOKS if careful and not self._index_2 else 0
         self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
         assert self.workspace is not None
-        self.workspace.use_central_differences(estimate == FILTERED)
-        if self._index_2:
+        self.workspace.prepare_matrices(accurate=estimate == FILTERED)
+        if self._index_2 and task.fixed_step is None:
             self._included.fill(1.0)
             self._load_start(task)
         if self._start is not None and task.fixed_step is not None:
@@ -317,6 +317,7 @@ class _DASSLRun(Run):
                 dense=False,
                 first_step=None,
                 fixed_step=None,
+                index_2=False,
             )
         )
         if outcome.failure is not None:

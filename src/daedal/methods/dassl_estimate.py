@@ -9,6 +9,7 @@ from __future__ import annotations
 from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.linear import solve_linear
+from daedal.kernels.matrix import slope_times
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import norm
 from daedal.kernels.records import floats
@@ -18,6 +19,8 @@ from daedal.methods.run_record import differences
 PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
 """What the error test measures: E = y - y(0); E, as long as the filtered estimate, which is computed with every new
 matrix, is not larger; in each component the larger one of the two; the filtered estimate alone (index 2)."""
+MATRIX_NEEDED = -1
+_OFTEN = 4  # the first so many new matrices are watched, and then every one of so many
 _LARGER = 2.0  # times as large a filtered estimate shows that E misses errors
 
 
@@ -46,10 +49,7 @@ def error_and_order(system, linear, run, method, t):
     k, n = run.order, run.n
     sigma, phi = method.c.sigma, differences(run)
     correction, scratch = floats(run.correction, n), floats(run.scratch, n)
-    if method.estimate >= COUPLED or (method.estimate == WATCHED and method.new_matrix):
-        status = residual(system, t, floats(run.y, n), floats(run.yp, n), floats(method.base, n))
-        if status != 0:
-            return 0.0, 0.0, k, status
+    method.has_base = 0
     if method.estimate == WATCHED and method.new_matrix:
         status = _watch(system, linear, run, method, t)
         if status != 0:
@@ -93,6 +93,9 @@ def _watch(system, linear, run, method, t):
 
     In y_0' - y_1' = f the error of y_0 is that of both derivatives, of which y_0 - y_0(0) knows nothing.
     """
+    method.watched += 1
+    if method.watched > _OFTEN and method.watched % _OFTEN != 0:
+        return 0
     n = run.n
     correction, weights = floats(run.correction, n), error_test_weights(run, method)
     plain = norm(system, t, correction, weights)
@@ -104,6 +107,8 @@ def _watch(system, linear, run, method, t):
         return RAISED
     if filtered > _LARGER * plain:
         method.estimate = COUPLED
+        linear.matrix.keeps_slope = 1
+        method.matrix_status = MATRIX_NEEDED
     return 0
 
 
@@ -133,6 +138,17 @@ def _filter(system, linear, run, method, t, v):
     n = run.n
     y, yp, shifted = floats(run.y, n), floats(run.yp, n), floats(method.scratch_yp, n)
     change, base = floats(method.delta, n), floats(method.base, n)
+    weights = floats(run.inverse_weights, n)
+    if linear.matrix.has_slope and not linear.use_krylov:
+        slope_times(linear.matrix, v, change)
+        for i in range(n):
+            change[i] *= run.cj
+        return solve_linear(system, linear, t, y, yp, base, run.cj, method.cj_matrix, weights, change)
+    if not method.has_base:
+        status = residual(system, t, y, yp, base)
+        if status != 0:
+            return status
+        method.has_base = 1
     for i in range(n):
         shifted[i] = yp[i] + run.cj * v[i]
     status = residual(system, t, y, shifted, change)
@@ -140,5 +156,4 @@ def _filter(system, linear, run, method, t, v):
         return status
     for i in range(n):
         change[i] -= base[i]
-    weights = floats(run.inverse_weights, n)
     return solve_linear(system, linear, t, y, yp, base, run.cj, method.cj_matrix, weights, change)

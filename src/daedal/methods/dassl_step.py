@@ -26,7 +26,7 @@ from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, 
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
-from daedal.methods.dassl_estimate import FILTERED, error_and_order, estimate_size, set_test_weights
+from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP, differences
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
@@ -43,7 +43,7 @@ _REFRESH_BELOW = (1.0 - REFRESH_BOUND) / (1.0 + REFRESH_BOUND)
 _REFRESH_ABOVE = 1.0 / _REFRESH_BELOW
 _MAX_NEWTON_FAILURES = 10
 _MAX_SINGULAR = 3
-_MATRIX_NEEDED, _MATRIX_CURRENT, _MATRIX_OLD = -1, 0, 1
+_MATRIX_CURRENT, _MATRIX_OLD = 0, 1
 _ROUNDOFF = np.finfo(float).eps
 _TIGHT = 1e-13  # rtol below which round-off may exceed the tolerance
 
@@ -84,6 +84,8 @@ DASSL = np.dtype(
         ("initial_phase", INTEGER),
         ("matrix_status", INTEGER),
         ("new_matrix", INTEGER),  # whether this attempt has one
+        ("watched", INTEGER),  # new matrices so far
+        ("has_base", INTEGER),  # whether `base` is the residual at the end of this attempt
     ]
 )
 
@@ -100,7 +102,7 @@ def dassl_begin(address):
     method.cj_matrix = 1.0 / run.h
     method.rate_factor = UNKNOWN_RATE
     method.initial_phase = 1
-    method.matrix_status = _MATRIX_NEEDED
+    method.matrix_status = MATRIX_NEEDED
     rtol = floats(run.rtol, run.n)
     for i in range(run.n):
         if rtol[i] < _TIGHT:
@@ -159,7 +161,7 @@ def _step(system, linear, run, method):
                 run.cj = leading_coefficient(k) / run.h
             ratio = run.cj / method.cj_matrix
             if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE:
-                method.matrix_status = _MATRIX_NEEDED
+                method.matrix_status = MATRIX_NEEDED
             if run.cj != cj_before:
                 method.rate_factor = UNKNOWN_RATE
         scaled_from = method.constant_steps
@@ -266,7 +268,7 @@ def _correct(system, linear, run, method, t):
         status = residual(system, t, y, yp, delta)
         if status != 0:
             return status
-        if method.matrix_status == _MATRIX_NEEDED:
+        if method.matrix_status == MATRIX_NEEDED:
             method.cj_matrix = run.cj
             method.rate_factor = UNKNOWN_RATE
             status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, floats(run.inverse_weights, n))
@@ -281,7 +283,7 @@ def _correct(system, linear, run, method, t):
         )
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:
-            method.matrix_status = _MATRIX_NEEDED
+            method.matrix_status = MATRIX_NEEDED
             continue
         method.matrix_status = _MATRIX_OLD
         return status

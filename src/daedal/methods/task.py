@@ -64,6 +64,7 @@ class Task:
     dense: bool = True
     progress: Any = None
     excluded: np.ndarray | None = None  # components that the error test leaves out
+    index_2: bool = False  # whether the problem is known to have index 2, where the method may choose what it tests
     fixed_step: float | None = None  # a constant step size, without error control
     guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 

@@ -85,9 +85,11 @@ class Workspace:
         if self._own is not None:
             self._own["residuals"] = 0
 
-    def use_central_differences(self, wanted: bool):
-        """Difference quotients of second order, at twice the cost: where matrices are close to singular ones."""
-        self.linear.data[0]["matrix"]["central"] = wanted
+    def prepare_matrices(self, *, accurate: bool):
+        """For the next run: accurate ones have central difference quotients and dF/dy' beside G."""
+        matrix = self.linear.data[0]["matrix"]
+        matrix["central"] = matrix["keeps_slope"] = accurate
+        matrix["has_slope"] = False
 
     def counts(self) -> np.ndarray:
         """A copy of the counters; residuals of a preconditioner's own are counted with the others."""
