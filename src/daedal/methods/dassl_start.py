@@ -17,6 +17,7 @@ ORDER = 2
 _TRIALS = 12
 _ITERATIONS = 8
 _CONVERGED = 1e-3
+_ROUNDING = 0.1  # corrections that no longer fall below it are rounding errors
 _AIM = 0.5  # of the estimated error at the start, in units of the tolerance
 _LONGEST = 0.02  # part of the interval
 
@@ -59,6 +60,7 @@ def _euler_steps(workspace: Workspace, t, y0, yp0, h, inverse) -> tuple[list[np.
     prepared = False
     for i in range(ORDER + 1):
         y, t_next = values[-1] + step, t + (i + 1) * h
+        size = np.inf
         for _ in range(_ITERATIONS):
             slope = cj * (y - values[-1])
             r = workspace.residual(t_next, y, slope)
@@ -69,7 +71,8 @@ def _euler_steps(workspace: Workspace, t, y0, yp0, h, inverse) -> tuple[list[np.
             if delta is None:
                 return None
             y = y - delta
-            if _norm(delta, inverse) <= _CONVERGED:
+            size, before = _norm(delta, inverse), size
+            if size <= _CONVERGED or 0.5 * before < size <= _ROUNDING:
                 break
         else:
             return None

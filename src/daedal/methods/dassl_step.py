@@ -72,6 +72,7 @@ DASSL = np.dtype(
         # state
         ("estimate", INTEGER),  # PLAIN, WATCHED, COUPLED or FILTERED
         ("reason", INTEGER),  # why the run would have to be given up, or 0
+        ("resumed", INTEGER),  # whether the owner of the run has been asked in the middle of this step
         ("looks", INTEGER),  # how often the owner of the run may still be asked about trouble
         ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
         ("cj_matrix", FLOAT),
@@ -144,6 +145,9 @@ def _step(system, linear, run, method):
     """Advance by one accepted step, cutting the step size as often as needed; returns 0 or a failure code."""
     phi = differences(run)
     newton_failures, singular, error_failures = 0, 0, 0
+    if method.resumed:
+        newton_failures, error_failures = run.attempt_newton_failures, run.attempt_error_failures
+        method.resumed = 0
     while True:
         k = run.order
         if run.h != run.h_last or k != method.k_last:
@@ -221,6 +225,7 @@ def _step(system, linear, run, method):
         method.reason = reason
         if method.looks > 0 and (reason != 0 or _in_trouble(run, method, error_failures, newton_failures)):
             method.looks -= 1
+            method.resumed = 1
             return _TROUBLED
         if reason != 0:
             return reason

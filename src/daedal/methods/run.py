@@ -123,6 +123,7 @@ class Run:
                 began = time.perf_counter()
                 reason = self._advance(self._address)
                 if reason == _TROUBLED:
+                    self._keep_slice(task)
                     reason = self.reconsider(task)
                     if reason == 0:
                         continue
