@@ -13,7 +13,7 @@ from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order
 from daedal.initial.sparse_start import consistent_sparse
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, time_scale
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
@@ -83,7 +83,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     start = np.zeros(n) if yp0 is None else yp0
     workspace.check_functions(t0, y0, start)
     weights = np.maximum(rtol * np.abs(y0) + atol, 1e-15 * max(1.0, float(np.max(np.abs(y0)))))
-    h = 1e-6 * max(1.0, abs(t0))
+    h = 1e-6 * ((time_scale(implicit, t0, y0, start, weights) if n <= LARGEST_DENSE else None) or max(1.0, abs(t0)))
     if isinstance(fixed, str):
         if fixed != "derivative":
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
@@ -91,7 +91,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     elif fixed is None:
         result = complete(workspace, t0, y0, start, h, weights)
     else:
-        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names))
+        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names), weights)
     if not result.converged:
         _refuse(implicit, t0, y0, start, weights, "no consistent initial values were found near the given ones")
     if isinstance(problem, SemiExplicitDAE):
@@ -184,14 +184,16 @@ def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     problem = workspace.problem
     algebraic = algebraic_variables(problem, t, y, yp)
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
-    if problem.n > LARGEST_DENSE or (result.converged and not _index_above_one(problem, t, result, algebraic)):
+    if problem.n > LARGEST_DENSE:
         return result
-    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h)
+    if result.converged and not _index_above_one(problem, t, result, algebraic, weights, abs(h)):
+        return result
+    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h, weights=weights)
 
 
-def _index_above_one(problem, t, result, algebraic) -> bool:
+def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
-    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp)
+    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
         return False
@@ -200,10 +202,10 @@ def _index_above_one(problem, t, result, algebraic) -> bool:
     return bool(singular[-1] < 1e-9 * singular[0])
 
 
-def _hold(problem, t, y, yp, held) -> InitialResult:
+def _hold(problem, t, y, yp, held, weights) -> InitialResult:
     if problem.n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
-    return derivative_array_initial(problem, t, y, yp, fixed=held)
+    return derivative_array_initial(problem, t, y, yp, fixed=held, weights=weights)
 
 
 def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
