@@ -56,6 +56,8 @@ def time_scale(problem, t: float, y: np.ndarray, yp: np.ndarray, weights: np.nda
         if not usable.any():
             return scale
         scale = float(np.exp(np.median(np.log(by_slope[usable] / by_value[usable]))))
+        if 1e-4 < scale < 1e4:
+            break
     return scale
 
 
