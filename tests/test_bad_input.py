@@ -160,7 +160,7 @@ def test_starting_values_of_a_fixed_step_run(value):
         solve_decay(fixed_step=0.1, max_order=2, starting_values=value)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "many", None, True, 1e5])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "many", True, 1e5])
 def test_max_steps(value):
     with refused("max_steps must be a positive integer"):
         solve_decay(max_steps=value)

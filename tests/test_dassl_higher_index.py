@@ -133,14 +133,12 @@ def test_algebraic_variables_are_found_when_they_are_not_named():
 
 
 @pytest.mark.parametrize("nu", [1.0, 2.0])
-def test_semi_explicit_problems_of_index_2_spare_their_algebraic_variables(nu):
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+def test_semi_explicit_problems_of_index_2_are_accurate_in_all_variables(nu, rtol):
     model = library.hessenberg_index2(nu=nu, form="semi-explicit")
-    options = {"rtol": 1e-6, "atol": 1e-8}
-    auto = daedal.solve(model.problem, model.t_span, model.initial, **options)
-    masked = daedal.solve(model.problem, model.t_span, model.initial, error_test="differential", **options)
-    np.testing.assert_array_equal(auto.y, masked.y)
-    assert auto.stats.steps < 100
-    np.testing.assert_allclose(auto.y[:2, -1], model.reference.y[:2], rtol=1e-4)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol)
+    assert sol.stats.steps < 250
+    np.testing.assert_array_less(np.abs(sol.y[:, -1] - model.reference.y), 20.0 * rtol * (1.0 + abs(model.reference.y)))
 
 
 def test_semi_explicit_problems_of_index_1_keep_their_algebraic_variables_in_the_test():

@@ -22,7 +22,7 @@ def solve(
     t_eval=None,
     events=None,
     progress=False,
-    max_steps=100_000,
+    max_steps=None,
     first_step=None,
     max_step=None,
     t_stop=None,
@@ -65,8 +65,9 @@ def solve(
         Switching functions to be located; see :class:`Event`.
     progress : bool
         Show a progress bar with the model time.
-    max_steps : int
-        Give up after so many steps.
+    max_steps : int, optional
+        Give up after so many steps. By default a run takes as many as it needs and stops where 100 000 steps advance by
+        less than a thousandth of the interval.
     first_step, max_step : float, optional
         First and largest step size.
     t_stop : float, optional

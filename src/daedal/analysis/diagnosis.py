@@ -52,6 +52,7 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
     case = Case(problem, failure, taken)
     speakers: dict[int, Callable[[Case], list[str]]] = {
         Ending.MAX_STEPS: _step_limit,
+        Ending.STALLED: _step_limit,
         Ending.TOO_ACCURATE: _too_tight,
         Ending.ZERO_WEIGHT: _zero_weight,
         Ending.MATRIX_SINGULAR: _singular,
@@ -84,7 +85,7 @@ def _what_happened(case: Case) -> str:
 
 
 def _components(case: Case) -> list[str]:
-    if case.failure.code in (Ending.MAX_STEPS, Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
+    if case.failure.code in (Ending.MAX_STEPS, Ending.STALLED, Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
         return []
     broken = np.flatnonzero(~np.isfinite(case.failure.tried_y))
     if broken.size:

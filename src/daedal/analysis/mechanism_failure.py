@@ -42,7 +42,8 @@ def _in_words(request, assembly, segment, failure) -> str:
         return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
-        Ending.MAX_STEPS: f"the limit of {counted(request.settings.max_steps, 'step')} was reached",
+        Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",
+        Ending.STALLED: Ending.STALLED.meaning,
         Ending.ERROR_TEST_FAILED: "the error estimate stayed above the tolerance, however short the step",
         Ending.NEWTON_FAILED: "Newton's method did not converge, however short the step",
         Ending.MATRIX_SINGULAR: "the iteration matrix is singular",
@@ -52,6 +53,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         Ending.ZERO_WEIGHT: f"make atol positive{_of_zeros(request, assembly, segment, failure)}, the size below which "
         "a variable does not matter; it may be an array with an entry for each",
         Ending.MAX_STEPS: more_steps(failure, request.span),
+        Ending.STALLED: "loosen rtol and atol, use method='dassl' if the system is stiff, or give max_steps",
         Ending.ERROR_TEST_FAILED: "look for a blow-up near this time, and stop before it with a terminal event "
         "(events=...)",
         Ending.NEWTON_FAILED: "use formulation='ggl' with method='dassl'",

@@ -15,8 +15,9 @@ from daedal.problems import MechanicalSystem
 def explain_sparse(assembly: SparseAssembly, reduction, failure) -> str:
     """Why a run failed: dependent constraints where it stopped, or what the method says."""
     t, nx = float(failure.t), assembly.nx
-    if failure.code == Ending.MAX_STEPS:
-        what = f"the limit of {counted(failure.steps, 'step')} was reached"
+    if failure.code in (Ending.MAX_STEPS, Ending.STALLED):
+        limit = f"the limit of {counted(failure.steps, 'step')} was reached"
+        what = limit if failure.code == Ending.MAX_STEPS else Ending.STALLED.meaning
         return f"{stopped_step(failure, what, failure.t_span)} Remedy: {more_steps(failure, failure.t_span)}."
     q = failure.y[:nx]
     try:

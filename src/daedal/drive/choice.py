@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Choice:
         self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
         self._explicit: tuple | None = None  # what to go back to
         self._patience = PATIENCE
-        self._steps_left = request.settings.max_steps
+        self._steps_left = request.settings.max_steps or inf
         weight = assembly.output_weight
         if weight not in plan.forms:
             plan.forms[weight] = _first_pair(plan, assembly)

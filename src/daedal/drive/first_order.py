@@ -17,6 +17,7 @@ from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
+from daedal.initial.unknown_z import evaluable_guesses
 from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task
@@ -149,13 +150,17 @@ class _Course(Course):
         plan, request, settings = self.plan, self.request, self.request.settings
         problem, span, workspace = plan.problem, request.span, self.workspace
         y0, yp0 = split_initial(problem, request.initial)
+        unknown_z = plan.semi_explicit is not None and request.initial[1] is None
+        if plan.semi_explicit is not None and unknown_z:
+            y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
         self.excluded = _excluded(plan, span[0], y0, yp0)
+        choice = plan.method.error_test
+        self._automatic = isinstance(choice, str) and choice == "auto"
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
             trial = request.sign * (settings.first_step or 0.0) or first_step_size(
                 *span, y0, np.zeros(y0.size) if yp0 is None else yp0, plan.rtol, plan.atol, settings.max_step
             )
-            unknown_z = plan.semi_explicit is not None and request.initial[1] is None
             self.y0, self.yp0 = prepare_initial(
                 problem, workspace, span[0], y0, yp0, weights, trial, settings.correct_initial, self.excluded, unknown_z
             )
@@ -187,6 +192,7 @@ class _Course(Course):
             dense=keeps_dense_output(request, plan.implicit.n),
             progress=progress,
             excluded=self.excluded,
+            index_2=self.excluded is not None and self._automatic,
         )
         if plan.nonnegative is not None:
             _check_signs(plan, self.y0)
@@ -299,8 +305,8 @@ def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], e
 
 
 def _complaint(stats: Statistics) -> str:
-    """A hint for runs that came through, but only just."""
-    if stats.steps < 1000 or stats.rejected < 0.3 * stats.steps:
+    """A warning for runs that came through, but only just; always where attempts failed more often than not."""
+    if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
     return (
         f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "

@@ -122,9 +122,11 @@ class MechanismCourse(Course):
             attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=self._usual_norms)
         method = self._adapted_method(reduction)
         ready = self._ready(reduction, method)
-        steps = settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+        steps = settings.max_steps
+        if steps is not None:
+            steps -= sum(segment.outcome.steps for segment in earlier)
         if choice.step_limit is not None:
-            steps = min(steps, choice.step_limit)
+            steps = choice.step_limit if steps is None else min(steps, choice.step_limit)
         outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
         choice.changed = False
         return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
@@ -168,7 +170,7 @@ class MechanismCourse(Course):
             method = replace(method, starting_values=self._starting_values(reduction, method))
         return method
 
-    def _task(self, reduction: Reduction, method, earlier, max_steps: int, progress) -> Task:
+    def _task(self, reduction: Reduction, method, earlier, max_steps: int | None, progress) -> Task:
         request, settings, start = self.request, self.request.settings, self.start
         rtol, atol = self._tolerances(reduction)
         times = request.times

@@ -25,7 +25,7 @@ class Settings:
     rtol: Any = 1e-6
     atol: Any = 1e-9
     events: Any = None
-    max_steps: int = 100_000
+    max_steps: int | None = None  # None: as many as it takes, as long as they advance
     first_step: float | None = None
     max_step: float = inf
     fixed_step: float | None = None
@@ -80,7 +80,7 @@ def checked_settings(
     rtol=1e-6,
     atol=1e-9,
     events=None,
-    max_steps=100_000,
+    max_steps=None,
     first_step=None,
     max_step=None,
     fixed_step=None,
@@ -89,7 +89,9 @@ def checked_settings(
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
-    if isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1:
+    if max_steps is not None and (
+        isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1
+    ):
         raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
     return Settings(
         method=method,
@@ -97,7 +99,7 @@ def checked_settings(
         rtol=rtol,
         atol=atol,
         events=events,
-        max_steps=int(max_steps),
+        max_steps=None if max_steps is None else int(max_steps),
         first_step=None if first_step is None else check_positive(first_step, "first_step"),
         max_step=inf if max_step is None else check_positive(max_step, "max_step"),
         fixed_step=None if fixed_step is None else check_positive(fixed_step, "fixed_step"),
@@ -172,9 +174,9 @@ def _check_stop(t_stop, span) -> float:
     return stop
 
 
-def _check_fixed_step(step: float, span, max_steps: int) -> float:
+def _check_fixed_step(step: float, span, max_steps: int | None) -> float:
     length = abs(span[1] - span[0])
-    if length / step > max_steps + 0.5:
+    if max_steps is not None and length / step > max_steps + 0.5:
         raise InvalidProblemError(
             f"fixed_step = {step:g} takes {length / step:.4g} steps, more than max_steps = {max_steps}; "
             "use longer steps or a larger max_steps"

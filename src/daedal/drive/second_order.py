@@ -242,6 +242,7 @@ def explain(request: Request, form: SecondOrderForm, method, failure) -> str:
             f"the limit of {request.settings.max_steps} steps was reached",
             more_steps(failure, request.span),
         ),
+        Ending.STALLED: (Ending.STALLED.meaning, "loosen rtol and atol, or give max_steps"),
         Ending.ERROR_TEST_FAILED: (
             "the error estimate stayed above the tolerance, however short the step",
             "look for a blow-up near this time, and stop before it with a terminal event (events=...)",

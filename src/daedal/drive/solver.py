@@ -32,7 +32,7 @@ def prepare(
     rtol=1e-6,
     atol=1e-9,
     events=None,
-    max_steps=100_000,
+    max_steps=None,
     first_step=None,
     max_step=None,
     fixed_step=None,

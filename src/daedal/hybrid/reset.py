@@ -96,14 +96,15 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
     problem = form.problem.semi_explicit() if isinstance(form.problem, LinearDAE) else form.problem
     if isinstance(problem, (HessenbergDAE, SecondOrderDAE)):
         return begin  # completed by the integration
+    measured = {} if form.mechanical else {"rtol": 1e-14, "atol": weights}
     try:
-        found = consistent_initial(problem, t, form.initial(begin.y, begin.yp))
+        found = consistent_initial(problem, t, form.initial(begin.y, begin.yp), **measured)
     except InconsistentInitialError:
         small = np.abs(begin.y) < _NEGLIGIBLE * weights
         if not small.any():
             raise
         # Round-off about zero has no scale of its own by which a projection could be judged.
-        found = consistent_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp))
+        found = consistent_initial(problem, t, form.initial(np.where(small, 0.0, begin.y), begin.yp), **measured)
     if form.mechanical:
         y, yp = np.concatenate([found.q, found.v, found.r]), None
     else:

@@ -1,6 +1,7 @@
 """Checking, completing and correcting initial values."""
 
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order
 from daedal.initial.sparse_start import consistent_sparse
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, time_scale
+from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
@@ -77,23 +79,30 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     implicit = problem.implicit()
     t0 = check_finite(t0, "t0")
     y0, yp0 = split_initial(problem, initial)
+    unknown_z = False
+    if isinstance(problem, SemiExplicitDAE) and initial[1] is None:
+        unknown_z = True
+        y0 = next(evaluable_guesses(problem, t0, y0))
     n = implicit.n
     rtol, atol = check_tolerances(n, rtol, atol)
     workspace = Workspace(implicit)
     start = np.zeros(n) if yp0 is None else yp0
-    workspace.check_functions(t0, y0, start)
+    check_start(problem, workspace, t0, y0, start)
     weights = np.maximum(rtol * np.abs(y0) + atol, 1e-15 * max(1.0, float(np.max(np.abs(y0)))))
-    h = 1e-6 * max(1.0, abs(t0))
+    h = 1e-6 * ((time_scale(implicit, t0, y0, start, weights) if n <= LARGEST_DENSE else None) or max(1.0, abs(t0)))
     if isinstance(fixed, str):
         if fixed != "derivative":
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
         result = newton_with_given_slope(workspace, t0, y0, start, h, weights)
     elif fixed is None:
         result = complete(workspace, t0, y0, start, h, weights)
+        if unknown_z and not result.converged:
+            result = _complete_from_other_guesses(problem, workspace, t0, y0, start, h, weights)
     else:
-        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names))
+        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names), weights)
     if not result.converged:
-        _refuse(implicit, t0, y0, start, weights, "no consistent initial values were found near the given ones")
+        what = "no consistent initial values were found near the given ones"
+        _refuse(implicit, t0, y0, start, weights, what, unknown_z)
     if isinstance(problem, SemiExplicitDAE):
         return result.y[: problem.n_y], result.y[problem.n_y :]
     return result.y, result.yp
@@ -144,9 +153,12 @@ def prepare_initial(
             stepped = damped_euler_step(workspace, t0, y0, start, h, weights)
             if stepped is not None:
                 result = InitialResult(y0, stepped[2], True, 0.0)
+        if not result.converged and unknown_z:
+            result = _complete_from_other_guesses(problem, workspace, t0, y0, start, 1e-3 * h, weights)
         if not result.converged:
-            taken = {"correct_initial"} if correct else {"None"}
-            _refuse(implicit, t0, y0, start, weights, "the initial derivative could not be computed", frozenset(taken))
+            taken = frozenset({"correct_initial"} if correct else {"None"})
+            what = "the initial derivative could not be computed"
+            _refuse(implicit, t0, y0, start, weights, what, unknown_z, taken)
         if not (correct or unknown_z):
             moved = y0 - result.y
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
@@ -165,8 +177,9 @@ def prepare_initial(
 def check_start(problem, workspace: Workspace, t0: float, y0: np.ndarray, yp0: np.ndarray):
     """Call the user's functions once, so that a wrong shape or type is reported before anything else."""
     if isinstance(problem, SemiExplicitDAE):
-        problem.slope(t0, y0[: problem.n_y], y0[problem.n_y :])
-        problem.constraint(t0, y0[: problem.n_y], y0[problem.n_y :])
+        bad = not_finite(problem, t0, y0)
+        if bad is not None:
+            raise InvalidProblemError(f"{bad} at the initial values (t = {t0:g})")
     workspace.check_functions(t0, y0, yp0)
 
 
@@ -185,14 +198,26 @@ def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     problem = workspace.problem
     algebraic = algebraic_variables(problem, t, y, yp)
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
-    if problem.n > LARGEST_DENSE or (result.converged and not _index_above_one(problem, t, result, algebraic)):
+    if problem.n > LARGEST_DENSE:
         return result
-    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h)
+    if result.converged and not _index_above_one(problem, t, result, algebraic, weights, abs(h)):
+        return result
+    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h, weights=weights)
 
 
-def _index_above_one(problem, t, result, algebraic) -> bool:
+def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> InitialResult:
+    """The search for z from the guesses behind the first one."""
+    result = InitialResult(x, xp, False, np.inf)
+    for guess in islice(evaluable_guesses(problem, t, x), 1, None):
+        result = complete(workspace, t, guess, xp, h, weights)
+        if result.converged:
+            break
+    return result
+
+
+def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
-    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp)
+    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
         return False
@@ -201,10 +226,10 @@ def _index_above_one(problem, t, result, algebraic) -> bool:
     return bool(singular[-1] < 1e-9 * singular[0])
 
 
-def _hold(problem, t, y, yp, held) -> InitialResult:
+def _hold(problem, t, y, yp, held, weights) -> InitialResult:
     if problem.n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
-    return derivative_array_initial(problem, t, y, yp, fixed=held)
+    return derivative_array_initial(problem, t, y, yp, fixed=held, weights=weights)
 
 
 def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
@@ -231,8 +256,9 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
     return yp - np.linalg.lstsq(e, residual, rcond=1e-9)[0]
 
 
-def _refuse(problem, t, y, yp, weights, what, taken=frozenset({"correct_initial"})):
+def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"})):
     """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
-    raise InconsistentInitialError(f"{what} at t = {t:g}.\n{message}", equations, residual)
+    tried = f" {TRIED}. {REMEDY}." if unknown_z else ""
+    raise InconsistentInitialError(f"{what} at t = {t:g}.{tried}\n{message}", equations, residual)

@@ -12,10 +12,13 @@ so that the minimum-norm least-squares correction is taken.
 import numpy as np
 
 from daedal.initial.newton import InitialResult
-from daedal.initial.structure import evaluate_or_nan
+from daedal.initial.structure import evaluate_or_nan, time_scale
 
 _ITERATIONS = 30
-_INCREMENTS = 12
+_INCREMENTS = 14
+_DIFFERENCE = 1e-5  # of difference quotients, relative to the size of an unknown
+_RANK = 1e-11
+_ROUNDOFF = float(np.finfo(float).eps)
 
 
 def derivative_array_initial(
@@ -27,6 +30,7 @@ def derivative_array_initial(
     fixed: np.ndarray,
     fixed_slope: np.ndarray | None = None,
     h: float | None = None,
+    weights: np.ndarray | None = None,
 ) -> InitialResult:
     """Solve the derivative array for the values that are not fixed.
 
@@ -38,89 +42,131 @@ def derivative_array_initial(
     fixed, fixed_slope : bool masks
         Components of y, and of y', that keep their given values (by default no component of y').
     h : float, optional
-        First increment in time; its sign says on which side of t the equations may be evaluated.
+        First increment in time; its sign says on which side of t the equations may be evaluated. By default a
+        thousandth of the time scale that the equations show.
+    weights : array, optional
+        Changes of y that do not matter, rtol |y| + atol: what values that are zero are measured by.
     """
-    h = np.float64(1e-3 * max(1.0, abs(t)) if h is None else h)
+    if weights is None:
+        weights = np.maximum(1e-6 * np.abs(y), 1e-9)
+    if h is None:
+        h = 1e-3 * (time_scale(problem, t, y, yp, weights) or max(1.0, abs(t)))
+    array = _Array(problem, t, y, yp, fixed, fixed_slope, np.maximum(np.abs(y), 1e3 * weights))
+    increment = np.float64(h)
     with np.errstate(all="ignore"):
         for _ in range(_INCREMENTS):
-            coarse = _solve(problem, t, y, yp, fixed, fixed_slope, h)
-            if coarse is not None and _holds(problem, t, *coarse, 1e-2 * h):
-                fine = _solve(problem, t, y, yp, fixed, fixed_slope, 1e-2 * h)
-                best = fine if fine is not None and _holds(problem, t, *fine, 1e-4 * h) else coarse
+            if abs(increment) <= 100.0 * _ROUNDOFF * abs(t):
+                break
+            coarse = array.solve(increment)
+            if coarse is not None and array.holds(*coarse, 1e-2 * increment):
+                fine = array.solve(1e-2 * increment)
+                best = fine if fine is not None and array.holds(*fine, 1e-4 * increment) else coarse
                 return InitialResult(best[0], best[1], True, 0.0)
-            h *= 0.1
+            increment *= 0.1
     return InitialResult(y, yp, False, np.inf)
 
 
-def _derivative_along(problem, t, y, yp, ypp, h):
-    """dF/dt along (1, y', y'') by a one-sided difference of second order."""
-    here = evaluate_or_nan(problem, t, y, yp)
-    ahead = evaluate_or_nan(problem, t + h, y + h * yp, yp + h * ypp)
-    further = evaluate_or_nan(problem, t + 2.0 * h, y + 2.0 * h * yp, yp + 2.0 * h * ypp)
-    return here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)
+class _Array:
+    """The derivative array at t0 for the unknowns among (y, y', y''), each measured by its `size`."""
 
+    def __init__(self, problem, t, y, yp, fixed, fixed_slope, size):
+        self.problem, self.t, self.y, self.yp, self.size = problem, t, y, yp, size
+        self.free_y = np.flatnonzero(~fixed)
+        self.free_yp = np.arange(problem.n) if fixed_slope is None else np.flatnonzero(~fixed_slope)
 
-def _holds(problem, t, y, yp, ypp, h) -> bool:
-    """Whether dF/dt vanishes for increment h too, compared with what t, y and y' contribute to it."""
-    here, total = _derivative_along(problem, t, y, yp, ypp, h)
-    by_time = evaluate_or_nan(problem, t + h, y, yp) - here
-    by_y = evaluate_or_nan(problem, t, y + h * yp, yp) - here
-    by_yp = evaluate_or_nan(problem, t, y, yp + h * ypp) - here
-    terms = (np.abs(by_time) + np.abs(by_y) + np.abs(by_yp)) / abs(h)
-    noise = 1e3 * np.finfo(float).eps * (np.abs(here) + np.max(np.abs(y))) / abs(h)
-    return bool(np.all(np.abs(total) <= 1e-3 * terms + noise))
+    def residual(self, t, y, yp) -> np.ndarray:
+        return evaluate_or_nan(self.problem, t, y, yp)
 
+    def along(self, y, yp, ypp, h):
+        """F, and dF/dt along (1, y', y'') by a one-sided difference of second order."""
+        here = self.residual(self.t, y, yp)
+        ahead = self.residual(self.t + h, y + h * yp, yp + h * ypp)
+        further = self.residual(self.t + 2.0 * h, y + 2.0 * h * yp, yp + 2.0 * h * ypp)
+        return here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)
 
-def _solve(problem, t, y, yp, fixed, fixed_slope, h) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Gauss-Newton for the derivative array with one increment h; time is measured in units of 1000 h."""
-    unit = 1e3 * abs(h)
-    n = problem.n
-    free_y = np.flatnonzero(~fixed)
-    free_yp = np.arange(n) if fixed_slope is None else np.flatnonzero(~fixed_slope)
-    y, yp, ypp = y.copy(), yp.copy(), np.zeros(n)
+    def terms(self, y, yp, ypp, h) -> np.ndarray:
+        """The size of the terms of every equation on the way to t + h: what a change of one unknown by itself makes."""
+        y, yp = y + h * yp, yp + h * ypp
+        here = self.residual(self.t + h, y, yp)
+        total = np.abs(here)
+        for values, place in [(y, 0), (yp, 1)]:
+            for j in np.flatnonzero(values):
+                point = [y.copy(), yp.copy()]
+                point[place][j] *= 1.0 + _DIFFERENCE
+                change = np.abs(self.residual(self.t + h, *point) - here) / _DIFFERENCE
+                total = np.maximum(total, np.nan_to_num(change))
+        return total
 
-    def unpack(x):
-        new_y, new_yp = y.copy(), yp.copy()
-        new_y[free_y] = x[: free_y.size]
-        new_yp[free_yp] = x[free_y.size : free_y.size + free_yp.size] / unit
-        return new_y, new_yp, x[free_y.size + free_yp.size :] / unit**2
+    def holds(self, y, yp, ypp, h) -> bool:
+        """Whether dF/dt vanishes for increment h too, compared with what t, y and y' contribute to it."""
+        here, total = self.along(y, yp, ypp, h)
+        by_time = self.residual(self.t + h, y, yp) - here
+        by_y = self.residual(self.t, y + h * yp, yp) - here
+        by_yp = self.residual(self.t, y, yp + h * ypp) - here
+        terms = (np.abs(by_time) + np.abs(by_y) + np.abs(by_yp)) / abs(h)
+        noise = 1e3 * _ROUNDOFF * self.terms(y, yp, ypp, h) / abs(h)
+        return bool(np.all(np.abs(total) <= 1e-3 * terms + noise))
 
-    def array(x):
-        here, derivative = _derivative_along(problem, t, *unpack(x), h)
-        return np.concatenate([here, unit * derivative])
+    def solve(self, h) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Gauss-Newton with one increment h; time is measured in units of 1000 h."""
+        unit, n_y, n_yp = 1e3 * abs(h), self.free_y.size, self.free_yp.size
+        sizes = np.concatenate([self.size[self.free_y], self.size[self.free_yp], self.size])
 
-    x = np.concatenate([y[free_y], unit * yp[free_yp], unit**2 * ypp])
-    residual = array(x)
-    if not np.all(np.isfinite(residual)):
-        return None
-    for _ in range(_ITERATIONS):
-        jacobian = _jacobian(array, x, residual)
-        if not np.all(np.isfinite(jacobian)):
+        def unpack(x):
+            y, yp, values = self.y.copy(), self.yp.copy(), x * sizes
+            y[self.free_y] = values[:n_y]
+            yp[self.free_yp] = values[n_y : n_y + n_yp] / unit
+            return y, yp, values[n_y + n_yp :] / unit**2
+
+        def array(x):
+            here, derivative = self.along(*unpack(x), h)
+            return np.concatenate([here, unit * derivative])
+
+        x = np.concatenate([self.y[self.free_y], unit * self.yp[self.free_yp], np.zeros(self.y.size)]) / sizes
+        residual = array(x)
+        if not np.all(np.isfinite(residual)):
             return None
-        # Unknowns of different size: measure the correction relative to them.
-        scale = np.maximum(np.abs(x), 1.0)
-        correction = scale * np.linalg.lstsq(jacobian * scale, -residual, rcond=1e-9)[0]
-        factor, old = 1.0, np.linalg.norm(residual)
-        while factor > 1e-6:
-            trial = array(x + factor * correction)
-            if np.all(np.isfinite(trial)) and np.linalg.norm(trial) <= old * (1.0 - 1e-4 * factor) + 1e-300:
+        for _ in range(_ITERATIONS):
+            jacobian = _jacobian(array, x, residual)
+            if not np.all(np.isfinite(jacobian)):
+                return None
+            scale = np.maximum(np.abs(x), 1.0)
+            correction = scale * _least_squares(jacobian * scale, -residual)
+            rows = _row_sizes(jacobian * scale)
+            factor, old = 1.0, np.linalg.norm(residual / rows)
+            while factor > 1e-6:
+                trial = array(x + factor * correction)
+                if np.all(np.isfinite(trial)):
+                    if np.linalg.norm(trial / rows) <= old * (1.0 - 1e-4 * factor) + 1e-300:
+                        break
+                factor *= 0.5
+            else:
                 break
-            factor *= 0.5
-        else:
-            break
-        x, residual = x + factor * correction, trial
-        relevant = (correction / scale)[: free_y.size + free_yp.size]
-        if np.max(np.abs(relevant), initial=0.0) < 1e-9:
-            break
-    terms = np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1e-3 * np.max(np.abs(x)))
-    rounding = 1e-10 * np.max(np.abs(y))  # an equation that no unknown can change holds to round-off only
-    return unpack(x) if np.all(np.abs(residual) <= 1e-6 * terms + rounding) else None
+            x, residual = x + factor * correction, trial
+            if np.max(np.abs(correction / scale)[: n_y + n_yp], initial=0.0) < 1e-9:
+                break
+        y, yp, ypp = unpack(x)
+        by_unknowns = np.abs(_jacobian(array, x, residual)) @ np.maximum(np.abs(x), 1e-3)
+        rounding = self.terms(y, yp, ypp, h)  # an equation that no unknown can change holds to round-off only
+        allowed = 1e-6 * by_unknowns + np.concatenate([1e-10 * rounding, 1e3 * _ROUNDOFF * rounding * unit / abs(h)])
+        return (y, yp, ypp) if np.all(np.abs(residual) <= allowed) else None
+
+
+def _row_sizes(matrix: np.ndarray) -> np.ndarray:
+    largest = np.max(np.abs(matrix), axis=1, initial=0.0)
+    return np.where(largest > 0.0, largest, 1.0)
+
+
+def _least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The shortest solution; equations are scaled, so that their units do not decide about the rank."""
+    rows = _row_sizes(matrix)
+    return np.linalg.lstsq(matrix / rows[:, None], right / rows, rcond=_RANK)[0]
 
 
 def _jacobian(function, x, base):
     matrix = np.empty((base.size, x.size))
     for j in range(x.size):
-        delta = 1e-6 * max(abs(x[j]), 1.0)
+        delta = _DIFFERENCE * max(abs(x[j]), 1.0)
         shifted = x.copy()
         shifted[j] += delta
         above = function(shifted)

@@ -1,12 +1,15 @@
 """Which variables are algebraic, and partial derivatives for small systems."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from daedal.analysis.index import partials
 from daedal.errors import InvalidProblemError
 
 LARGEST_DENSE = 500
+_SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is felt beside others, whatever the unit of time
 
 
 def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -25,16 +28,37 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
     base = problem.evaluate(t, y, yp)
     occurs = np.zeros(n, dtype=bool)
     for columns in _column_groups(problem):
-        shifted = yp.copy()
-        shifted[columns] += np.maximum(1.0, np.abs(yp[columns]))
-        changed = evaluate_or_nan(problem, t, y, shifted) != base  # NaN counts as a change
-        if len(columns) == 1:
-            occurs[columns] = bool(np.any(changed))
-        else:
+        for factor in _SHIFTS:
+            shifted = yp.copy()
+            shifted[columns] += factor * np.maximum(1.0, np.abs(yp[columns]))
+            changed = evaluate_or_nan(problem, t, y, shifted) != base  # NaN counts as a change
             for j in columns:
-                rows = problem.sparsity.indices[problem.sparsity.indptr[j] : problem.sparsity.indptr[j + 1]]
-                occurs[j] = bool(np.any(changed[rows]))
+                rows = slice(None)
+                if len(columns) > 1:
+                    rows = problem.sparsity.indices[problem.sparsity.indptr[j] : problem.sparsity.indptr[j + 1]]
+                occurs[j] |= bool(np.any(changed[rows]))
+            if occurs[columns].all():
+                break
     return ~occurs
+
+
+def time_scale(problem, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray) -> float | None:
+    """The time in which the equations let y change by its own size, from dF/dy' and dF/dy; None if they do not say.
+
+    The middle one of those equations that have terms of both kinds decides.
+    """
+    scale = None
+    for _ in range(2):  # the increments of y' need a time scale themselves
+        e, b = partials(partial(evaluate_or_nan, problem), t, y, yp, weights=weights, time_scale=scale or 1.0)
+        size = np.maximum(np.abs(y), 1e3 * weights)
+        by_slope, by_value = np.abs(e) @ size, np.abs(b) @ size
+        usable = np.isfinite(by_slope) & np.isfinite(by_value) & (by_slope > 0.0) & (by_value > 0.0)
+        if not usable.any():
+            return scale
+        scale = float(np.exp(np.median(np.log(by_slope[usable] / by_value[usable]))))
+        if 1e-4 < scale < 1e4:
+            break
+    return scale
 
 
 def _column_groups(problem) -> list[np.ndarray]:

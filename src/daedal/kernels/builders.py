@@ -166,7 +166,7 @@ def _matrix(
     own_system=None,
 ) -> Record:
     callbacks = {"jacobian": jacobian, "factor": factor, "solve": solve, "own": own_system}
-    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment"), n)
+    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment", "opposite"), n)
     return Record(
         MATRIX,
         Arena(vectors, integers=("pivots",)),
@@ -176,6 +176,7 @@ def _matrix(
         mu=mu,
         size=data.size,
         data=data,
+        slope=np.zeros(data.size),
         lapack=lapack_arguments(n, ml, mu),
         groups=max(groups[0].size - 1, 0),
         group_start=groups[0],

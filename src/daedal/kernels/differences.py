@@ -45,12 +45,18 @@ def leading_coefficient(k):
 
 
 @inlined
+def variable_leading_coefficient(c, k):
+    """-alpha^0 = alpha_1 + ... + alpha_k: the formula that differentiates the interpolating polynomial itself."""
+    total = 0.0
+    for i in range(k):
+        total += c.alpha[i]
+    return total
+
+
+@inlined
 def error_constant(c, k):
     """M of the error test: max(alpha_{k+1}, |alpha_{k+1} + alpha_s - alpha^0|), BCP section 5.2."""
-    alpha_0 = 0.0
-    for i in range(k):
-        alpha_0 -= c.alpha[i]
-    return max(c.alpha[k], abs(c.alpha[k] - leading_coefficient(k) - alpha_0))
+    return max(c.alpha[k], abs(c.alpha[k] - leading_coefficient(k) + variable_leading_coefficient(c, k)))
 
 
 @part

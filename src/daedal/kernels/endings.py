@@ -15,6 +15,7 @@ class Ending(IntEnum):
     STIFF = 8
     BUFFER_FULL = 10
     INTERRUPTED = 12
+    TROUBLED = 14
     MAX_STEPS = -1
     TOO_ACCURATE = -2
     ZERO_WEIGHT = -3
@@ -25,6 +26,7 @@ class Ending(IntEnum):
     UNEVALUABLE = -10
     CALLBACK_RAISED = -11
     KRYLOV_FAILED = -14
+    STALLED = -15
 
     @property
     def failed(self) -> bool:
@@ -44,6 +46,7 @@ MEANINGS = {
     Ending.STIFF: "the steps seem to be limited by stability",
     Ending.BUFFER_FULL: "the buffers are full: the run goes on when they are emptied",
     Ending.INTERRUPTED: "the run was interrupted",
+    Ending.TROUBLED: "steps fail again and again: the owner of the run may look for the cause and go on",
     Ending.MAX_STEPS: "the limit of {steps} was reached",
     Ending.TOO_ACCURATE: "the tolerances ask for more digits than double precision has",
     Ending.ZERO_WEIGHT: "the error weight rtol |y| + atol of {variable} is zero",
@@ -54,5 +57,6 @@ MEANINGS = {
     "converge",
     Ending.UNEVALUABLE: "the equations could not be evaluated at the next step, however short",
     Ending.CALLBACK_RAISED: "a function raised an exception",
+    Ending.STALLED: "100000 steps have advanced by less than a thousandth of the interval",
     Ending.KRYLOV_FAILED: "GMRES could not solve the linear systems of Newton's iteration",
 }

@@ -59,15 +59,21 @@ MATRIX = np.dtype(
         ("has_own_residual", INTEGER),
         ("own", SYSTEM),
         ("weight_share", FLOAT),
+        ("central", INTEGER),  # whether difference quotients are central ones
+        ("keeps_slope", INTEGER),  # whether dF/dy' is wanted beside G
+        ("has_slope", INTEGER),
+        ("slope", ADDRESS),  # dF/dy', stored like G
         ("base", ADDRESS),
         ("shifted_y", ADDRESS),
         ("shifted_yp", ADDRESS),
         ("shifted_r", ADDRESS),
         ("increment", ADDRESS),
+        ("opposite", ADDRESS),
     ]
 )
 
 _SQRT_ROUNDOFF = sqrt(np.finfo(float).eps)
+_CUBE_ROOT = np.finfo(float).eps ** (1.0 / 3.0)
 _DROWNING = 100.0 * np.finfo(float).eps
 
 
@@ -85,30 +91,77 @@ def increment(y, yp, h, inverse_weight, weight_share):
     return (y + copysign(size, slope)) - y
 
 
+@inlined
+def _increment(matrix, y, yp, h, inverse_weight):
+    """The increment of one-sided quotients, or of central ones, whose error of order delta^2 allows a longer one."""
+    if not matrix.central:
+        return increment(y, yp, h, inverse_weight, matrix.weight_share)
+    size = max(abs(y), abs(h * yp)) * _CUBE_ROOT
+    if inverse_weight > 0.0:
+        size = max(size, 1.0 / inverse_weight)
+    return (y + size) - y
+
+
 @part
 def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     """Form and factor G at (t, y, y'); `r` is the residual there. Returns 0, a callback status, or SINGULAR."""
     rescale_rows(system, cj, r)
     system.jacobians += 1
-    if is_given(matrix.jacobian):
-        status = _form_by_user(system, matrix, t, y, yp, cj)
-    elif matrix.has_own_residual:
-        base = floats(matrix.base, matrix.n)
-        status = residual(matrix.own, t, y, yp, base)
-        if status == 0:
-            status = _difference_groups(matrix.own, matrix, t, y, yp, base, cj, h, inverse_weights)
-    elif matrix.kind == DENSE:
-        status = _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights)
-    else:
-        status = _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    matrix.has_slope = 0
+    if matrix.keeps_slope:
+        status = _fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
+        if status != 0:
+            return status
+        copy(floats(matrix.slope, matrix.size), floats(matrix.data, matrix.size))
+    status = _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
     if status != 0:
         return status
+    if matrix.keeps_slope:
+        data, slope = floats(matrix.data, matrix.size), floats(matrix.slope, matrix.size)
+        for e in range(matrix.size):
+            slope[e] = (slope[e] - data[e]) / cj
+        matrix.has_slope = 1
     system.factorisations += 1
     if matrix.kind == DENSE:
         return factor_dense(matrix)
     if matrix.kind == BANDED:
         return _factor_banded(matrix)
     return call(matrix.factor, t)
+
+
+@part
+def _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+    """The entries of G, by the user's function or by differences."""
+    if is_given(matrix.jacobian):
+        return _form_by_user(system, matrix, t, y, yp, cj)
+    if matrix.has_own_residual:
+        base = floats(matrix.base, matrix.n)
+        status = residual(matrix.own, t, y, yp, base)
+        if status != 0:
+            return status
+        return _difference_groups(matrix.own, matrix, t, y, yp, base, cj, h, inverse_weights)
+    if matrix.kind == DENSE:
+        return _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    return _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+
+
+@part
+def slope_times(matrix, v, result):
+    """result = dF/dy' v, with the matrix that :func:`form` has kept."""
+    n = matrix.n
+    for i in range(n):
+        result[i] = 0.0
+    if matrix.kind == DENSE:
+        columns = float_rows(matrix.slope, n, n)
+        for j in range(n):
+            for i in range(n):
+                result[i] += columns[j, i] * v[j]
+        return
+    slope, column_start = floats(matrix.slope, matrix.size), integers(matrix.column_start, n + 1)
+    rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
+    for j in range(n):
+        for entry in range(column_start[j], column_start[j + 1]):
+            result[rows[entry]] += slope[position[entry]] * v[j]
 
 
 @part
@@ -152,8 +205,14 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     columns = float_rows(matrix.data, n, n)
     shifted = floats(matrix.shifted_r, n)
     for j in range(n):
-        delta = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
+        delta = _increment(matrix, y[j], yp[j], h, inverse_weights[j])
         y_j, yp_j = y[j], yp[j]
+        if matrix.central and not _may_drown(delta, y):
+            status = _central_column(system, matrix, t, y, yp, cj, j, delta, columns[j])
+            if status == 0:
+                continue
+            if status != UNEVALUABLE:
+                return status
         turned, second = False, False
         while True:
             y[j] = y_j + delta
@@ -173,6 +232,29 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
                 break
             delta, second = _enlarged(delta, y), True
     return 0
+
+
+@part
+def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
+    """(F(+delta) - F(-delta)) / 2 delta for column j; UNEVALUABLE where F is not defined on both sides."""
+    n = matrix.n
+    shifted, before = floats(matrix.shifted_r, n), floats(matrix.opposite, n)
+    y_j, yp_j = y[j], yp[j]
+    status = 0
+    for side in (-1.0, 1.0):
+        y[j] = y_j + side * delta
+        yp[j] = yp_j + side * cj * delta
+        system.jacobian_residuals += 1
+        status = residual(system, t, y, yp, shifted)
+        y[j], yp[j] = y_j, yp_j
+        if status != 0:
+            break
+        if side < 0.0:
+            copy(before, shifted)
+    if status == 0:
+        for i in range(n):
+            column[i] = (shifted[i] - before[i]) / (2.0 * delta)
+    return status
 
 
 @inlined
@@ -199,7 +281,7 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     entries = column_start[n]
     rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
     shifted_y, shifted_yp = floats(matrix.shifted_y, n), floats(matrix.shifted_yp, n)
-    shifted_r, deltas = floats(matrix.shifted_r, n), floats(matrix.increment, n)
+    shifted_r, deltas, opposite = floats(matrix.shifted_r, n), floats(matrix.increment, n), floats(matrix.opposite, n)
     copy(shifted_y, y)
     copy(shifted_yp, yp)
     size = largest(y)
@@ -207,8 +289,8 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
         first, last = group_start[group], group_start[group + 1]
         for place in range(first, last):
             j = group_columns[place]
-            deltas[j] = increment(y[j], yp[j], h, inverse_weights[j], matrix.weight_share)
-        turned, second = False, False
+            deltas[j] = _increment(matrix, y[j], yp[j], h, inverse_weights[j])
+        turned, second, behind = False, False, 0.0
         while True:
             for place in range(first, last):
                 j = group_columns[place]
@@ -216,6 +298,17 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
                 shifted_yp[j] = yp[j] + cj * deltas[j]
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
+            if status == 0 and matrix.central and not turned:
+                # The other side: F there takes the place of F in the middle, at twice the distance.
+                for place in range(first, last):
+                    j = group_columns[place]
+                    shifted_y[j] = y[j] - deltas[j]
+                    shifted_yp[j] = yp[j] - cj * deltas[j]
+                system.jacobian_residuals += 1
+                other = residual(system, t, shifted_y, shifted_yp, opposite)
+                if other != 0 and other != UNEVALUABLE:
+                    return other
+                behind = 1.0 if other == 0 else 0.0
             if status == UNEVALUABLE and not turned:
                 turned = True
                 for place in range(first, last):
@@ -228,7 +321,9 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
                 j = group_columns[place]
                 for entry in range(column_start[j], column_start[j + 1]):
                     if not second or data[position[entry]] == 0.0:
-                        data[position[entry]] = (shifted_r[rows[entry]] - r[rows[entry]]) / deltas[j]
+                        i = rows[entry]
+                        before = opposite[i] if behind else r[i]
+                        data[position[entry]] = (shifted_r[i] - before) / (deltas[j] * (1.0 + behind))
                 if not second and abs(deltas[j]) < _DROWNING * size:
                     again = True
                     deltas[j] = copysign(_SQRT_ROUNDOFF * size, deltas[j])

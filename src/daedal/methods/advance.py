@@ -24,10 +24,14 @@ from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import choose_first_step, shortest_step
 
 _FINISHED, _EVENT_STOP, _HOOK_STOPPED = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.HOOK_STOPPED)
-_BUFFER_FULL, _MAX_STEPS = int(Ending.BUFFER_FULL), int(Ending.MAX_STEPS)
+_BUFFER_FULL, _MAX_STEPS, _STALLED = int(Ending.BUFFER_FULL), int(Ending.MAX_STEPS), int(Ending.STALLED)
 _ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RAISED)
 
 _call_step = caller(STEP)
+
+# Without a limit a run stops where so many steps advance by less than this part of the whole interval.
+_STEPS_TO_ADVANCE = 100_000
+_LEAST_ADVANCE = 1e-3
 
 
 @kernel
@@ -50,8 +54,10 @@ def advance(address):
                 return _FINISHED
             if system.hook_signal != 0:
                 return _HOOK_STOPPED
-        if run.steps >= run.max_steps and not run.fixed:
-            return _MAX_STEPS
+        if not run.fixed:
+            reason = _too_many_steps(run)
+            if reason != 0:
+                return reason
         if taken >= run.slice or (run.dense and run.rows_stored + ROWS > run.rows):
             return _BUFFER_FULL  # also lets Python look for an interrupt now and then
         if not _set_weights(run, differences(run)[0]):
@@ -66,6 +72,18 @@ def advance(address):
         run.found = 0
         run.t_limit = step_end(run)
         _store_step(run)
+
+
+@inlined
+def _too_many_steps(run):
+    """The reason to stop if the given limit is reached, or without one, if the steps no longer advance; else 0."""
+    if run.max_steps > 0:
+        return _MAX_STEPS if run.steps >= run.max_steps else 0
+    if run.steps - run.steps_seen < _STEPS_TO_ADVANCE:
+        return 0
+    stalled = abs(run.t - run.t_seen) < _LEAST_ADVANCE * abs(run.t_end - run.t0)
+    run.t_seen, run.steps_seen = run.t, run.steps
+    return _STALLED if stalled else 0
 
 
 @part
@@ -85,6 +103,7 @@ def _open(system, run, roots, address):
         run.psi[1] = 2.0 * run.h
         run.degree = 1
     run.t_low = run.t
+    run.t_seen = run.t
     run.started = 1
     if run.has_roots:
         if begin(system, roots, run.t, run.t, run.psi, phi, run.degree) != 0:

@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method
+from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 from daedal.problems.checks import check_mask, check_real, check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential", "filtered")
+_FAILURES = ("error_test_failures", "newton_failures")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +46,11 @@ class DASSL(Method):
         For GMRES: :class:`Preconditioner`, :class:`BandedPreconditioner`, :class:`ILUPreconditioner` or
         :class:`BlockDiagonalPreconditioner`.
     error_test : {"auto", "all", "differential", "filtered"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the
-        components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, from which the algebraic
-        parts drop out. "auto" means "all", except for semi-explicit problems of index 2, where the algebraic
-        variables are excluded.
+        Which components take part in the error test: all, as in the book; all but the algebraic ones; a mask or list
+        of the components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, the error that the
+        formula for y' makes in y, with variable coefficients instead of a fixed leading one. "auto" tests all
+        components, by the larger one of both estimates where derivatives are coupled, and is "filtered", with a start
+        of order 2, for problems of index 2: semi-explicit ones at once, others when steps fail.
     variable_index : sequence of int, optional
         Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the
         test, as Hessenberg systems ask for.
@@ -145,7 +149,8 @@ class _DASSLRun(Run):
 
     def __init__(self, method: DASSL, equations: Equations, workspace: Workspace):
         from daedal.kernels.records import Arena, Record
-        from daedal.methods.dassl_step import ARRAYS, DASSL, dassl_begin, dassl_step
+        from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
+        from daedal.methods.dassl_step import ARRAYS, DASSL, MOST_LOOKS, dassl_begin, dassl_step
 
         n, problem = equations.n, equations.problem
         arena = Arena(dict.fromkeys(ARRAYS, n), integers=("nonnegative",))
@@ -159,6 +164,9 @@ class _DASSLRun(Run):
         if method.max_newton_change is not None:
             arrays["max_change"][:] = check_vector(method.max_newton_change, n, "max_newton_change", finite=False)
         self._plain = method.variable_index is None and method.newton_weights is None
+        choice = method.error_test if isinstance(method.error_test, str) else "mask"
+        careful = choice in ("auto", "filtered") and equations.hook is None and equations.mechanism is None
+        self._filtered = choice == "filtered"
         record = Record(
             DASSL,
             arena,
@@ -166,8 +174,9 @@ class _DASSLRun(Run):
             max_order=method.max_order,
             remember_rate=method.remember_rate,
             plain_weights=self._plain,
-            filter_error=isinstance(method.error_test, str) and method.error_test == "filtered",
             some_nonnegative=method.nonnegative is not False,
+            estimate=FILTERED if self._filtered else WATCHED if careful and equations.semi_explicit is None else PLAIN,
+            looks=MOST_LOOKS if careful else 0,
         )
         super().__init__(
             method,
@@ -180,10 +189,11 @@ class _DASSLRun(Run):
         )
         self._start: np.ndarray | None = None
         self._accurate: _DASSLRun | None = None
+        self._index_2 = False
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; constant steps begin with values at t0, t0 + h, ..., given or computed."""
-        self._start = None
+        self._start, self._index_2 = None, task.index_2
         if task.fixed_step is None:
             if self.method.max_order > 5:
                 raise InvalidProblemError(
@@ -203,10 +213,57 @@ class _DASSLRun(Run):
         return outcome
 
     def load(self, task: Task) -> None:
-        """Which components the error test leaves out; the past of a run with constant steps."""
-        self.own["plain_weights"] = self._plain and task.excluded is None
+        """Which components the error test leaves out and what it measures; the past of a run that has one."""
+        assert self.workspace is not None
+        self.workspace.prepare_matrices(accurate=self._filtered or self._index_2)
+        self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
+        if self._index_2 and task.fixed_step is None:
+            from daedal.methods.dassl_estimate import FILTERED
+
+            self.own["estimate"], self.own["looks"] = FILTERED, 0
+            self._included.fill(1.0)
+            self._load_start(task)
         if self._start is not None and task.fixed_step is not None:
             self._load_past(task, self._start, task.sign * task.fixed_step)
+
+    def reconsider(self, task: Task) -> int:
+        """A problem of index 2 begins anew, with the error test and the start that it needs; others go on."""
+        if self._local_index(task) != 2:
+            return int(self.own["reason"])
+        assert self.workspace is not None
+        spent, failures = self.workspace.counts(), [int(self.record[name]) for name in _FAILURES]
+        self._index_2 = True
+        self._begin(task)
+        self.workspace.add_counts(spent)
+        for name, count in zip(_FAILURES, failures, strict=True):
+            self.record[name] = count
+        return 0
+
+    def _local_index(self, task: Task) -> int | None:
+        """The index of the linearised equations where the run stands, or None."""
+        from daedal.analysis.causes import Case
+
+        found = Case(self.equations.problem, self._failure(task, Ending.TROUBLED)).index
+        return None if found is None else found.index
+
+    def _load_start(self, task: Task):
+        """A past of order 2 or 3 for a problem of index 2."""
+        assert self.workspace is not None
+        found = past(self.workspace, task, self.method.max_order)
+        if found is None:
+            return
+        h, values = found
+        order = len(values) - 1
+        self._load_differences(values, order, h)
+        for field, value in {"h": h, "order": order, "degree": order}.items():
+            self.record[field] = value
+
+    def _load_differences(self, row: np.ndarray, k: int, h: float):
+        """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
+        for i in range(min(len(row), k + 2)):
+            self._phi[i] = row[0]
+            row = row[:-1] - row[1:]
+        self.record["psi"][: k + 1] = (np.arange(k + 1) + 1) * h
 
     def _load_past(self, task: Task, values: np.ndarray, h: float):
         from daedal.methods.bdf_fixed import fixed_bdf_step
@@ -214,13 +271,8 @@ class _DASSLRun(Run):
         k, m = self.method.max_order, values.shape[0]
         if int(self.record["last_step"]) < m:
             raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
-        # Modified divided differences at constant step are backward differences.
-        row = values[::-1].copy()
-        for i in range(min(m, k + 2)):
-            self._phi[i] = row[0]
-            row = row[:-1] - row[1:]
+        self._load_differences(values[::-1], k, h)
         self._y[:] = values[-1]
-        self.record["psi"][: k + 1] = (np.arange(k + 1) + 1) * h
         start = {"step": fixed_bdf_step.address, "begin": 0, "order": k, "degree": k, "steps": m - 1}
         for field, value in (start | {"t": task.t_span[0] + (m - 1) * h}).items():
             self.record[field] = value
@@ -264,6 +316,7 @@ class _DASSLRun(Run):
                 dense=False,
                 first_step=None,
                 fixed_step=None,
+                index_2=False,
             )
         )
         if outcome.failure is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -17,27 +17,34 @@ from daedal.kernels.differences import (
     unscale_differences,
     update_coefficients,
     update_differences,
+    variable_leading_coefficient,
 )
 from daedal.kernels.endings import Ending
-from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
+from daedal.kernels.linear import LINEAR, prepare_matrix
 from daedal.kernels.matrix import JACOBIAN_UNEVALUABLE
 from daedal.kernels.newton import CONVERGED, DIVERGED, KRYLOV_FAILED, SINGULAR, TOLERANCE, UNKNOWN_RATE, newton
 from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, after_step, residual
+from daedal.methods.dassl_estimate import FILTERED, MATRIX_NEEDED, error_and_order, estimate_size, set_test_weights
 from daedal.methods.run_record import RUN, STEP, differences
 
 _TOO_ACCURATE, _ERROR_TEST_FAILED = int(Ending.TOO_ACCURATE), int(Ending.ERROR_TEST_FAILED)
 _NEWTON_FAILED, _MATRIX_SINGULAR = int(Ending.NEWTON_FAILED), int(Ending.MATRIX_SINGULAR)
 _ERROR_THEN_NEWTON_FAILED, _UNEVALUABLE = int(Ending.ERROR_THEN_NEWTON_FAILED), int(Ending.UNEVALUABLE)
 _CALLBACK_RAISED, _KRYLOV_FAILED = int(Ending.CALLBACK_RAISED), int(Ending.KRYLOV_FAILED)
+_TROUBLED = int(Ending.TROUBLED)
+
+MOST_LOOKS = 2  # at the first trouble, and before the run is given up
+_USUAL_FAILURES = 5
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors
 
 REFRESH_BOUND = 0.25  # mu of BCP section 5.2.2: a new matrix when |(a^ - a)/(a^ + a)| exceeds it
 _REFRESH_BELOW = (1.0 - REFRESH_BOUND) / (1.0 + REFRESH_BOUND)
 _REFRESH_ABOVE = 1.0 / _REFRESH_BELOW
 _MAX_NEWTON_FAILURES = 10
 _MAX_SINGULAR = 3
-_MATRIX_NEEDED, _MATRIX_CURRENT, _MATRIX_OLD = -1, 0, 1
+_MATRIX_CURRENT, _MATRIX_OLD = 0, 1
 _ROUNDOFF = np.finfo(float).eps
 _TIGHT = 1e-13  # rtol below which round-off may exceed the tolerance
 
@@ -50,6 +57,7 @@ ARRAYS = (
     "newton_power",
     "nonnegative",
     "max_change",
+    "base",
 )
 
 DASSL = np.dtype(
@@ -61,34 +69,42 @@ DASSL = np.dtype(
         ("max_order", INTEGER),
         ("remember_rate", INTEGER),
         ("plain_weights", INTEGER),
-        ("filter_error", INTEGER),
         ("some_nonnegative", INTEGER),
         # state
+        ("estimate", INTEGER),  # PLAIN, WATCHED, COUPLED or FILTERED
+        ("reason", INTEGER),  # why the run would have to be given up, or 0
+        ("resumed", INTEGER),  # whether the owner of the run has been asked in the middle of this step
+        ("looks", INTEGER),  # how often the owner of the run may still be asked about trouble
         ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
         ("cj_matrix", FLOAT),
         ("rate_factor", FLOAT),
         ("error_constant", FLOAT),
-        ("size", FLOAT),  # norm of the correction
-        ("filter_gain", FLOAT),
+        ("size", FLOAT),  # norm of the estimate before it is multiplied by a constant of the order
         ("error_km1", FLOAT),  # error estimate at order k - 1
         ("k_last", INTEGER),
         ("constant_steps", INTEGER),
         ("initial_phase", INTEGER),
         ("matrix_status", INTEGER),
+        ("new_matrix", INTEGER),  # whether this attempt has one
+        ("watched", INTEGER),  # new matrices so far
+        ("has_base", INTEGER),  # whether `base` is the residual at the end of this attempt
     ]
 )
 
 
 @pointer(STEP)
 def dassl_begin(address):
-    """Order 1, as if a step had come before, along the tangent."""
+    """Order 1, as if a step had come before, along the tangent; or the order of the past that was loaded."""
     run = record_at(address, RUN)
     method = record_at(run.method, DASSL)
+    run.order = run.degree
+    if run.degree > 1:
+        method.k_last = run.degree
+        run.h_last = run.h
     method.cj_matrix = 1.0 / run.h
     method.rate_factor = UNKNOWN_RATE
     method.initial_phase = 1
-    method.matrix_status = _MATRIX_NEEDED
-    run.order = 1
+    method.matrix_status = MATRIX_NEEDED
     rtol = floats(run.rtol, run.n)
     for i in range(run.n):
         if rtol[i] < _TIGHT:
@@ -115,6 +131,8 @@ def _limited_step(system, linear, run, method):
     rest = run.t_stop - run.t
     if run.sign * (run.h - rest) > -1e-8 * abs(rest):  # leave no sliver behind
         run.h = rest
+    elif method.estimate == FILTERED and abs(rest) < 2.0 * abs(run.h):
+        run.h = 0.5 * rest  # y' of index-2 variables has errors u/h: no short step at the end either
     reason = _step(system, linear, run, method)
     if system.norm_failed:
         return _CALLBACK_RAISED
@@ -128,6 +146,9 @@ def _step(system, linear, run, method):
     """Advance by one accepted step, cutting the step size as often as needed; returns 0 or a failure code."""
     phi = differences(run)
     newton_failures, singular, error_failures = 0, 0, 0
+    if method.resumed:
+        newton_failures, error_failures = run.attempt_newton_failures, run.attempt_error_failures
+        method.resumed = 0
     while True:
         k = run.order
         if run.h != run.h_last or k != method.k_last:
@@ -135,19 +156,24 @@ def _step(system, linear, run, method):
         method.constant_steps = min(method.constant_steps + 1, method.k_last + 2)
         if k + 1 >= method.constant_steps:
             update_coefficients(method.c, run.psi, run.h, k)
-            method.error_constant = error_constant(method.c, k)
             cj_before = run.cj
-            run.cj = leading_coefficient(k) / run.h
+            if method.estimate == FILTERED:
+                # With a fixed leading coefficient y' keeps an error of order h_{n}^k however short step n+1 is.
+                method.error_constant = method.c.alpha[k]
+                run.cj = variable_leading_coefficient(method.c, k) / run.h
+            else:
+                method.error_constant = error_constant(method.c, k)
+                run.cj = leading_coefficient(k) / run.h
             ratio = run.cj / method.cj_matrix
             if ratio < _REFRESH_BELOW or ratio > _REFRESH_ABOVE:
-                method.matrix_status = _MATRIX_NEEDED
+                method.matrix_status = MATRIX_NEEDED
             if run.cj != cj_before:
                 method.rate_factor = UNKNOWN_RATE
         scaled_from = method.constant_steps
         scale_differences(phi, method.c.beta, scaled_from, k)
         t_before = run.t
         t = run.t + run.h
-        _set_test_weights(run, method)
+        set_test_weights(run, method)
 
         status = _correct(system, linear, run, method, t)
         if status == CONVERGED and method.some_nonnegative:
@@ -155,13 +181,15 @@ def _step(system, linear, run, method):
 
         error, estimate, k_new = 0.0, 0.0, k
         if status == CONVERGED:
-            error, estimate, k_new, status = _error_and_order(system, linear, run, method, t)
+            error, estimate, k_new, status = error_and_order(system, linear, run, method, t)
         if status == CONVERGED and error <= 1.0 and system.hook != 0:
             status = apply_hook(system, run, method, t)
         if status == CONVERGED and error <= 1.0:
             run.t = t
             run.steps += 1
-            _choose_order_and_step(system, run, method, t, estimate, k_new)
+            status = _choose_order_and_step(system, linear, run, method, t, estimate, k_new)
+            if status != CONVERGED:
+                return _CALLBACK_RAISED if status == RAISED else _UNEVALUABLE
             update_differences(phi, k, k < method.max_order, floats(run.correction, run.n))
             run.degree = k
             return 0
@@ -195,8 +223,22 @@ def _step(system, linear, run, method):
         run.attempt_newton_failures = newton_failures
         run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
         reason = _give_up(status, error_failures, newton_failures, singular, abs(run.h) < run.h_min)
+        method.reason = reason
+        if method.looks > 0 and (reason != 0 or _in_trouble(run, method, error_failures, newton_failures)):
+            method.looks -= 1
+            method.resumed = 1
+            return _TROUBLED
         if reason != 0:
             return reason
+
+
+@inlined
+def _in_trouble(run, method, error_failures, newton_failures):
+    """Whether failures say more than that the step was too long; the first time that they do."""
+    if method.looks < MOST_LOOKS:
+        return False
+    failures = run.error_test_failures + run.newton_failures
+    return error_failures >= 3 or newton_failures >= 3 or failures > _USUAL_FAILURES + run.steps // 2
 
 
 @inlined
@@ -216,25 +258,6 @@ def _give_up(status, error_failures, newton_failures, singular, too_small):
 
 
 @inlined
-def _set_test_weights(run, method):
-    """Weights of the error and Newton tests: powers of h~ = 1/|cj| for higher-index variables, 0 for excluded ones."""
-    if method.plain_weights:
-        return
-    h = 1.0 / abs(run.cj)
-    plain, included = floats(run.inverse_weights, run.n), floats(run.included, run.n)
-    error_power, newton_power = floats(method.error_power, run.n), floats(method.newton_power, run.n)
-    error_weights, newton_weights = floats(method.error_weights, run.n), floats(method.newton_weights, run.n)
-    for i in range(run.n):
-        error_weights[i] = plain[i] * included[i] * h ** error_power[i]
-        newton_weights[i] = plain[i] * h ** newton_power[i]
-
-
-@inlined
-def _error_test_weights(run, method):
-    return floats(run.inverse_weights if method.plain_weights else method.error_weights, run.n)
-
-
-@inlined
 def _newton_test_weights(run, method):
     return floats(run.inverse_weights if method.plain_weights else method.newton_weights, run.n)
 
@@ -245,18 +268,20 @@ def _correct(system, linear, run, method, t):
     n = run.n
     y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
     weights = _newton_test_weights(run, method)
+    method.new_matrix = 0
     while True:
         predict(differences(run), method.c.gamma, run.order, y, yp)
         status = residual(system, t, y, yp, delta)
         if status != 0:
             return status
-        if method.matrix_status == _MATRIX_NEEDED:
+        if method.matrix_status == MATRIX_NEEDED:
             method.cj_matrix = run.cj
             method.rate_factor = UNKNOWN_RATE
             status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, floats(run.inverse_weights, n))
             if status != 0:
                 return status
             method.matrix_status = _MATRIX_CURRENT
+            method.new_matrix = 1
         elif not method.remember_rate:
             method.rate_factor = UNKNOWN_RATE
         status, rate_factor = newton(
@@ -264,8 +289,10 @@ def _correct(system, linear, run, method, t):
         )
         method.rate_factor = rate_factor
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:
-            method.matrix_status = _MATRIX_NEEDED
+            method.matrix_status = MATRIX_NEEDED
             continue
+        if status == DIVERGED and method.estimate == FILTERED and norm(system, t, delta, weights) <= _ROUNDING:
+            status = CONVERGED  # corrections of index-2 variables fall no further than to u/h
         method.matrix_status = _MATRIX_OLD
         return status
 
@@ -302,71 +329,7 @@ def _keep_nonnegative(system, run, method, t):
 
 
 @part
-def _error_and_order(system, linear, run, method, t):
-    """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
-    k, n = run.order, run.n
-    sigma, phi = method.c.sigma, differences(run)
-    correction, scratch = floats(run.correction, n), floats(run.scratch, n)
-    weights = _error_test_weights(run, method)
-    size = norm(system, t, correction, weights)
-    method.size = size
-    if size < 0.0:
-        return 0.0, 0.0, k, RAISED
-    tested = size
-    if method.filter_error:
-        tested, status = _filtered_size(system, linear, run, method, t)
-        if status != 0:
-            return 0.0, 0.0, k, status
-    # The estimates at other orders are not filtered themselves: they are enlarged as much as the one at this order.
-    method.filter_gain = max(1.0, tested / size) if size > 0.0 else 1.0
-    estimate = sigma[k] * tested
-    term_k = (k + 1) * sigma[k] * size
-    k_new = k
-    if k > 1:
-        for i in range(n):
-            scratch[i] = phi[k, i] + correction[i]
-        error_km1 = sigma[k - 1] * norm(system, t, scratch, weights)
-        method.error_km1 = error_km1
-        term_km1 = k * error_km1
-        lower = k == 2 and term_km1 <= 0.5 * term_k
-        if k > 2:
-            for i in range(n):
-                scratch[i] += phi[k - 1, i]
-            term_km2 = (k - 1) * sigma[k - 2] * norm(system, t, scratch, weights)
-            lower = max(term_km1, term_km2) <= term_k
-        if lower:
-            k_new = k - 1
-            estimate = error_km1 * method.filter_gain
-    error = method.error_constant * size
-    if method.filter_error:
-        # M does not fall when h is cut at k > 1, and neither does a multiplier's estimate; sigma_{k+1}, which equals
-        # M at constant steps, does.
-        error = max(error, sigma[k] * tested)
-    return error, estimate, k_new, CONVERGED
-
-
-@part
-def _filtered_size(system, linear, run, method, t):
-    """|| cj G^{-1} (dF/dy') E ||, the estimate that index-2 variables do not spoil (BCP section 5.4.2)."""
-    n = run.n
-    y, yp, shifted = floats(run.y, n), floats(run.yp, n), floats(method.scratch_yp, n)
-    correction, change, base = floats(run.correction, n), floats(method.delta, n), floats(run.scratch, n)
-    for i in range(n):
-        shifted[i] = yp[i] + run.cj * correction[i]
-    status = residual(system, t, y, shifted, change)
-    if status == 0:
-        status = residual(system, t, y, yp, base)
-    if status != 0:
-        return 0.0, status
-    for i in range(n):
-        change[i] -= base[i]
-    weights = floats(run.inverse_weights, n)
-    status = solve_linear(system, linear, t, y, yp, base, run.cj, method.cj_matrix, weights, change)
-    return norm(system, t, change, weights), status
-
-
-@part
-def _choose_order_and_step(system, run, method, t, estimate, k_new):
+def _choose_order_and_step(system, linear, run, method, t, estimate, k_new):
     """Order and step size of the next step, BCP sections 5.2.3 and 5.2.4; called before the differences are updated."""
     k, h, n = run.order, run.h, run.n
     raised = k - method.k_last == 1
@@ -378,35 +341,39 @@ def _choose_order_and_step(system, run, method, t, estimate, k_new):
     if method.initial_phase:
         run.order = k + 1
         run.h = 2.0 * h
-        return
+        return CONVERGED
     if lowered:
         run.order = k - 1
     elif k < method.max_order and k + 1 < method.constant_steps and not raised:
         phi = differences(run)
         correction, scratch = floats(run.correction, n), floats(run.scratch, n)
-        weights = _error_test_weights(run, method)
         for i in range(n):
             scratch[i] = correction[i] - phi[k + 1, i]
-        error_kp1 = norm(system, t, scratch, weights) / (k + 2)
-        term_kp1 = (k + 2) * error_kp1
+        term_kp1, status = estimate_size(system, linear, run, method, t, scratch)
+        if status == RAISED:
+            return status
+        if status != 0:
+            term_kp1 = inf
+        error_kp1 = term_kp1 / (k + 2)
         term_k = (k + 1) * method.c.sigma[k] * method.size
         if k == 1:
             if term_kp1 < 0.5 * term_k:
                 run.order = k + 1
-                estimate = error_kp1 * method.filter_gain
+                estimate = error_kp1
         else:
             if k * method.error_km1 <= min(term_k, term_kp1):
                 run.order = k - 1
-                estimate = method.error_km1 * method.filter_gain
+                estimate = method.error_km1
             elif term_kp1 < term_k:
                 run.order = k + 1
-                estimate = error_kp1 * method.filter_gain
+                estimate = error_kp1
     # r = aimed ** (-1 / (k+1)): double the step if r >= 2, keep it if 1 < r < 2, shorten it otherwise.
     aimed = 2.0 * estimate + 0.0001
     if aimed <= 0.5 ** (run.order + 1):
         run.h = 2.0 * h
     elif aimed >= 1.0:
         run.h = h * max(0.5, min(0.9, aimed ** (-1.0 / (run.order + 1))))
+    return CONVERGED
 
 
 announce(_step, "the DASSL integrator")

@@ -23,7 +23,7 @@ from daedal.solution import DenseOutput
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
 _LARGE = 100  # unknowns from which slices begin short
-_BUFFER_FULL = int(Ending.BUFFER_FULL)
+_BUFFER_FULL, _TROUBLED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED)
 _TIME = struct.Struct("=d")  # the first field of a RUN record
 
 
@@ -122,6 +122,11 @@ class Run:
             while True:
                 began = time.perf_counter()
                 reason = self._advance(self._address)
+                if reason == _TROUBLED:
+                    self._keep_slice(task)
+                    reason = self.reconsider(task)
+                    if reason == 0:
+                        continue
                 if reason != _BUFFER_FULL:
                     break
                 self._keep_slice(task)
@@ -152,6 +157,10 @@ class Run:
     def load(self, task: Task) -> None:
         """Write what a method needs of the start, besides y and y'. By default nothing."""
 
+    def reconsider(self, task: Task) -> int:
+        """Steps fail again and again: change what helps and answer 0, or give the reason to stop."""
+        return int(Ending.TROUBLED)
+
     def _begin(self, task: Task) -> Switching | None:
         """All memory as it was when the run was made, and the numbers of the task."""
         switching = self._switching_of(task)
@@ -176,7 +185,7 @@ class Run:
             t1 if task.t_stop is None else task.t_stop,
             task.max_step,
             sign,
-            task.max_steps,
+            task.max_steps or 0,
             fixed is not None,
             0 if fixed is None else round((t1 - t0) / (sign * fixed)),
             times is None,

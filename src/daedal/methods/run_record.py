@@ -20,7 +20,7 @@ TASK = (
     ("t_stop", FLOAT),
     ("h_max", FLOAT),
     ("sign", INTEGER),
-    ("max_steps", INTEGER),
+    ("max_steps", INTEGER),  # 0 if the steps may be as many as they are, as long as they advance
     ("fixed", INTEGER),  # whether steps are constant, without error control
     ("last_step", INTEGER),  # then
     ("each_step", INTEGER),  # whether every step is output
@@ -107,6 +107,8 @@ RUN = np.dtype(
         ("found", INTEGER),
         ("t_low", FLOAT),
         ("t_limit", FLOAT),
+        ("t_seen", FLOAT),  # where the advance was looked at
+        ("steps_seen", INTEGER),
         # buffers for one slice of the run
         ("dense", INTEGER),
         ("slots", INTEGER),

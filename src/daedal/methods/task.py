@@ -57,13 +57,14 @@ class Task:
     atol: np.ndarray
     t_eval: np.ndarray | None = None
     switching: SwitchingFunctions | None = None
-    max_steps: int = 100_000
+    max_steps: int | None = None  # None: as many as it takes, as long as they advance
     first_step: float | None = None
     max_step: float = np.inf
     t_stop: float | None = None  # the end of t_span if it is None
     dense: bool = True
     progress: Any = None
     excluded: np.ndarray | None = None  # components that the error test leaves out
+    index_2: bool = False  # whether the problem is known to have index 2, where the method may choose what it tests
     fixed_step: float | None = None  # a constant step size, without error control
     guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 

@@ -65,6 +65,7 @@ class Workspace:
         from daedal.kernels.system import CHANGING
 
         self.linear = linear
+        self._matrix = linear.data[0]["matrix"]
         self._addresses = self.system.address, linear.address
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._own = linear.data[0]["matrix"]["own"] if linear.data[0]["matrix"]["has_own_residual"] else None
@@ -85,6 +86,11 @@ class Workspace:
         if self._own is not None:
             self._own["residuals"] = 0
 
+    def prepare_matrices(self, *, accurate: bool):
+        """For the next run: accurate ones have central difference quotients and dF/dy' beside G."""
+        self._matrix["central"] = self._matrix["keeps_slope"] = accurate
+        self._matrix["has_slope"] = False
+
     def counts(self) -> np.ndarray:
         """A copy of the counters; residuals of a preconditioner's own are counted with the others."""
         counts = self._counters.copy()
@@ -92,6 +98,10 @@ class Workspace:
             counts[self._residuals] += self._own["residuals"]
             counts[self._differences] = self._own["residuals"]
         return counts
+
+    def add_counts(self, counts: np.ndarray):
+        """Count what was done before the counters were set back as well."""
+        self._counters += counts
 
     def statistics(self) -> Statistics:
         """The counters so far."""
@@ -122,11 +132,11 @@ class Workspace:
         self.bridge.raise_pending()
         return status == 0
 
-    def solve(self, t, y, yp, r, cj, inverse_weights) -> np.ndarray | None:
-        """The correction G^{-1} r with the matrix at hand, or None if the solve failed."""
+    def solve(self, t, y, yp, r, cj, inverse_weights, rhs=None) -> np.ndarray | None:
+        """G^{-1} rhs with the matrix at hand, or None if the solve failed; the correction G^{-1} r by default."""
         from daedal.methods.evaluation import apply_inverse
 
-        b = r.copy()
+        b = (r if rhs is None else rhs).copy()
         # The matrix is current: a ratio cj / cj_matrix of one leaves the correction unscaled, also for cj = 0.
         same = 1.0 if cj == 0.0 and not self.linear["use_krylov"] else float(cj)
         status = apply_inverse(*self._addresses, float(t), y, yp, r, same, inverse_weights, b)

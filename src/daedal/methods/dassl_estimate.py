@@ -1,0 +1,160 @@
+"""The error estimate of DASSL: what the error test and the choice of the order measure (BCP sections 5.2.3 and 5.4.2).
+
+An error v of the formula for y' makes the error cj G^{-1} (dF/dy') v in y. That is v itself for differential equations
+y' = f, nothing for algebraic ones, and something else where derivatives are coupled or variables have index 2.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.linear import solve_linear
+from daedal.kernels.matrix import slope_times
+from daedal.kernels.newton import CONVERGED
+from daedal.kernels.norms import norm
+from daedal.kernels.records import floats
+from daedal.kernels.system import residual
+from daedal.methods.run_record import differences
+
+PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
+"""What the error test measures: E = y - y(0); E, as long as the filtered estimate, which is computed with every new
+matrix, is not larger; in each component the larger one of the two; the filtered estimate alone (index 2)."""
+MATRIX_NEEDED = -1
+_OFTEN = 4  # the first so many new matrices are watched, and then every one of so many
+_MATTERS = 0.1  # part of the tolerance
+_LARGER = 2.0  # times as large a filtered estimate shows that E misses errors
+
+
+@inlined
+def set_test_weights(run, method):
+    """Weights of the error and Newton tests: powers of h~ = 1/|cj| for higher-index variables, 0 for excluded ones."""
+    if method.plain_weights:
+        return
+    h = 1.0 / abs(run.cj)
+    plain, included = floats(run.inverse_weights, run.n), floats(run.included, run.n)
+    error_power, newton_power = floats(method.error_power, run.n), floats(method.newton_power, run.n)
+    error_weights, newton_weights = floats(method.error_weights, run.n), floats(method.newton_weights, run.n)
+    for i in range(run.n):
+        error_weights[i] = plain[i] * included[i] * h ** error_power[i]
+        newton_weights[i] = plain[i] * h ** newton_power[i]
+
+
+@inlined
+def error_test_weights(run, method):
+    return floats(run.inverse_weights if method.plain_weights else method.error_weights, run.n)
+
+
+@part
+def error_and_order(system, linear, run, method, t):
+    """The error of this step, the estimate at the order to use if it fails, and that order (BCP section 5.2.3)."""
+    k, n = run.order, run.n
+    sigma, phi = method.c.sigma, differences(run)
+    correction, scratch = floats(run.correction, n), floats(run.scratch, n)
+    method.has_base = 0
+    if method.estimate == WATCHED and method.new_matrix:
+        status = _watch(system, linear, run, method, t)
+        if status != 0:
+            return 0.0, 0.0, k, status
+    size, status = estimate_size(system, linear, run, method, t, correction)
+    method.size = size
+    if status != 0:
+        return 0.0, 0.0, k, status
+    estimate = sigma[k] * size
+    term_k = (k + 1) * estimate
+    k_new = k
+    error = method.error_constant * size
+    if method.estimate == FILTERED:
+        error = max(error, estimate)  # alpha_{k+1} falls with a shortened step, the higher derivatives do not
+    if k > 1:
+        for i in range(n):
+            scratch[i] = phi[k, i] + correction[i]
+        size_km1, status = estimate_size(system, linear, run, method, t, scratch)
+        if status != 0:
+            return 0.0, 0.0, k, status
+        error_km1 = sigma[k - 1] * size_km1
+        method.error_km1 = error_km1
+        term_km1 = k * error_km1
+        lower = k == 2 and term_km1 <= 0.5 * term_k
+        if k > 2:
+            for i in range(n):
+                scratch[i] += phi[k - 1, i]
+            size_km2, status = estimate_size(system, linear, run, method, t, scratch)
+            if status != 0:
+                return 0.0, 0.0, k, status
+            lower = max(term_km1, (k - 1) * sigma[k - 2] * size_km2) <= term_k
+        if lower:
+            k_new = k - 1
+            estimate = error_km1
+    return error, estimate, k_new, CONVERGED
+
+
+@part
+def _watch(system, linear, run, method, t):
+    """Test from now on what the filter says as well, if it shows errors that E does not.
+
+    In y_0' - y_1' = f the error of y_0 is that of both derivatives, of which y_0 - y_0(0) knows nothing.
+    """
+    method.watched += 1
+    if method.watched > _OFTEN and method.watched % _OFTEN != 0:
+        return 0
+    n = run.n
+    correction, weights = floats(run.correction, n), error_test_weights(run, method)
+    plain = norm(system, t, correction, weights)
+    status = _filter(system, linear, run, method, t, correction)
+    if status != 0:
+        return 0 if status == UNEVALUABLE else status
+    filtered = norm(system, t, floats(method.delta, n), weights)
+    if plain < 0.0 or filtered < 0.0:
+        return RAISED
+    if filtered > _LARGER * plain and method.error_constant * filtered > _MATTERS:
+        method.estimate = COUPLED
+        linear.matrix.keeps_slope = 1
+        method.matrix_status = MATRIX_NEEDED
+    return 0
+
+
+@part
+def estimate_size(system, linear, run, method, t, v):
+    """The norm of a difference of y as the error test sees it, and the status."""
+    n, weights = run.n, error_test_weights(run, method)
+    if method.estimate <= WATCHED:
+        size = norm(system, t, v, weights)
+        return size, 0 if size >= 0.0 else RAISED
+    status = _filter(system, linear, run, method, t, v)
+    filtered = floats(method.delta, n)
+    if status == UNEVALUABLE and method.estimate == COUPLED:
+        filtered[:] = 0.0
+    elif status != 0:
+        return 0.0, status
+    if method.estimate == COUPLED:
+        for i in range(n):
+            filtered[i] = max(abs(filtered[i]), abs(v[i]))
+    size = norm(system, t, filtered, weights)
+    return size, 0 if size >= 0.0 else RAISED
+
+
+@part
+def _filter(system, linear, run, method, t, v):
+    """delta := cj G^{-1} (dF/dy') v, the error that an error v of the formula makes (BCP section 5.4.2)."""
+    n = run.n
+    y, yp, shifted = floats(run.y, n), floats(run.yp, n), floats(method.scratch_yp, n)
+    change, base = floats(method.delta, n), floats(method.base, n)
+    weights = floats(run.inverse_weights, n)
+    if linear.matrix.has_slope and not linear.use_krylov:
+        slope_times(linear.matrix, v, change)
+        for i in range(n):
+            change[i] *= run.cj
+        return solve_linear(system, linear, t, y, yp, base, run.cj, method.cj_matrix, weights, change)
+    if not method.has_base:
+        status = residual(system, t, y, yp, base)
+        if status != 0:
+            return status
+        method.has_base = 1
+    for i in range(n):
+        shifted[i] = yp[i] + run.cj * v[i]
+    status = residual(system, t, y, shifted, change)
+    if status != 0:
+        return status
+    for i in range(n):
+        change[i] -= base[i]
+    return solve_linear(system, linear, t, y, yp, base, run.cj, method.cj_matrix, weights, change)
