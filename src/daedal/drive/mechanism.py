@@ -53,23 +53,23 @@ class MechanismPlan:
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
-    def solve(self, request: Request, autonomous: bool | None = None):
-        """Begin, run, finish."""
-        course = self._begin(request, autonomous)
+    def solve(self, request: Request, known: dict[str, bool] | None = None):
+        """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start."""
+        course = self._begin(request, known)
         segments = run(course, request)
         assembly, salvage = course.assembly, Salvage()
         t, states = outputs(request, segments, salvage)
         if assembly.is_autonomous:
             try:
                 if not stayed_autonomous(assembly, request.span[0], t, states):
-                    return self.solve(request, autonomous=False)
+                    return self.solve(request, {"autonomous": False})
             except KeyboardInterrupt:
                 segments[-1].outcome.interrupted = True
         solution = finished(self, request, course, segments, t, states, salvage)
         course.give_back()
         return delivered(solution, segments)
 
-    def _begin(self, request: Request, autonomous: bool | None) -> MechanismCourse:
+    def _begin(self, request: Request, known: dict[str, bool] | None) -> MechanismCourse:
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -80,7 +80,7 @@ class MechanismPlan:
             return begin_sparse(self, request)
         else:
             assert self.starts is not None
-            assembly, start, notes = self.starts.begin(request, autonomous)
+            assembly, start, notes = self.starts.begin(request, known)
         return MechanismCourse(self, request, assembly, start, notes, Choice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
+from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.contact import without_contact
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
@@ -59,14 +59,14 @@ class Assembly:
     ):
         if setting is None:
             point = np.ones(system.n_q) if q is None else q
-            setting = setting_at(system, t, point, rows=rows, autonomous=autonomous)
+            setting = setting_at(system, t, point, rows=rows, autonomous=autonomous, span=max(1.0, 1e-3 * abs(t)))
         self.given = system
         self.system = system = without_contact(system)
         self.m, self.nx, self.n_r, self.n_w = 2, system.n_q, system.n_r, system.n_w
         self.rows = setting.rows
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
-        self._tuning = tuning(system, setting.increments, setting.time_increment) if setting.complex_step else None
+        self._tuning = tuning(system, setting) if setting.complex_step else None
         self._made_with = system.params
         self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
@@ -82,18 +82,20 @@ class Assembly:
 
         `system` may be the same system with other parameters.
         """
-        record, increments = self.record, setting.increments
+        record = self.record
         if system is not None and system is not self.given:
             self.given, self.system = system, without_contact(system)
             self.bridge.replace(self._made_with, system.params)
         if self._tuning is not None:
-            _tune(self._tuning, self.system.params, setting)
+            self._tuning[:] = tuning(self.system, setting)
         self.bridge.refresh()
         record.array("state").fill(0.0)
         record.array("multipliers").fill(0.0)
+        record.array("all_jacobian").fill(0.0)
+        record.array("increments").reshape(2, -1)[:] = setting.increments
+        record["time_increment"] = setting.time_increment
+        record["searches"], record["evaluations"] = 0, 0
         if setting is not self.setting:
-            record.array("increments").reshape(2, -1)[:] = increments
-            record["time_increment"] = setting.time_increment
             record["autonomous"] = setting.autonomous
             self.setting, self.output_weight = setting, setting.weight
         return self
@@ -316,15 +318,6 @@ class Assembly:
         accelerate_points(self.record.data, times, states, guesses, *results, statuses)
         self.bridge.raise_pending()
         return *results, statuses
-
-
-def _tune(target: np.ndarray, params, setting: Setting):
-    """Write parameters and increments where the functions of the complex step read them."""
-    n = setting.increments.size + 1
-    if params is not None:
-        target[:-n] = parameter_vector(params)
-    target[-n:-1] = setting.increments
-    target[-1] = setting.time_increment
 
 
 def _callback(bridge, system: MechanicalSystem, name: str, function, params):

@@ -1,0 +1,310 @@
+r"""Derivatives of constraints by differences, and how far to move for them: compiled, found where the run is.
+
+A column of G is a central difference of second order, 2 calls. The velocity level and the bias are the first and second
+derivative of phi(s) = g(t + s, q + s v), to sixth order from the same 6 calls; time needs no differences of its own.
+
+The increments follow from two numbers for each coordinate, found by :func:`search`: the length L over which the
+derivative changes, and the rounding errors of g, as a part n of what it changes by over L. The errors
+
+    G:  (h/L)^2 / 6 + n L/h            bias:  (s/L)^6 / 560 + 6 n (L/s)^2
+
+are least near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards, up to
+the first that disagrees: from above, an increment of whole periods would look as if nothing depended on the coordinate.
+"""
+
+import numpy as np
+
+from daedal.kernels.compilation import announce, kernel, part
+from daedal.kernels.records import floats
+from daedal.kernels.vectors import add_product, copy
+from daedal.mechanics.constrained import PROBES, fetch
+
+_EPS = float(np.finfo(float).eps)
+_RATIO = 10.0  # between increments that are compared
+_LEAST = 1e-11  # the first one, as a part of the coordinate
+_AGREE, _AGREE_EVEN = 1e-6, 1e-4
+_MARGIN = 10.0  # of rounding errors beyond their estimate
+_LONGEST = 0.1  # the last one
+_ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L where n is the unit round-off
+_NOISIEST = 1e-4
+
+_DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination is then right to seven digits
+_DISAGREE_JACOBIAN = 1e-6
+_TOO_NOISY, _EXPECTED = 1e-9, 100.0
+_FREE_SEARCHES, _EVALUATIONS_PER_SEARCH = 20, 50
+
+
+@part
+def all_constraints(c, t, state, target):
+    """Position constraints, then velocity constraints."""
+    nx = c.nx
+    if c.all_g > 0:
+        status = fetch(c.constraint, t, state, nx, c.all_g)
+        if status != 0:
+            return status
+        copy(target, floats(c.constraint.block + 8 * nx, c.all_g))
+    if c.all_v > 0:
+        status = fetch(c.velocity_constraint, t, state, 2 * nx, c.all_v)
+        if status != 0:
+            return status
+        copy(target[c.all_g :], floats(c.velocity_constraint.block + 16 * nx, c.all_v))
+    return 0
+
+
+# --- the search for increments --------------------------------------------------------------------------------------
+
+
+@part
+def search(c, t, span, longest):
+    """Increments at the variables in ``c.state``; 0, or a status if the constraints have no values there.
+
+    `longest` is the length up to which coordinates are moved where nothing shows; 0 to stay near the present increments.
+    `span` is that of the run, 0 to stay near the present increment of the time.
+    """
+    nx, rows = c.nx, c.all_g + c.all_v
+    state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows)
+    increments, shifted = floats(c.increments, 2 * nx), floats(c.shifted, state.size)
+    copy(shifted, state)
+    status = all_constraints(c, t, state, floats(c.probes, rows))
+    if status != 0:
+        return status
+    c.searches += 1
+    largest = 0.0
+    for j in range(nx):
+        largest = max(largest, abs(state[j]))
+    usual = min(1.0, largest) if largest > 0.0 else 1.0
+    for j in range(nx):
+        size = abs(state[j])
+        low = _LEAST * (size if size > 0.0 else usual)
+        high = _LONGEST * max(size, longest) if longest > 0.0 else max(_LONGEST * size, 9.0 * increments[j])
+        length, noise = _scale(c, t, shifted, j, low, high)
+        if length == 0.0:  # nothing depends on it here
+            if longest == 0.0:
+                continue
+            length, noise = size if size > 0.0 else usual, _EPS
+        elif length == np.inf:
+            length = max(size, usual)
+        increments[j] = min(_ALONG * noise**0.125 * length, 0.3 * length)
+        increments[nx + j] = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
+    if not c.autonomous:
+        ulp = 4.0 * _EPS * abs(t)
+        before = c.time_increment
+        low, high = (1e-12 * span, _LONGEST * span) if span > 0.0 else (1e-9 * before, 9.0 * before)
+        length, noise = _scale(c, t, shifted, nx, max(low, ulp), high)
+        if 0.0 < length < np.inf:
+            length = min(length, _LONGEST * span) if span > 0.0 else length
+            c.time_increment = max(min(_ALONG * noise**0.125, 0.3) * length, ulp)
+        elif span > 0.0:
+            c.time_increment = max(_ALONG * _EPS**0.125 * _LONGEST * span, ulp)
+    return 0
+
+
+@part
+def _scale(c, t, shifted, j, low, high):
+    """The length over which derivatives with respect to z_j (or t, j = nx) change, and the noise as a part of it.
+
+    0 if no constraint depends on it, infinite if they are linear as far as it was looked.
+    """
+    nx, rows = c.nx, c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    here, ahead, behind = probes[:rows], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
+    odd_before, even_before = probes[3 * rows : 4 * rows], probes[4 * rows : 5 * rows]
+    noise, steady = probes[5 * rows : 6 * rows], probes[6 * rows : 7 * rows]
+    noise[:] = 0.0
+    steady[:] = 0.0
+    kept = t if j == nx else shifted[j]
+    length, seen, before, h = np.inf, False, 0.0, low
+    while h <= high and length == np.inf:
+        up, down = kept + h, kept - h
+        half = 0.5 * (up - down)
+        if half > 0.0:
+            status = _both_sides(c, t, shifted, j, up, down, ahead, behind)
+            if status != 0:
+                break
+            for i in range(rows):
+                odd = 0.5 * (ahead[i] - behind[i]) / half
+                even = (ahead[i] - 2.0 * here[i] + behind[i]) / (half * half)
+                seen = seen or ahead[i] != here[i] or behind[i] != here[i]
+                size = abs(ahead[i]) + abs(here[i]) + abs(behind[i]) + abs(odd * kept)
+                noise[i] = max(noise[i], _EPS * size)
+                if before > 0.0:
+                    change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
+                    if before < 2.0 * low:
+                        noise[i] = max(noise[i], min(before * change, 1e-4 * size))
+                    rounding = _MARGIN * noise[i] / before
+                    if change > _AGREE * abs(odd_before[i]) + rounding:
+                        if steady[i] == 1.0 or steady[i] == 3.0:
+                            length = min(length, half / np.sqrt(6.0 * change / abs(odd_before[i])))
+                    elif abs(odd) > rounding and steady[i] != 1.0 and steady[i] != 3.0:
+                        steady[i] += 1.0
+                    rounding = 4.0 * rounding / before
+                    if change_even > _AGREE_EVEN * abs(even_before[i]) + rounding:
+                        if steady[i] >= 2.0:
+                            length = min(length, half / np.sqrt(12.0 * change_even / abs(even_before[i])))
+                    elif abs(even) > rounding and steady[i] < 2.0:
+                        steady[i] += 2.0
+                odd_before[i], even_before[i] = odd, even
+            before = half
+        h *= _RATIO
+    if not seen:
+        return 0.0, _EPS
+    least, reach = _NOISIEST, length if length < np.inf else max(abs(kept), before)
+    for i in range(rows):
+        change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
+        if change > 0.0:
+            least = min(least, noise[i] / change)
+    return length, max(least, _EPS)
+
+
+@part
+def _both_sides(c, t, shifted, j, up, down, ahead, behind):
+    """All constraints with z_j, or t, set to either value."""
+    if j == c.nx:
+        return all_constraints(c, up, shifted, ahead) or all_constraints(c, down, shifted, behind)
+    kept = shifted[j]
+    shifted[j] = up
+    status = all_constraints(c, t, shifted, ahead)
+    if status == 0:
+        shifted[j] = down
+        status = all_constraints(c, t, shifted, behind)
+    shifted[j] = kept
+    return status
+
+
+@part
+def may_search(c):
+    """Whether searches still are few beside evaluations: where no increment helps, they end."""
+    return c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
+
+
+@kernel
+def find_increments(systems, t, z, span, longest):
+    """Increments for a run of length `span` from (t, z), into the record; 0, or a status if there are no values."""
+    c = systems[0]
+    copy(floats(c.state, c.m * c.nx), z)
+    return search(c, t, span, longest)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+@part
+def differentiate(c, function, t, state, variable, jacobian):
+    """d function / d z_j for nx variables from `variable` on, by central differences.
+
+    Returns a status, and whether the increments have become far too short, so that rounding errors dominate.
+    """
+    nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
+    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    copy(shifted, state[:n_arguments])
+    values = floats(function.block + 8 * n_arguments, rows)
+    too_noisy = False
+    for j in range(nx):
+        kept = state[variable + j]
+        h = increments[nx + j] if variable == 0 else max(abs(kept), 1.0)
+        up, down = kept + h, kept - h
+        shifted[variable + j] = up
+        status = fetch(function, t, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        largest = 0.0
+        for i in range(rows):
+            jacobian[i, j] = values[i]
+            largest = max(largest, abs(values[i]))
+        shifted[variable + j] = down
+        status = fetch(function, t, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        clearest = np.inf
+        for i in range(rows):
+            change = jacobian[i, j] - values[i]
+            jacobian[i, j] = change / (up - down)
+            if change != 0.0:
+                size = abs(values[i]) + abs(jacobian[i, j] * kept)
+                clearest = min(clearest, _EPS * size / abs(change))
+        shifted[variable + j] = kept
+        if variable == 0 and _TOO_NOISY < clearest < np.inf:
+            n = (h / (1.05 * increments[j])) ** 4.8  # for which the increments were chosen
+            too_noisy = too_noisy or clearest > _EXPECTED * n ** (2.0 / 3.0)
+    return 0, too_noisy
+
+
+@part
+def along_line(c, function, t, state, n_arguments, rows, first, second):
+    """First and second derivative of f(t + s, q + s v[, v]) at s = 0, to sixth order.
+
+    Returns a status, and whether quotients of different increments disagree.
+    """
+    nx = c.nx
+    values, shifted = floats(function.block + 8 * n_arguments, rows), floats(c.shifted, state.size)
+    increments, probes = floats(c.increments, 2 * nx), floats(c.probes, 7 * rows)
+    first[:] = 0.0
+    second[:] = 0.0
+    speed = 0.0 if c.autonomous else 1.0 / c.time_increment
+    for j in range(nx):
+        speed = max(speed, abs(state[nx + j]) / increments[j])
+    if speed == 0.0:
+        return 0, False
+    s = 1.0 / speed
+    if not c.autonomous:
+        s = 0.5 * ((t + s) - (t - s))
+    copy(shifted, state[:n_arguments])
+    for k in range(-3, 4):
+        for j in range(nx):
+            shifted[j] = state[j] + k * s * state[nx + j]
+        status = fetch(function, t if c.autonomous else t + k * s, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        copy(probes[(k + 3) * rows :], values)
+    disagree, of_velocity = False, n_arguments > nx
+    for i in range(rows):
+        here, row = probes[3 * rows + i], i + (c.all_g if of_velocity else 0)
+        d1 = (probes[4 * rows + i] - probes[2 * rows + i]) / (2.0 * s)
+        d2 = (probes[5 * rows + i] - probes[rows + i]) / (4.0 * s)
+        d3 = (probes[6 * rows + i] - probes[i]) / (6.0 * s)
+        b1 = (probes[4 * rows + i] - 2.0 * here + probes[2 * rows + i]) / (s * s)
+        b2 = (probes[5 * rows + i] - 2.0 * here + probes[rows + i]) / (4.0 * s * s)
+        b3 = (probes[6 * rows + i] - 2.0 * here + probes[i]) / (9.0 * s * s)
+        first[i] = 1.5 * d1 - 0.6 * d2 + 0.1 * d3
+        second[i] = 1.5 * b1 - 0.6 * b2 + 0.1 * b3
+        terms, size = _terms(c, state, row, nx if of_velocity else 0)
+        size += abs(probes[6 * rows + i]) + abs(here) + abs(probes[i])
+        noise = 50.0 * _EPS * size / s
+        rate = abs(d1) + abs(d2) + (0.015 * terms / s if of_velocity else terms)
+        if abs(d1 - d2) > _DISAGREE * rate + noise:
+            disagree = True
+        elif not of_velocity and abs(b1 - b2) > _DISAGREE * (abs(b1) + abs(b2) + 0.015 * rate / s) + noise / s:
+            disagree = True
+    return 0, disagree
+
+
+@part
+def _terms(c, state, row, variable):
+    """The sizes of the terms of K_i v, and of K_i z with z from `variable` on; K as it was evaluated last."""
+    nx = c.nx
+    jacobian = floats(c.all_jacobian + 8 * row * nx, nx)
+    terms, size = 0.0, 0.0
+    for j in range(nx):
+        terms += abs(jacobian[j] * state[nx + j])
+        size += abs(jacobian[j] * state[variable + j])
+    return terms, size
+
+
+@part
+def contradicts(c, state, rate):
+    """Whether G v of constraints that do not depend on time differs from their derivative along the motion."""
+    nx = c.nx
+    increments = floats(c.increments, 2 * nx)
+    for i in range(c.all_g):
+        terms, size = _terms(c, state, i, 0)
+        terms += abs(rate[i])
+        rounding = 0.0
+        for j in range(nx):
+            rounding += abs(state[nx + j]) / increments[nx + j]
+        value = add_product(0.0, floats(c.all_jacobian + 8 * i * nx, nx), state[nx : 2 * nx])
+        if abs(value - rate[i]) > _DISAGREE_JACOBIAN * terms + 20.0 * _EPS * size * rounding:
+            return True
+    return False
+
+
+announce(find_increments, "the search for increments of differences")
