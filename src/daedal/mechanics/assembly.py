@@ -279,6 +279,7 @@ class Assembly:
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
         """Evaluate at a point; copies of the arrays of the record, or None where a function cannot be evaluated."""
+        from daedal.mechanics.constrained import ACCURATE
         from daedal.mechanics.manifold import evaluate_point
 
         zeros = np.zeros
@@ -289,7 +290,7 @@ class Assembly:
             zeros(self.n_r) if r is None else np.asarray(r, dtype=float),
             zeros(self.n_w) if w is None else np.asarray(w, dtype=float),
             zeros(self.n_c) if lam is None else np.asarray(lam, dtype=float),
-            what,
+            what | ACCURATE,
         )
         self.bridge.raise_pending()
         if status != 0:

@@ -24,6 +24,8 @@ _RATIO = 10.0  # between increments that are compared
 _LEAST = 1e-11  # the first one, as a part of the coordinate
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # of rounding errors beyond their estimate
+_ROUGHLY = 1e-6
+_FEATURE = 1e3  # rounding errors by which a constraint changes that seemed not to depend on a coordinate
 _LONGEST = 0.1  # the last one
 _ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L where n is the unit round-off
 _NOISIEST = 1e-4
@@ -31,6 +33,7 @@ _NOISIEST = 1e-4
 _DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination is then right to seven digits
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
+_NOISY_LINE = 1e-6  # fifty times the rounding errors beside the terms of G v
 _FREE_SEARCHES, _EVALUATIONS_PER_SEARCH = 20, 50
 
 
@@ -69,6 +72,7 @@ def search(c, t, span, longest):
     if status != 0:
         return status
     c.searches += 1
+    _sizes_of_terms(c, t, shifted)
     largest = 0.0
     for j in range(nx):
         largest = max(largest, abs(state[j]))
@@ -79,9 +83,9 @@ def search(c, t, span, longest):
         high = _LONGEST * max(size, longest) if longest > 0.0 else max(_LONGEST * size, 9.0 * increments[j])
         length, noise = _scale(c, t, shifted, j, low, high)
         if length == 0.0:  # nothing depends on it here
-            if longest == 0.0:
-                continue
             length, noise = size if size > 0.0 else usual, _EPS
+            if longest == 0.0 and increments[j] >= _ALONG * noise**0.125 * length:
+                continue
         elif length == np.inf:
             length = max(size, usual)
         increments[j] = min(_ALONG * noise**0.125 * length, 0.3 * length)
@@ -100,6 +104,28 @@ def search(c, t, span, longest):
 
 
 @part
+def _sizes_of_terms(c, t, shifted):
+    """How large the terms are whose sum each constraint is: roughly sum_j |G_ij q_j|, from one-sided differences."""
+    nx, rows = c.nx, c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    here, ahead, sizes = probes[:rows], probes[rows : 2 * rows], probes[7 * rows :]
+    sizes[:] = 0.0
+    for j in range(nx + 1):
+        kept = t if j == nx else shifted[j]
+        if kept == 0.0 or (j == nx and c.autonomous):
+            continue
+        moved = kept * (1.0 + _ROUGHLY)
+        if j < nx:
+            shifted[j] = moved
+        status = all_constraints(c, moved if j == nx else t, shifted, ahead)
+        if j < nx:
+            shifted[j] = kept
+        if status == 0:
+            for i in range(rows):
+                sizes[i] += abs(ahead[i] - here[i]) / _ROUGHLY
+
+
+@part
 def _scale(c, t, shifted, j, low, high):
     """The length over which derivatives with respect to z_j (or t, j = nx) change, and the noise as a part of it.
 
@@ -109,7 +135,7 @@ def _scale(c, t, shifted, j, low, high):
     probes = floats(c.probes, PROBES * rows)
     here, ahead, behind = probes[:rows], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
     odd_before, even_before = probes[3 * rows : 4 * rows], probes[4 * rows : 5 * rows]
-    noise, steady = probes[5 * rows : 6 * rows], probes[6 * rows : 7 * rows]
+    noise, steady, sizes = probes[5 * rows : 6 * rows], probes[6 * rows : 7 * rows], probes[7 * rows :]
     noise[:] = 0.0
     steady[:] = 0.0
     kept = t if j == nx else shifted[j]
@@ -124,10 +150,13 @@ def _scale(c, t, shifted, j, low, high):
             for i in range(rows):
                 odd = 0.5 * (ahead[i] - behind[i]) / half
                 even = (ahead[i] - 2.0 * here[i] + behind[i]) / (half * half)
-                seen = seen or ahead[i] != here[i] or behind[i] != here[i]
-                size = abs(ahead[i]) + abs(here[i]) + abs(behind[i]) + abs(odd * kept)
+                size = abs(ahead[i]) + abs(here[i]) + abs(behind[i]) + max(sizes[i], abs(odd * kept))
                 noise[i] = max(noise[i], _EPS * size)
+                move = max(abs(ahead[i] - here[i]), abs(behind[i] - here[i]))
+                seen = seen or move > 0.0
                 if before > 0.0:
+                    if odd_before[i] == 0.0 and even_before[i] == 0.0 and move > _FEATURE * noise[i]:
+                        length = min(length, half)  # flat as far as the last increment: something begins here
                     change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
                     if before < 2.0 * low:
                         noise[i] = max(noise[i], min(before * change, 1e-4 * size))
@@ -230,8 +259,31 @@ def differentiate(c, function, t, state, variable, jacobian):
 
 
 @part
-def along_line(c, function, t, state, n_arguments, rows, first, second):
-    """First and second derivative of f(t + s, q + s v[, v]) at s = 0, to sixth order.
+def differentiate_accurately(c, function, t, state, jacobian):
+    """The same with respect to the coordinates to sixth order, three times as expensive."""
+    nx, rows = c.nx, jacobian.shape[0]
+    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    copy(shifted, state[:nx])
+    values = floats(function.block + 8 * nx, rows)
+    for j in range(nx):
+        kept = state[j]
+        h = 0.5 * ((kept + increments[j]) - (kept - increments[j]))
+        jacobian[:, j] = 0.0
+        for k in range(-3, 4):
+            if k != 0:
+                shifted[j] = kept + k * h
+                status = fetch(function, t, shifted, nx, rows)
+                if status != 0:
+                    return status
+                for i in range(rows):
+                    jacobian[i, j] += (45.0, -9.0, 1.0)[abs(k) - 1] / (60.0 * h) * (values[i] if k > 0 else -values[i])
+        shifted[j] = kept
+    return 0
+
+
+@part
+def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
+    """First and second derivative of f(t + s, q + s v[, v]) at s = 0, to sixth order; of f(t + s, q) if not `moving`.
 
     Returns a status, and whether quotients of different increments disagree.
     """
@@ -242,7 +294,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second):
     second[:] = 0.0
     speed = 0.0 if c.autonomous else 1.0 / c.time_increment
     for j in range(nx):
-        speed = max(speed, abs(state[nx + j]) / increments[j])
+        speed = max(speed, moving * abs(state[nx + j]) / increments[j])
     if speed == 0.0:
         return 0, False
     s = 1.0 / speed
@@ -251,7 +303,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second):
     copy(shifted, state[:n_arguments])
     for k in range(-3, 4):
         for j in range(nx):
-            shifted[j] = state[j] + k * s * state[nx + j]
+            shifted[j] = state[j] + moving * k * s * state[nx + j]
         status = fetch(function, t if c.autonomous else t + k * s, shifted, n_arguments, rows)
         if status != 0:
             return status, False
@@ -270,6 +322,8 @@ def along_line(c, function, t, state, n_arguments, rows, first, second):
         terms, size = _terms(c, state, row, nx if of_velocity else 0)
         size += abs(probes[6 * rows + i]) + abs(here) + abs(probes[i])
         noise = 50.0 * _EPS * size / s
+        if not of_velocity and noise > _NOISY_LINE * terms > 0.0:
+            disagree = True
         rate = abs(d1) + abs(d2) + (0.015 * terms / s if of_velocity else terms)
         if abs(d1 - d2) > _DISAGREE * rate + noise:
             disagree = True

@@ -10,6 +10,7 @@ from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import (
+    ACCURATE,
     ALGEBRAIC,
     BIAS,
     CONSTRAINED,
@@ -24,7 +25,14 @@ from daedal.mechanics.constrained import (
     VELOCITY,
     fetch,
 )
-from daedal.mechanics.differences import along_line, contradicts, differentiate, may_search, search
+from daedal.mechanics.differences import (
+    along_line,
+    contradicts,
+    differentiate,
+    differentiate_accurately,
+    may_search,
+    search,
+)
 
 
 @pointer(EVALUATION)
@@ -98,17 +106,19 @@ def _derivatives(c, t, state, what):
         jacobian = float_rows(c.all_jacobian, rows, nx)
         if is_given(c.constraint_jacobian):
             status = _fetch_jacobian(c.constraint_jacobian, t, state, jacobian)
+        elif what & ACCURATE:
+            status = differentiate_accurately(c, c.constraint, t, state, jacobian)
         else:
             status, doubtful = differentiate(c, c.constraint, t, state, 0, jacobian)
         if status != 0:
             return status, False
-    known = is_given(c.constraint_jacobian) and (c.autonomous or is_given(c.constraint_t))
-    if what & VELOCITY and known:
+    bias, unused = floats(c.all_bias, rows), floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
+    direct = is_given(c.constraint_t) or what & ACCURATE or (c.autonomous and is_given(c.constraint_jacobian))
+    rate = unused if direct else floats(c.all_velocity, rows)
+    if what & VELOCITY and direct:
         status = _velocity_level(c, t, state)
-    wanted = (what & VELOCITY and not known) or (what & BIAS and not is_given(c.acceleration_bias))
-    if status == 0 and wanted:
-        rate = floats(c.all_velocity if not known else c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
-        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, floats(c.all_bias, rows))
+    if status == 0 and ((what & VELOCITY and not direct) or (what & BIAS and not is_given(c.acceleration_bias))):
+        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, bias, 1)
         doubtful = doubtful or disagree
         if status == 0 and what & JACOBIAN and c.autonomous and not is_given(c.constraint_jacobian):
             doubtful = doubtful or contradicts(c, state, rate)
@@ -117,17 +127,17 @@ def _derivatives(c, t, state, what):
 
 @part
 def _velocity_level(c, t, state):
-    """g' = G v + g_t with given derivatives."""
+    """g' = G v + g_t, term by term: where g_t is given, or for accurate looks."""
     nx, rows = c.nx, c.all_g
     velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
+    status, partial_t = 0, floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
+    partial_t[:] = 0.0
+    if is_given(c.constraint_t):
+        status = _fetch_into(c.constraint_t, t, state, nx, partial_t)
+    elif not c.autonomous:
+        status, _ = along_line(c, c.constraint, t, state, nx, rows, partial_t, velocity, 0)
     for i in range(rows):
-        velocity[i] = add_product(0.0, jacobian[i], state[nx : 2 * nx])
-    if not is_given(c.constraint_t):
-        return 0
-    status = fetch(c.constraint_t, t, state, nx, rows)
-    source = floats(c.constraint_t.block, nx + rows)
-    for i in range(rows):
-        velocity[i] += source[nx + i]
+        velocity[i] = add_product(partial_t[i], jacobian[i], state[nx : 2 * nx])
     return status
 
 
@@ -178,7 +188,7 @@ def _line_derivative(c, t, state, target):
     """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether it is doubtful."""
     rows = c.all_v
     unused = floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_g), rows)
-    return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, rows, target, unused)
+    return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, rows, target, unused, 1)
 
 
 @part
