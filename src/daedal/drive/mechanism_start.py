@@ -18,7 +18,7 @@ from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
-_TIMES = np.linspace(0.0, 1.0, 24)[1:] ** 1.5  # parts of the interval at which constraints are looked at
+_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)  # parts of the interval at which constraints are looked at
 _CHECKED_POINTS = 8
 _MOST_SETTINGS = 64
 
@@ -117,7 +117,7 @@ class MechanismStarts:
                 q,
                 rows=assembly.rows,
                 autonomous=autonomous,
-                span=t1 - t0,
+                interval=(t0, t1),
                 analytic=known.get("analytic", True),
                 assembly=assembly,
             )

@@ -59,7 +59,7 @@ class Assembly:
     ):
         if setting is None:
             point = np.ones(system.n_q) if q is None else q
-            setting = setting_at(system, t, point, rows=rows, autonomous=autonomous, span=max(1.0, 1e-3 * abs(t)))
+            setting = setting_at(system, t, point, rows=rows, autonomous=autonomous)
         self.given = system
         self.system = system = without_contact(system)
         self.m, self.nx, self.n_r, self.n_w = 2, system.n_q, system.n_r, system.n_w
@@ -94,7 +94,8 @@ class Assembly:
         record.array("all_jacobian").fill(0.0)
         record.array("increments").reshape(2, -1)[:] = setting.increments
         record["time_increment"] = setting.time_increment
-        record["searches"], record["evaluations"] = 0, 0
+        record["t_first"], record["t_last"] = setting.interval
+        record["searches"], record["patience"], record["evaluations"] = 0, 0, 0
         if setting is not self.setting:
             record["autonomous"] = setting.autonomous
             self.setting, self.output_weight = setting, setting.weight

@@ -87,7 +87,10 @@ CONSTRAINED = np.dtype(
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
         ("time_increment", FLOAT),
+        ("t_first", FLOAT),  # of the run, for which increments are chosen
+        ("t_last", FLOAT),
         ("searches", INTEGER),  # for increments, in this run
+        ("patience", INTEGER),  # evaluations before the next one
         *[(name, CALLBACK) for name in FUNCTIONS],
         *[(name, ADDRESS) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
         ("kkt", LU),

@@ -34,7 +34,7 @@ _DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination is t
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
 _NOISY_LINE = 1e-6  # fifty times the rounding errors beside the terms of G v
-_FREE_SEARCHES, _EVALUATIONS_PER_SEARCH = 20, 50
+_FREE_SEARCHES, _EVALUATIONS_PER_SEARCH, _WAIT = 50, 20, 50
 
 
 @part
@@ -58,11 +58,11 @@ def all_constraints(c, t, state, target):
 
 
 @part
-def search(c, t, span, longest):
+def search(c, t, anywhere):
     """Increments at the variables in ``c.state``; 0, or a status if the constraints have no values there.
 
-    `longest` is the length up to which coordinates are moved where nothing shows; 0 to stay near the present increments.
-    `span` is that of the run, 0 to stay near the present increment of the time.
+    With `anywhere`, coordinates may be moved by 1 and more where nothing shows, and the time to before the start: what
+    is raised there has to be harmless.
     """
     nx, rows = c.nx, c.all_g + c.all_v
     state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows)
@@ -80,27 +80,33 @@ def search(c, t, span, longest):
     for j in range(nx):
         size = abs(state[j])
         low = _LEAST * (size if size > 0.0 else usual)
-        high = _LONGEST * max(size, longest) if longest > 0.0 else max(_LONGEST * size, 9.0 * increments[j])
-        length, noise = _scale(c, t, shifted, j, low, high)
+        high = _LONGEST * max(1.0, largest) if anywhere else max(_LONGEST * size, 3.0 * increments[j])
+        length, noise, farthest = _scale(c, t, shifted, j, low, high)
         if length == 0.0:  # nothing depends on it here
             length, noise = size if size > 0.0 else usual, _EPS
-            if longest == 0.0 and increments[j] >= _ALONG * noise**0.125 * length:
+            if not anywhere and increments[j] >= _ALONG * noise**0.125 * length:
                 continue
         elif length == np.inf:
             length = max(size, usual)
-        increments[j] = min(_ALONG * noise**0.125 * length, 0.3 * length)
+        increments[j] = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
         increments[nx + j] = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
     if not c.autonomous:
-        ulp = 4.0 * _EPS * abs(t)
-        before = c.time_increment
-        low, high = (1e-12 * span, _LONGEST * span) if span > 0.0 else (1e-9 * before, 9.0 * before)
-        length, noise = _scale(c, t, shifted, nx, max(low, ulp), high)
-        if 0.0 < length < np.inf:
-            length = min(length, _LONGEST * span) if span > 0.0 else length
-            c.time_increment = max(min(_ALONG * noise**0.125, 0.3) * length, ulp)
-        elif span > 0.0:
-            c.time_increment = max(_ALONG * _EPS**0.125 * _LONGEST * span, ulp)
+        _search_time(c, t, shifted, anywhere)
     return 0
+
+
+@part
+def _search_time(c, t, shifted, anywhere):
+    """The increment of the time, never beyond the interval of the run by more than constraints at rest would allow."""
+    span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
+    longest = _LONGEST * span
+    slowest = _ALONG * _EPS**0.125 * longest
+    high = longest if anywhere else max(3.0 * slowest, min(longest, abs(t - c.t_first), abs(t - c.t_last)))
+    length, noise, farthest = _scale(c, t, shifted, c.nx, max(1e-12 * span, resolution), high)
+    if 0.0 < length < np.inf:
+        length = min(length, longest)
+        slowest = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+    c.time_increment = max(slowest, resolution)
 
 
 @part
@@ -129,6 +135,7 @@ def _sizes_of_terms(c, t, shifted):
 def _scale(c, t, shifted, j, low, high):
     """The length over which derivatives with respect to z_j (or t, j = nx) change, and the noise as a part of it.
 
+    Then the increment at which the change showed: farther off, nothing is known of it.
     0 if no constraint depends on it, infinite if they are linear as far as it was looked.
     """
     nx, rows = c.nx, c.all_g + c.all_v
@@ -140,7 +147,7 @@ def _scale(c, t, shifted, j, low, high):
     steady[:] = 0.0
     kept = t if j == nx else shifted[j]
     length, seen, before, h = np.inf, False, 0.0, low
-    while h <= high and length == np.inf:
+    while length == np.inf:
         up, down = kept + h, kept - h
         half = 0.5 * (up - down)
         if half > 0.0:
@@ -160,29 +167,32 @@ def _scale(c, t, shifted, j, low, high):
                     change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
                     if before < 2.0 * low:
                         noise[i] = max(noise[i], min(before * change, 1e-4 * size))
-                    rounding = _MARGIN * noise[i] / before
-                    if change > _AGREE * abs(odd_before[i]) + rounding:
+                    # a quotient that happens to vanish is judged beside the other one
+                    rounding, usual = _MARGIN * noise[i] / before, abs(odd_before[i]) + half * abs(even_before[i])
+                    if change > _AGREE * usual + rounding:
                         if steady[i] == 1.0 or steady[i] == 3.0:
-                            length = min(length, half / np.sqrt(6.0 * change / abs(odd_before[i])))
+                            length = min(length, half / np.sqrt(6.0 * change / usual))
                     elif abs(odd) > rounding and steady[i] != 1.0 and steady[i] != 3.0:
                         steady[i] += 1.0
-                    rounding = 4.0 * rounding / before
-                    if change_even > _AGREE_EVEN * abs(even_before[i]) + rounding:
+                    rounding, usual = 4.0 * rounding / before, usual / half
+                    if change_even > _AGREE_EVEN * usual + rounding:
                         if steady[i] >= 2.0:
-                            length = min(length, half / np.sqrt(12.0 * change_even / abs(even_before[i])))
+                            length = min(length, half / np.sqrt(12.0 * change_even / usual))
                     elif abs(even) > rounding and steady[i] < 2.0:
                         steady[i] += 2.0
                 odd_before[i], even_before[i] = odd, even
             before = half
-        h *= _RATIO
+        if h >= high:
+            break
+        h = min(_RATIO * h, high)
     if not seen:
-        return 0.0, _EPS
+        return 0.0, _EPS, np.inf
     least, reach = _NOISIEST, length if length < np.inf else max(abs(kept), before)
     for i in range(rows):
         change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
         if change > 0.0:
             least = min(least, noise[i] / change)
-    return length, max(least, _EPS)
+    return length, max(least, _EPS), before if length < np.inf else np.inf
 
 
 @part
@@ -202,16 +212,22 @@ def _both_sides(c, t, shifted, j, up, down, ahead, behind):
 
 @part
 def may_search(c):
-    """Whether searches still are few beside evaluations: where no increment helps, they end."""
-    return c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
+    """Whether increments may be chosen anew: not for a while after it did not help, and not too often."""
+    return c.evaluations >= c.patience and c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
+
+
+@part
+def did_not_help(c):
+    """Wait with the next search, the longer the more there were: changes of increments are jumps for a method."""
+    c.patience = c.evaluations + _WAIT * c.searches
 
 
 @kernel
-def find_increments(systems, t, z, span, longest):
-    """Increments for a run of length `span` from (t, z), into the record; 0, or a status if there are no values."""
+def find_increments(systems, t, z):
+    """Increments for a run from (t, z), into the record; 0, or a status if there are no values."""
     c = systems[0]
     copy(floats(c.state, c.m * c.nx), z)
-    return search(c, t, span, longest)
+    return search(c, t, True)
 
 
 # --- derivatives ------------------------------------------------------------------------------------------------------
@@ -325,9 +341,10 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
         if not of_velocity and noise > _NOISY_LINE * terms > 0.0:
             disagree = True
         rate = abs(d1) + abs(d2) + (0.015 * terms / s if of_velocity else terms)
-        if abs(d1 - d2) > _DISAGREE * rate + noise:
+        if abs(d1 - d2) > _DISAGREE * rate + noise or abs(d2 - d3) > 2.0 * _DISAGREE * rate + noise:
             disagree = True
-        elif not of_velocity and abs(b1 - b2) > _DISAGREE * (abs(b1) + abs(b2) + 0.015 * rate / s) + noise / s:
+        rate = abs(b1) + abs(b2) + 0.015 * rate / s
+        if not of_velocity and max(abs(b1 - b2), 0.5 * abs(b2 - b3)) > _DISAGREE * rate + noise / s:
             disagree = True
     return 0, disagree
 

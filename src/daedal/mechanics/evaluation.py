@@ -28,6 +28,7 @@ from daedal.mechanics.constrained import (
 from daedal.mechanics.differences import (
     along_line,
     contradicts,
+    did_not_help,
     differentiate,
     differentiate_accurately,
     may_search,
@@ -86,9 +87,11 @@ def _evaluate_holonomic(c, t, state, what):
     if status == 0:
         status, doubtful = _derivatives(c, t, state, what)
         if status == 0 and doubtful and may_search(c):
-            status = search(c, t, 0.0, 0.0)
+            status = search(c, t, False)
             if status == 0:
-                status, _ = _derivatives(c, t, state, what)
+                status, doubtful = _derivatives(c, t, state, what)
+                if doubtful:
+                    did_not_help(c)
     if status == 0 and what & BIAS and is_given(c.acceleration_bias):
         status = _fetch_bias(c.acceleration_bias, t, state, 2 * c.nx, floats(c.all_bias, rows))
     return status
@@ -177,9 +180,11 @@ def _evaluate_nonholonomic(c, t, state, what):
             return _fetch_bias(c.velocity_bias, t, state, 2 * nx, target)
         status, doubtful = _line_derivative(c, t, state, target)
         if status == 0 and doubtful and may_search(c):
-            status = search(c, t, 0.0, 0.0)
+            status = search(c, t, False)
             if status == 0:
-                status, _ = _line_derivative(c, t, state, target)
+                status, doubtful = _line_derivative(c, t, state, target)
+                if doubtful:
+                    did_not_help(c)
     return status
 
 

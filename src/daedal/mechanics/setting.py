@@ -38,6 +38,8 @@ class Setting:
         Whether the constraints do not depend on time.
     weight : str
         The norm in which output is projected onto the constraints: "M", or "I".
+    interval : (float, float)
+        The interval of the run: how slow the constraints may be.
     """
 
     rows: np.ndarray
@@ -46,6 +48,7 @@ class Setting:
     complex_step: bool = False
     autonomous: bool = False
     weight: Any = "M"
+    interval: tuple[float, float] = (0.0, 1.0)
     key: tuple = field(init=False)
 
     def __post_init__(self):
@@ -69,16 +72,17 @@ def setting_at(
     *,
     rows=None,
     autonomous: bool = False,
-    span: float = 1.0,
+    interval: tuple[float, float] | None = None,
     analytic: bool = True,
     assembly=None,
 ) -> Setting:
-    """The setting of a run of length `span` that starts at (t, q).
+    """The setting of a run over an interval that starts at (t, q).
 
     `analytic` is False if the complex step is known not to hold. `assembly` is one of the system that may be used.
     """
     q = np.asarray(q, dtype=float)
-    setting = plain_setting(system, q, rows).changed(autonomous=autonomous)
+    interval = interval or (float(t), float(t) + max(1.0, 1e-3 * abs(float(t))))
+    setting = plain_setting(system, q, rows).changed(autonomous=autonomous, interval=interval)
     reduced = without_contact(system)
     if not _is_differenced(reduced, autonomous):
         return setting
@@ -93,8 +97,7 @@ def setting_at(
     record = assembly.record
     # Where the coordinates change, velocity constraints only show it if something moves.
     z = np.concatenate([q, np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)])
-    longest = max(1.0, float(np.max(np.abs(q), initial=0.0)))
-    status = find_increments(record.data, float(t), z, abs(float(span)), longest)
+    status = find_increments(record.data, float(t), z)
     _forget_errors(assembly)
     if status == 0:
         setting = setting.changed(
