@@ -19,7 +19,6 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
 _TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)  # parts of the interval at which constraints are looked at
-_CHECKED_POINTS = 8
 _MOST_SETTINGS = 64
 
 
@@ -135,13 +134,3 @@ def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.
     if isinstance(pending, KeyboardInterrupt):
         raise pending
     return bool(same)
-
-
-def stayed_autonomous(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
-    """Whether constraints that were taken not to depend on time do not do so at points of the solution either."""
-    if not times.size:
-        return True
-    if times.size > _CHECKED_POINTS:
-        chosen = np.linspace(0, times.size - 1, _CHECKED_POINTS).astype(int)
-        times, states = times[chosen], states[chosen]
-    return stays_the_same(assembly, t0, times, states)

@@ -92,6 +92,7 @@ class Assembly:
         record.array("state").fill(0.0)
         record.array("multipliers").fill(0.0)
         record.array("all_jacobian").fill(0.0)
+        record.array("all_bias").fill(0.0)
         record.array("increments").reshape(2, -1)[:] = setting.increments
         record["time_increment"] = setting.time_increment
         record["t_first"], record["t_last"] = setting.interval

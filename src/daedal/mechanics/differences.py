@@ -148,6 +148,7 @@ def _scale(c, t, shifted, j, low, high):
     kept = t if j == nx else shifted[j]
     length, seen, before, h = np.inf, False, 0.0, low
     while length == np.inf:
+        unsettled = 0.0
         up, down = kept + h, kept - h
         half = 0.5 * (up - down)
         if half > 0.0:
@@ -172,6 +173,8 @@ def _scale(c, t, shifted, j, low, high):
                     if change > _AGREE * usual + rounding:
                         if steady[i] == 1.0 or steady[i] == 3.0:
                             length = min(length, half / np.sqrt(6.0 * change / usual))
+                        else:
+                            unsettled = max(unsettled, abs(odd))
                     elif abs(odd) > rounding and steady[i] != 1.0 and steady[i] != 3.0:
                         steady[i] += 1.0
                     rounding, usual = 4.0 * rounding / before, usual / half
@@ -187,12 +190,33 @@ def _scale(c, t, shifted, j, low, high):
         h = min(_RATIO * h, high)
     if not seen:
         return 0.0, _EPS, np.inf
+    if length == np.inf and unsettled > 0.0:
+        length = before = _descend(c, t, shifted, j, kept, before, low, unsettled)
     least, reach = _NOISIEST, length if length < np.inf else max(abs(kept), before)
     for i in range(rows):
         change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
         if change > 0.0:
             least = min(least, noise[i] / change)
     return length, max(least, _EPS), before if length < np.inf else np.inf
+
+
+@part
+def _descend(c, t, shifted, j, kept, high, low, largest):
+    """The increment below which a quotient that never settles, as that of x^3 at 0, is nothing beside its largest."""
+    rows = c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    ahead, behind, steady = probes[rows : 2 * rows], probes[2 * rows : 3 * rows], probes[6 * rows : 7 * rows]
+    h, quotient = high, largest
+    while h > low and quotient > _AGREE * largest:
+        h /= _RATIO
+        up, down = kept + h, kept - h
+        if not up > down or _both_sides(c, t, shifted, j, up, down, ahead, behind) != 0:
+            break
+        quotient = 0.0
+        for i in range(rows):
+            if steady[i] == 0.0 or steady[i] == 2.0:
+                quotient = max(quotient, abs(ahead[i] - behind[i]) / (up - down))
+    return h
 
 
 @part

@@ -86,12 +86,12 @@ def _evaluate_holonomic(c, t, state, what):
         status = _fetch_into(c.constraint, t, state, c.nx, floats(c.all_position, rows))
     if status == 0:
         status, doubtful = _derivatives(c, t, state, what)
-        if status == 0 and doubtful and may_search(c):
-            status = search(c, t, False)
-            if status == 0:
-                status, doubtful = _derivatives(c, t, state, what)
-                if doubtful:
-                    did_not_help(c)
+    if status == 0 and doubtful and may_search(c):
+        status = search(c, t, False)
+        if status == 0:
+            status, doubtful = _derivatives(c, t, state, what)
+            if doubtful:
+                did_not_help(c)
     if status == 0 and what & BIAS and is_given(c.acceleration_bias):
         status = _fetch_bias(c.acceleration_bias, t, state, 2 * c.nx, floats(c.all_bias, rows))
     return status
