@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import store_matrix, store_vector
-from daedal.mechanics.contact import without_contact
+from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -307,6 +307,11 @@ class Assembly:
             "rate": array("rate").copy(),
             "algebraic": array("algebraic").copy(),
         }
+
+    def contact_coordinates(self, times, q) -> np.ndarray:
+        """s at the rows of q, in columns."""
+        points = [contact_coordinates(self.given, t, x) for t, x in zip(times.tolist(), q, strict=True)]
+        return np.array(points).reshape(times.size, self.given.n_s).T
 
     def accelerate(self, times, states, guesses=None):
         """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""

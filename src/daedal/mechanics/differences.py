@@ -22,6 +22,7 @@ from daedal.mechanics.constrained import PROBES, fetch
 _EPS = float(np.finfo(float).eps)
 _RATIO = 10.0  # between increments that are compared
 _LEAST = 1e-11  # the first one, as a part of the coordinate
+_SMALLEST = 1e-24  # but no less than this part of the largest one, or of 1
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # of rounding errors beyond their estimate
 _ROUGHLY = 1e-6
@@ -79,16 +80,19 @@ def search(c, t, anywhere):
     usual = min(1.0, largest) if largest > 0.0 else 1.0
     for j in range(nx):
         size = abs(state[j])
-        low = _LEAST * (size if size > 0.0 else usual)
+        low = max(_LEAST * (size if size > 0.0 else usual), _SMALLEST * max(1.0, largest))
         high = _LONGEST * max(1.0, largest) if anywhere else max(_LONGEST * size, 3.0 * increments[j])
         length, noise, farthest = _scale(c, t, shifted, j, low, high)
+        along = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
         if length == 0.0:  # nothing depends on it here
             length, noise = size if size > 0.0 else usual, _EPS
-            if not anywhere and increments[j] >= _ALONG * noise**0.125 * length:
+            along = _ALONG * noise**0.125 * length
+            if not anywhere and increments[j] >= along:
                 continue
-        elif length == np.inf:
-            length = max(size, usual)
-        increments[j] = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+        elif length == np.inf:  # linear: any increment is right, as far as it was looked
+            length = max(size, usual, farthest)
+            along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
+        increments[j] = along
         increments[nx + j] = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
     if not c.autonomous:
         _search_time(c, t, shifted, anywhere)
@@ -197,7 +201,7 @@ def _scale(c, t, shifted, j, low, high):
         change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
         if change > 0.0:
             least = min(least, noise[i] / change)
-    return length, max(least, _EPS), before if length < np.inf else np.inf
+    return length, max(least, _EPS), before
 
 
 @part
@@ -339,7 +343,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
         return 0, False
     s = 1.0 / speed
     if not c.autonomous:
-        s = 0.5 * ((t + s) - (t - s))
+        s = (t + s) - t  # so that no time is rounded
     copy(shifted, state[:n_arguments])
     for k in range(-3, 4):
         for j in range(nx):
