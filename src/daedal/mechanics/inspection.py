@@ -41,6 +41,7 @@ INSPECTION = np.dtype(
         ("started", INTEGER),
         ("t", FLOAT),
         ("repetitions", INTEGER),
+        ("beyond", FLOAT),  # where the last of them ended
         ("worst", INTEGER),  # the constraint that changed otherwise
         ("found", FLOAT),  # by how much,
         ("expected", FLOAT),  # and the prediction
@@ -67,33 +68,47 @@ def inspect(record, t, h, y):
             return found
     if p.changes == NO_CHANGES or (p.changes == CHANGES_WITH_TIME and c.autonomous):
         return HOOK_DONE
-    status = evaluate(c, t, POSITION | VELOCITY | JACOBIAN)
+    nx, rows = c.nx, c.all_g
+    status = evaluate(c, t, POSITION | JACOBIAN | (VELOCITY if p.complex_step else 0))
+    doubtful = False
+    if status == 0:
+        state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
+        rate, second = floats(p.values, rows), floats(p.values + 8 * rows, rows)
+        status, doubtful = along_line(c, c.constraint, t, state, nx, rows, rate, second, 1)
     if status != 0:
         return status if h != 0.0 else HOOK_DONE
-    if p.complex_step and _is_not_analytic(p, c, t):
+    if p.complex_step and not doubtful and _is_not_analytic(p, c):
         return NOT_ANALYTIC
     if p.started and h != 0.0 and not _is_explained(p, c, t):
-        p.repetitions += 1
-        if p.repetitions > _MOST_REPETITIONS:
-            return UNEXPLAINED
-        if may_search(c):
-            status = search(c, t, False)
-            if status != 0:
-                return status
-        return UNEVALUABLE
-    p.repetitions = 0
+        return _repeat(p, c, t)
+    if h * (t - p.beyond) >= 0.0:
+        p.repetitions = 0
     _keep(p, c, t)
     return HOOK_DONE
 
 
 @part
-def _partial_t(c, i):
-    """g_t of row i: what of the velocity level is not G v."""
+def _repeat(p, c, t):
+    """Have the step done again, with other increments; UNEXPLAINED if that has not led beyond this place for long."""
+    p.beyond = t
+    p.repetitions += 1
+    if p.repetitions > _MOST_REPETITIONS:
+        return UNEXPLAINED
+    if may_search(c):
+        status = search(c, t, False)
+        if status != 0:
+            return status
+    return UNEVALUABLE
+
+
+@part
+def _partial_t(p, c, i):
+    """g_t of row i: what of the derivative along the motion is not G v."""
     nx = c.nx
     if c.autonomous:
         return 0.0
     row = floats(c.all_jacobian + 8 * i * nx, nx)
-    return floats(c.all_velocity, c.all_g)[i] - add_product(0.0, row, floats(c.state + 8 * nx, nx))
+    return floats(p.values, c.all_g)[i] - add_product(0.0, row, floats(c.state + 8 * nx, nx))
 
 
 @part
@@ -102,10 +117,10 @@ def _keep(p, c, t):
     copy(floats(p.q, nx), floats(c.state, nx))
     copy(floats(p.position, rows), floats(c.all_position, rows))
     copy(floats(p.jacobian, rows * nx), floats(c.all_jacobian, rows * nx))
-    copy(floats(p.second, rows), floats(c.all_bias, rows))
+    copy(floats(p.second, rows), floats(p.values + 8 * rows, rows))
     partial_t = floats(p.partial_t, rows)
     for i in range(rows):
-        partial_t[i] = _partial_t(c, i)
+        partial_t[i] = _partial_t(p, c, i)
     p.t, p.started = t, 1
 
 
@@ -116,11 +131,11 @@ def _is_explained(p, c, t):
     q, q_before = floats(c.state, nx), floats(p.q, nx)
     jacobian, before = float_rows(c.all_jacobian, rows, nx), float_rows(p.jacobian, rows, nx)
     position, position_before = floats(c.all_position, rows), floats(p.position, rows)
-    second, second_before = floats(c.all_bias, rows), floats(p.second, rows)
+    second, second_before = floats(p.values + 8 * rows, rows), floats(p.second, rows)
     partial_t = floats(p.partial_t, rows)
     worst = 1.0
     for i in range(rows):
-        here = _partial_t(c, i)
+        here = _partial_t(p, c, i)
         change, predicted = position[i] - position_before[i], 0.5 * h * (partial_t[i] + here)
         terms, size = 0.5 * abs(h) * (abs(partial_t[i]) + abs(here)), 0.0
         for j in range(nx):
@@ -137,21 +152,16 @@ def _is_explained(p, c, t):
 
 
 @part
-def _is_not_analytic(p, c, t):
+def _is_not_analytic(p, c):
     """Whether differences along the motion contradict what the complex step gave."""
     nx, rows = c.nx, c.all_g
-    state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
-    rate, values = floats(c.all_velocity, rows), floats(p.values, 2 * rows)
-    first, second = values[:rows], values[rows:]
-    status, doubtful = along_line(c, c.constraint, t, state, nx, rows, first, second, 1)
-    if status != 0 or doubtful:
-        return False
+    velocity, rate, v = floats(c.all_velocity, rows), floats(p.values, rows), floats(c.state + 8 * nx, nx)
     for i in range(rows):
         row = floats(c.all_jacobian + 8 * i * nx, nx)
-        terms = abs(first[i]) + abs(rate[i])
+        terms = abs(rate[i]) + abs(velocity[i])
         for j in range(nx):
-            terms += abs(row[j] * state[nx + j])
-        if abs(first[i] - rate[i]) > _NOT_THE_SAME * terms + _NEGLIGIBLE * abs(first[i]):
+            terms += abs(row[j] * v[j])
+        if abs(rate[i] - velocity[i]) > _NOT_THE_SAME * terms:
             return True
     return False
 
