@@ -1,4 +1,4 @@
-"""Derivatives that were not given: by differences and complex steps they are right, or the run says that they are not."""
+"""Derivatives that were not given: by differences and complex steps they are right, or the run says they are not."""
 
 from math import cos, pi, sin
 
@@ -30,7 +30,7 @@ def bead(shape, slope, x0, speed, constraint=None, t_end=1.0, **options):
     return daedal.solve(system, (0.0, t_end), ([x0, shape(x0)], [speed, speed * slope(x0)]), **options)
 
 
-# --- coordinates ----------------------------------------------------------------------------------------------------
+# --- coordinates -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("x0", [0.0, 10.0, 20.0, 100.0, 1000.0, 1e6])
@@ -103,7 +103,7 @@ def test_gradients_and_biases_in_any_unit(length, place, offset):
     np.testing.assert_allclose(values["bias"] / length, [sin(x / length)], atol=1e-4)
 
 
-# --- time -------------------------------------------------------------------------------------------------------------
+# --- time ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("formulation", ["auto", "ggl"])
@@ -156,12 +156,14 @@ def test_times_far_from_zero(t0):
 
 def test_a_constraint_that_jumps_is_named():
     system = point(lambda t, q: [q[1] - (0.0 if t < 0.5 else 1.0)], constraint_names=["floor"])
-    with pytest.raises(daedal.IntegrationError, match=r"'floor' changes by .* derivatives by differences say") as caught:
+    with pytest.raises(
+        daedal.IntegrationError, match=r"'floor' changes by .* derivatives by differences say"
+    ) as caught:
         daedal.solve(system, (0.0, 1.0), ([0.0, 0.0], [1.0, 0.0]))
     assert caught.value.solution.t[-1] < 0.51
 
 
-# --- complex steps ------------------------------------------------------------------------------------------------------
+# --- complex steps ---------------------------------------------------------------------------------------------------
 
 
 def compiled(constraint):
@@ -201,7 +203,7 @@ def test_the_complex_step_is_given_up_where_it_turns_out_wrong():
     np.testing.assert_allclose(sol.v[1], 1.0 + 3.0 * np.maximum(sol.t - 1.0, 0.0) ** 2, atol=1e-5)
 
 
-# --- coefficients of linear problems ----------------------------------------------------------------------------------------
+# --- coefficients of linear problems ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("frequency", [1e-6, 1.0, 100.0, 100.0 * pi, 1e6])
@@ -239,7 +241,7 @@ def test_linear_problems_of_any_frequency():
     np.testing.assert_allclose(sol.y[1], frequency * np.cos(frequency * sol.t), atol=1e-3 * frequency)
 
 
-# --- cost -------------------------------------------------------------------------------------------------------------------
+# --- cost ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_q", [2, 6, 10])
@@ -259,7 +261,13 @@ def test_an_evaluation_takes_two_calls_for_a_coordinate_and_few_more(n_q):
     none = np.zeros(0)
     calls[0] = 0
     evaluate_point(
-        assembly.record.data, 0.0, np.concatenate([q, q]), none, none, np.zeros(1), POSITION | JACOBIAN | VELOCITY | BIAS
+        assembly.record.data,
+        0.0,
+        np.concatenate([q, q]),
+        none,
+        none,
+        np.zeros(1),
+        POSITION | JACOBIAN | VELOCITY | BIAS,
     )
     assert calls[0] <= 2 * n_q + 8
 

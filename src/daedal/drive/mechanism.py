@@ -62,7 +62,7 @@ class MechanismPlan:
         if learned:
             course.give_back()
             return self.solve(request, {**(known or {}), **learned})
-        assembly, salvage = course.assembly, Salvage()
+        salvage = Salvage()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, course, segments, t, states, salvage)
         course.give_back()

@@ -12,13 +12,12 @@ from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import check_start, split_mechanical
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool
-from daedal.mechanics.probes import asks_for_time, check_point
+from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
-_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)  # parts of the interval at which constraints are looked at
 _MOST_SETTINGS = 64
 
 
@@ -109,7 +108,9 @@ class MechanismStarts:
         with self.pool.lend(self.system, plain_setting(self.system, q, rows)) as assembly:
             autonomous = known.get("autonomous")
             if autonomous is None:
-                autonomous = self._asks_for_time and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
+                autonomous = self._asks_for_time and stays_the_same(
+                    assembly, t0, t0 + (t1 - t0) * SOME_TIMES, state[None]
+                )
             return setting_at(
                 self.system,
                 t0,
