@@ -84,16 +84,16 @@ def search(c, t, anywhere):
         high = _LONGEST * max(1.0, largest) if anywhere else max(_LONGEST * size, 3.0 * increments[j])
         length, noise, farthest = _scale(c, t, shifted, j, low, high)
         along = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+        single = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
         if length == 0.0:  # nothing depends on it here
-            length, noise = size if size > 0.0 else usual, _EPS
-            along = _ALONG * noise**0.125 * length
+            length = size if size > 0.0 else usual
+            along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
             if not anywhere and increments[j] >= along:
                 continue
         elif length == np.inf:  # linear: any increment is right, as far as it was looked
-            length = max(size, usual, farthest)
             along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
-        increments[j] = along
-        increments[nx + j] = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
+            single = along
+        increments[j], increments[nx + j] = along, single
     if not c.autonomous:
         _search_time(c, t, shifted, anywhere)
     return 0
@@ -196,6 +196,10 @@ def _scale(c, t, shifted, j, low, high):
         return 0.0, _EPS, np.inf
     if length == np.inf and unsettled > 0.0:
         length = before = _descend(c, t, shifted, j, kept, before, low, unsettled)
+    if length == np.inf:  # of a quadratic function, the change of the gradient must not hide the gradient
+        for i in range(rows):
+            if abs(even_before[i]) * before > abs(odd_before[i]):
+                before = abs(odd_before[i]) / abs(even_before[i])
     least, reach = _NOISIEST, length if length < np.inf else max(abs(kept), before)
     for i in range(rows):
         change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
