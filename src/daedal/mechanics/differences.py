@@ -110,6 +110,8 @@ def _search_time(c, t, shifted, anywhere):
     if 0.0 < length < np.inf:
         length = min(length, longest)
         slowest = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+    elif anywhere:
+        slowest = max(slowest, farthest / 3.0)
     c.time_increment = max(slowest, resolution)
 
 
@@ -193,7 +195,7 @@ def _scale(c, t, shifted, j, low, high):
             break
         h = min(_RATIO * h, high)
     if not seen:
-        return 0.0, _EPS, np.inf
+        return 0.0, _EPS, before
     if length == np.inf and unsettled > 0.0:
         length = before = _descend(c, t, shifted, j, kept, before, low, unsettled)
     if length == np.inf:  # of a quadratic function, the change of the gradient must not hide the gradient
@@ -347,6 +349,7 @@ def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
         return 0, False
     s = 1.0 / speed
     if not c.autonomous:
+        s = min(s, max(abs(c.t_last - t), 4e-3 * abs(c.t_last - c.t_first)) / 3.0)
         s = (t + s) - t  # so that no time is rounded
     copy(shifted, state[:n_arguments])
     for k in range(-3, 4):
