@@ -86,7 +86,7 @@ def search(c, t, anywhere):
         along = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
         single = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
         if length == 0.0:  # nothing depends on it here
-            length = size if size > 0.0 else usual
+            length = max(size, usual)
             along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
             if not anywhere and increments[j] >= along:
                 continue
@@ -314,19 +314,23 @@ def differentiate_accurately(c, function, t, state, jacobian):
     nx, rows = c.nx, jacobian.shape[0]
     shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
     copy(shifted, state[:nx])
-    values = floats(function.block + 8 * nx, rows)
+    values, ahead = floats(function.block + 8 * nx, rows), floats(c.probes, rows)
     for j in range(nx):
         kept = state[j]
         h = 0.5 * ((kept + increments[j]) - (kept - increments[j]))
         jacobian[:, j] = 0.0
-        for k in range(-3, 4):
-            if k != 0:
-                shifted[j] = kept + k * h
-                status = fetch(function, t, shifted, nx, rows)
-                if status != 0:
-                    return status
-                for i in range(rows):
-                    jacobian[i, j] += (45.0, -9.0, 1.0)[abs(k) - 1] / (60.0 * h) * (values[i] if k > 0 else -values[i])
+        for k in range(1, 4):
+            shifted[j] = kept + k * h
+            status = fetch(function, t, shifted, nx, rows)
+            if status != 0:
+                return status
+            copy(ahead, values)
+            shifted[j] = kept - k * h
+            status = fetch(function, t, shifted, nx, rows)
+            if status != 0:
+                return status
+            for i in range(rows):
+                jacobian[i, j] += (45.0, -9.0, 1.0)[k - 1] / (60.0 * h) * (ahead[i] - values[i])
         shifted[j] = kept
     return 0
 

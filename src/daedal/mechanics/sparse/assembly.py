@@ -20,7 +20,6 @@ from daedal.mechanics.increments import best_increment, typical_size
 from daedal.mechanics.sparse.structure import AugmentedSystem, SingularMatrix, Structure, checked
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
-from daedal.problems.coefficients import derivatives_by_differences
 from daedal.problems.compile import last_argument
 
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
@@ -211,12 +210,12 @@ class SparseAssembly:
         return self.jacobian_structure.aligned(self._call("constraint_jacobian", t, q), "constraint_jacobian")
 
     def position_rate(self, t: float, q: np.ndarray) -> np.ndarray:
-        """The partial derivative of g with respect to t, by differences if it is not given."""
+        """The partial derivative of g with respect to t, by differences of fourth order if it is not given."""
         if self.autonomous:
             return np.zeros(self.n_c)
         if self.system.constraint_t is not None:
             return self._vector("constraint_t", t, q)
-        return derivatives_by_differences(lambda s: self.position(s, q), t, 1)[0]
+        return five_point(lambda s: self.position(t + s, q), self._time_increment)
 
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0.
