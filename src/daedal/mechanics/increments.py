@@ -29,8 +29,8 @@ def best_increment(function, scale: float) -> float:
         error = np.max(np.abs(differences), initial=0.0) + _ROUNDOFF / h
         if not np.isfinite(error) or error > _WORSE * smallest:
             break
-        if error < 0.5 * smallest or (error <= smallest and error <= 2.0 * _ROUNDOFF / h):
-            best, smallest = h, error
+        if error <= 2.0 * smallest:  # of those that are as good, the longest: second differences follow from it too
+            best, smallest = h, min(error, smallest)
     return float(best)
 
 
