@@ -127,8 +127,8 @@ class MechanicalSolution(ConstrainedSolution):
         Positions, velocities and accelerations.
     lam : numpy.ndarray, shape (n_lambda, nt)
         Multipliers, those of position constraints first; dependent constraints share theirs with the smallest norm.
-    r, w : numpy.ndarray
-        First-order states and algebraic variables.
+    r, w, s : numpy.ndarray
+        First-order states, algebraic variables and contact coordinates.
     reaction : numpy.ndarray, shape (n_q, nt)
         The constraint forces :math:`-G^T \lambda`.
     y : numpy.ndarray
@@ -187,6 +187,12 @@ class MechanicalSolution(ConstrainedSolution):
     def w(self) -> np.ndarray:
         """Algebraic variables."""
         return self._augmented[3]
+
+    @cached_property
+    def s(self) -> np.ndarray:
+        """Contact coordinates."""
+        with self.assembled() as assembly:
+            return assembly.contact_coordinates(self.t, self.q.T)
 
     @property
     def reaction(self) -> np.ndarray:

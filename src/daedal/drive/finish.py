@@ -24,7 +24,8 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
         return False, "interrupted", f"Interrupted at t = {outcome.t_reached:g}; this is what was computed until then."
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
-    if outcome.failure is not None or segments[-1].stuck or segments[-1].singular is not None:
+    last_one = segments[-1]
+    if outcome.failure is not None or last_one.stuck or last_one.singular is not None or last_one.unexplained:
         return False, "failed", _explained(explain, outcome)
     last = terminal_event(outcome)
     if last is not None:

@@ -12,12 +12,13 @@ from daedal.drive.choice import Choice
 from daedal.drive.event_view import EventView, switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.mechanism_output import Salvage, finished, outputs
-from daedal.drive.mechanism_start import MechanismStarts, stayed_autonomous
+from daedal.drive.mechanism_start import MechanismStarts
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError
 from daedal.formulations.reduction import Reduction, attach_monitor
 from daedal.formulations.second_order_forms import second_order_form
+from daedal.kernels.endings import Ending
 from daedal.mechanics.hessenberg import prepare_hessenberg
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.mechanics.start import Start
@@ -53,23 +54,21 @@ class MechanismPlan:
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
-    def solve(self, request: Request, autonomous: bool | None = None):
-        """Begin, run, finish."""
-        course = self._begin(request, autonomous)
+    def solve(self, request: Request, known: dict[str, bool] | None = None):
+        """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start."""
+        course = self._begin(request, known)
         segments = run(course, request)
-        assembly, salvage = course.assembly, Salvage()
+        learned = _learned(segments[-1])
+        if learned:
+            course.give_back()
+            return self.solve(request, {**(known or {}), **learned})
+        salvage = Salvage()
         t, states = outputs(request, segments, salvage)
-        if assembly.is_autonomous:
-            try:
-                if not stayed_autonomous(assembly, request.span[0], t, states):
-                    return self.solve(request, autonomous=False)
-            except KeyboardInterrupt:
-                segments[-1].outcome.interrupted = True
         solution = finished(self, request, course, segments, t, states, salvage)
         course.give_back()
         return delivered(solution, segments)
 
-    def _begin(self, request: Request, autonomous: bool | None) -> MechanismCourse:
+    def _begin(self, request: Request, known: dict[str, bool] | None) -> MechanismCourse:
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -80,7 +79,7 @@ class MechanismPlan:
             return begin_sparse(self, request)
         else:
             assert self.starts is not None
-            assembly, start, notes = self.starts.begin(request, autonomous)
+            assembly, start, notes = self.starts.begin(request, known)
         return MechanismCourse(self, request, assembly, start, notes, Choice(self, assembly, request))
 
     def _is_sparse(self, request: Request) -> bool:
@@ -119,7 +118,12 @@ class MechanismCourse(Course):
         reduction = self._reduction(earlier)
         watched = assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse
         if watched and (reduction.monitor is None or earlier):
-            attach_monitor(reduction, amplification=choice.watches_amplification, usual_norms=self._usual_norms)
+            attach_monitor(
+                reduction,
+                amplification=choice.watches_amplification,
+                usual_norms=self._usual_norms,
+                changes=settings.fixed_step is None,
+            )
         method = self._adapted_method(reduction)
         ready = self._ready(reduction, method)
         steps = settings.max_steps
@@ -276,11 +280,20 @@ class MechanismCourse(Course):
 
     def goes_on(self, segment: Segment) -> bool:
         if not self.choice.goes_on(segment):
+            if segment.equations.inspection is not None and segment.outcome.reason == Ending.HOOK_STOPPED:
+                self._explain(segment)
             return False
         if segment.equations.monitor is not None:
             self._usual_norms = segment.equations.monitor.array("norms").copy()
         self.start = self._restart(segment)
         return True
+
+    def _explain(self, segment: Segment):
+        """Say so if a constraint did not change as its derivatives say."""
+        from daedal.mechanics.inspection import UNEXPLAINED, unexplained
+
+        if segment.signal == UNEXPLAINED:
+            segment.unexplained = unexplained(self.assembly, segment.equations.inspection, segment.outcome.t_reached)
 
     def _restart(self, segment: Segment) -> Start:
         """Consistent values at the end of a segment."""
@@ -288,6 +301,15 @@ class MechanismCourse(Course):
         if self.assembly.n_c:
             self.assembly.project(np.array([t]), state, weight=self.assembly.output_weight)
         return self.assembly.start(t, state[0]).towards(self.request.sign)
+
+
+def _learned(segment: Segment) -> dict[str, bool]:
+    """What the run has found out about the constraints, so that it has to be done again."""
+    if segment.outcome.reason != Ending.HOOK_STOPPED:
+        return {}
+    from daedal.mechanics.inspection import DEPENDS_ON_TIME, NOT_ANALYTIC
+
+    return {DEPENDS_ON_TIME: {"autonomous": False}, NOT_ANALYTIC: {"analytic": False}}.get(segment.signal, {})
 
 
 def _equations(reduction: Reduction, method, assembly) -> Equations:

@@ -242,6 +242,8 @@ def _reason(request: Request, assembly, segments: list[Segment]) -> str:
     last = segments[-1]
     if last.stuck:
         return _stuck(last)
+    if last.unexplained:
+        return last.unexplained
     if last.singular is not None:
         return describe(assembly, last.singular)
     if assembly.is_sparse:

@@ -12,14 +12,12 @@ from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import check_start, split_mechanical
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool
-from daedal.mechanics.probes import asks_for_time, check_point
-from daedal.mechanics.setting import Setting, setting_at
+from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
+from daedal.mechanics.setting import Setting, plain_setting, setting_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
-_TIMES = np.linspace(0.0, 1.0, 24)[1:] ** 1.5  # parts of the interval at which constraints are looked at
-_CHECKED_POINTS = 8
 _MOST_SETTINGS = 64
 
 
@@ -39,11 +37,13 @@ class MechanismStarts:
         other.system, other._settings = system, {}
         return other
 
-    def begin(self, request: Request, autonomous: bool | None = None) -> tuple[Assembly, Start, list[str]]:
+    def begin(self, request: Request, known: dict[str, bool] | None = None) -> tuple[Assembly, Start, list[str]]:
         """An assembly for the run, its consistent start, and what there is to say about it.
 
-        Whether the constraints depend on time is looked for, unless `autonomous` says so.
+        What is `known` of the constraints, "autonomous" (whether they depend on time) and "analytic" (whether the
+        complex step holds), is not looked for.
         """
+        known = known or {}
         system, span = self.system, request.span
         correct = request.settings.correct_initial
         q0, v0, r0, w0, lam0 = split_mechanical(request.initial)
@@ -54,7 +54,7 @@ class MechanismStarts:
         self._compare(t, q, v, consistent=not correct)
         ready = None
         if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
-            ready = self._ready(request, t, q, v, r, autonomous)
+            ready = self._ready(request, t, np.concatenate([q, v]), r, known)
         if ready is not None:
             self._compare(t, q, v, consistent=True)
             return *ready, []
@@ -62,12 +62,11 @@ class MechanismStarts:
             system, t, q, None if v0 is None else v, r0=r0, w0=w0, lam0=lam0, correct=correct, atol=self._atol(request)
         )
         self._compare(t, values.q, values.v, consistent=True)
-        setting = setting_at(system, t, values.q, rows=values.rows)
+        state = np.concatenate([values.q, values.v, values.r])
+        setting = self._find(request, state, known, values.rows)
         if system.force_uses_multipliers or system.n_w:
             setting = setting.changed(guess=np.concatenate([values.w, values.lam[values.rows]]))
         assembly = self.pool.take(system, setting)
-        state = np.concatenate([values.q, values.v, values.r])
-        self._look_at_time(assembly, request, state, autonomous)
         assembly.choose_weight(
             assembly.evaluate(t, state[: 2 * system.n_q], values.r, values.w, values.lam[assembly.rows])
         )
@@ -83,46 +82,50 @@ class MechanismStarts:
             check_given(self.system, t, q, v, consistent=consistent)
             self._compared.add(consistent)
 
-    def _ready(self, request: Request, t: float, q, v, r, autonomous: bool | None):
+    def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool]):
         """Assembly and start if the given values are consistent to round-off and clearly regular, else None."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
-        key = t, q.tobytes()
-        assembly = self.pool.take(self.system, self._setting(key, t, q))
-        z = np.concatenate([q, v])
-        self._look_at_time(assembly, request, z, autonomous)
+        key = *request.span, z.tobytes()
+        setting = None if known else self._settings.get(key)
+        assembly = self.pool.take(self.system, setting or self._find(request, z, known))
         answer = is_ready(assembly.address, t, z, r)
         assembly.bridge.raise_pending()
         if not answer:
             self.pool.give_back(assembly)
             return None
         assembly.weigh("M" if answer == READY_IN_MASS_NORM else "I")
-        self._settings[key] = assembly.setting
+        if not known:
+            self._keep(key, assembly.setting)
         array = assembly.record.array
         a, lam, rate = array("acceleration").copy(), array("multipliers").copy(), array("rate").copy()
         return assembly, Start(t, z, a, lam, r, rate, direction=int(request.sign))
 
-    def _setting(self, key: tuple, t: float, q: np.ndarray) -> Setting:
-        """The setting for a start with all constraints, found once for each start."""
-        found = self._settings.get(key)
-        if found is None:
-            if len(self._settings) >= _MOST_SETTINGS:
-                self._settings.clear()
-            found = setting_at(self.system, t, q, autonomous=self._asks_for_time)  # until it turns out not to be
-        return found
+    def _keep(self, key: tuple, setting: Setting):
+        """Keep what was found for a start, which would come out again."""
+        if len(self._settings) >= _MOST_SETTINGS:
+            self._settings.clear()
+        self._settings[key] = setting
 
-    def _look_at_time(self, assembly: Assembly, request: Request, state: np.ndarray, known: bool | None):
-        """See whether the constraints are the same at many times of the interval; then they are not differenced in t.
-
-        What was integrated is checked for it again at the end of the run.
-        """
-        if known is None:
-            t0, t1 = request.span
-            known = self._asks_for_time and stays_the_same(assembly, t0, t0 + (t1 - t0) * _TIMES, state[None])
-        if assembly.setting.autonomous and not known:
-            q = state[: self.system.n_q]
-            assembly.adopt(setting_at(self.system, request.span[0], q, rows=assembly.rows))
-        assembly.set_autonomous(known)
+    def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> Setting:
+        """The setting of a run: whether constraints depend on time, increments, whether the complex step holds."""
+        (t0, t1), q = request.span, state[: self.system.n_q]
+        with self.pool.lend(self.system, plain_setting(self.system, q, rows)) as assembly:
+            autonomous = known.get("autonomous")
+            if autonomous is None:
+                autonomous = self._asks_for_time and stays_the_same(
+                    assembly, t0, t0 + (t1 - t0) * SOME_TIMES, state[None]
+                )
+            return setting_at(
+                self.system,
+                t0,
+                q,
+                rows=assembly.rows,
+                autonomous=autonomous,
+                interval=(t0, t1),
+                analytic=known.get("analytic", True),
+                assembly=assembly,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_settings": {}}
@@ -137,13 +140,3 @@ def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.
     if isinstance(pending, KeyboardInterrupt):
         raise pending
     return bool(same)
-
-
-def stayed_autonomous(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:
-    """Whether constraints that were taken not to depend on time do not do so at points of the solution either."""
-    if not times.size:
-        return True
-    if times.size > _CHECKED_POINTS:
-        chosen = np.linspace(0, times.size - 1, _CHECKED_POINTS).astype(int)
-        times, states = times[chosen], states[chosen]
-    return stays_the_same(assembly, t0, times, states)

@@ -31,6 +31,8 @@ MONITOR = np.dtype(
         ("system", ADDRESS),
         ("inner", ADDRESS),  # another hook, which comes first
         ("inner_record", ADDRESS),
+        ("inspector", ADDRESS),  # of changes of the constraints, or 0
+        ("inspection", ADDRESS),
         ("amplification", INTEGER),  # whether a_B is watched
         ("started", INTEGER),
         ("basis", ADDRESS),  # Q of the last step, by rows
@@ -59,6 +61,8 @@ def begin_watch(monitors, systems, t, z, r, w, lam):
     load_start(system, z, r, w, lam)
     watch.started, watch.amplifying_steps, watch.largest_amplification = 0, 0, 0.0
     watch.t_before, watch.t = 0.0, 0.0
+    if watch.inspector != 0:
+        call_hook(watch.inspector, watch.inspection, t, 0.0, 0)
     status = evaluate(system, t, JACOBIAN)
     if status == 0:
         _scale_rows(watch, system)
@@ -83,6 +87,10 @@ def monitor_hook(record, t, h, y):
         status = evaluate(system, t, JACOBIAN | (MASS if watch.amplification else 0))
         if status != 0:
             return status
+    if watch.inspector != 0:
+        found = call_hook(watch.inspector, watch.inspection, t, h, 0)
+        if found != HOOK_DONE:
+            return found
     found = _watch(watch, system, t)
     return found if found != HOOK_DONE else signal
 

@@ -43,6 +43,8 @@ class Reduction:
         What is called after every accepted step.
     monitor : Record or None
         The watch over the constraints, after :func:`attach_monitor`.
+    inspection : Record or None
+        The comparison of constraints with their derivatives, which comes with the monitor.
     pack : callable or None
         ``pack(start) -> (y, y')``: the unknowns that belong to consistent values.
     recover : callable or None
@@ -61,6 +63,7 @@ class Reduction:
         self.formulation, self.shape, self.assembly = formulation, shape, assembly
         self.n, self.n_state = n, n_state
         self.monitor: Any = None
+        self.inspection: Any = None
         self._own_hook = hook
         self._pivot: np.ndarray | None = None
         self._functions: list[NativeFunction] = []
@@ -188,32 +191,44 @@ class Reduction:
         return np.arange(self.n) >= self.n_state if self.n > self.n_state else None
 
 
-def attach_monitor(reduction: Reduction, *, amplification: bool = False, usual_norms: Any = 0.0) -> None:
+def attach_monitor(
+    reduction: Reduction, *, amplification: bool = False, usual_norms: Any = 0.0, changes: bool = True
+) -> None:
     """Watch rank, singular configurations and, on demand, the amplification through B after every step.
+
+    Changes of the constraints are compared with derivatives by differences, on demand.
 
     The watch begins where the reduction does; a second call changes what is watched.
     """
     if reduction.monitor is None:
-        reduction.monitor = _monitor(reduction)
+        reduction.monitor = _monitor(reduction, changes)
         for function in reduction._functions:
             function.hook = reduction.hook
     reduction.monitor["amplification"] = amplification
     reduction._hand_over(usual_norms)
 
 
-def _monitor(reduction: Reduction):
+def _monitor(reduction: Reduction, changes: bool):
     from daedal.formulations.monitor import MONITOR
     from daedal.kernels.dense import dense_lu
     from daedal.kernels.records import Arena, Record
 
     assembly, inner = reduction.assembly, reduction.hook
     nx, n_c = assembly.nx, assembly.n_c
+    inspector = 0
+    if not assembly.linear:
+        from daedal.mechanics.inspection import inspect, make_inspection
+
+        reduction.inspection = make_inspection(assembly, changes=changes)
+        inspector = 0 if reduction.inspection is None else inspect.address
     return Record(
         MONITOR,
         Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c}),
         system=assembly.record.data.ctypes.data,
         inner=0 if inner is None else inner[0].address,
         inner_record=0 if inner is None else inner[1].data.ctypes.data,
+        inspector=inspector,
+        inspection=reduction.inspection.data.ctypes.data if inspector else 0,
         smallest=_NEARLY_DEPENDENT,
         gram=dense_lu(n_c),
     )

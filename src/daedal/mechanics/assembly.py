@@ -8,7 +8,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
-from daedal.mechanics.contact import without_contact
+from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
 from daedal.mechanics.start import Start
@@ -67,7 +67,7 @@ class Assembly:
         self.rows = setting.rows
         self.n_c = self.rows.size
         self.n_g = int(np.sum(self.rows < system.n_constraints))
-        self._tuning = tuning(system, setting.increments, setting.time_increment) if setting.complex_step else None
+        self._tuning = tuning(system, setting) if setting.complex_step else None
         self._made_with = system.params
         self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
@@ -83,18 +83,22 @@ class Assembly:
 
         `system` may be the same system with other parameters.
         """
-        record, increments = self.record, setting.increments
+        record = self.record
         if system is not None and system is not self.given:
             self.given, self.system = system, without_contact(system)
             self.bridge.replace(self._made_with, system.params)
         if self._tuning is not None:
-            _tune(self._tuning, self.system.params, setting)
+            self._tuning[:] = tuning(self.system, setting)
         self.bridge.refresh()
         record.array("state").fill(0.0)
         record.array("multipliers").fill(0.0)
+        record.array("all_jacobian").fill(0.0)
+        record.array("all_bias").fill(0.0)
+        record.array("increments").reshape(2, -1)[:] = setting.increments
+        record["time_increment"] = setting.time_increment
+        record["t_first"], record["t_last"] = setting.interval
+        record["searches"], record["patience"], record["evaluations"] = 0, 0, 0
         if setting is not self.setting:
-            record.array("increments").reshape(2, -1)[:] = increments
-            record["time_increment"] = setting.time_increment
             record["autonomous"] = setting.autonomous
             self.setting, self.output_weight = setting, setting.weight
         return self
@@ -278,6 +282,7 @@ class Assembly:
 
     def evaluate(self, t: float, z, r=None, w=None, lam=None, what: int = 255) -> dict[str, np.ndarray] | None:
         """Evaluate at a point; copies of the arrays of the record, or None where a function cannot be evaluated."""
+        from daedal.mechanics.constrained import ACCURATE
         from daedal.mechanics.manifold import evaluate_point
 
         zeros = np.zeros
@@ -288,7 +293,7 @@ class Assembly:
             zeros(self.n_r) if r is None else np.asarray(r, dtype=float),
             zeros(self.n_w) if w is None else np.asarray(w, dtype=float),
             zeros(self.n_c) if lam is None else np.asarray(lam, dtype=float),
-            what,
+            what | ACCURATE,
         )
         self.bridge.raise_pending()
         if status != 0:
@@ -312,6 +317,11 @@ class Assembly:
         values = self.evaluate(t, state[:n], state[n:], what=JACOBIAN)
         return None if values is None else values["jacobian"]
 
+    def contact_coordinates(self, times, q) -> np.ndarray:
+        """s at the rows of q, in columns."""
+        points = [contact_coordinates(self.given, t, x) for t, x in zip(times.tolist(), q, strict=True)]
+        return np.array(points).reshape(times.size, self.given.n_s).T
+
     def accelerate(self, times, states, guesses=None):
         """a, lam, r' and w at the rows of `states` (z, r); rows where they do not exist are nan."""
         from daedal.mechanics.manifold import accelerate_points
@@ -331,15 +341,6 @@ class Assembly:
         if searches and statuses.any():
             accelerate_from_elsewhere(self, times, states, results, statuses)
         return *results, statuses
-
-
-def _tune(target: np.ndarray, params, setting: Setting):
-    """Write parameters and increments where the functions of the complex step read them."""
-    n = setting.increments.size + 1
-    if params is not None:
-        target[:-n] = parameter_vector(params)
-    target[-n:-1] = setting.increments
-    target[-1] = setting.time_increment
 
 
 def _callback(bridge, system: MechanicalSystem, name: str, function, params):

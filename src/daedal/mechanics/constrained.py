@@ -8,7 +8,7 @@ levels only). Level l of a constraint is its l-th derivative,
 
     g^(l) = K z_{l+1} + ...,    g^(m) = K z_m' + bias.
 
-What the user did not supply is formed by differences that keep about ten digits.
+What the user did not supply is formed by differences that keep about ten digits (:mod:`.differences`).
 """
 
 from math import comb
@@ -26,6 +26,7 @@ MECHANICAL, LINEAR = 0, 1
 
 # What is to be evaluated.
 MASS, FORCE, POSITION, JACOBIAN, VELOCITY, BIAS, RATE, ALGEBRAIC = 1, 2, 4, 8, 16, 32, 64, 128
+ACCURATE = 256  # G to sixth order, for single looks
 LEVELS = POSITION | VELOCITY
 DYNAMICS = MASS | FORCE | JACOBIAN
 ACCELERATION = DYNAMICS | BIAS
@@ -44,6 +45,8 @@ FUNCTIONS = (
     "algebraic_equation",
     "coefficients",
 )
+PROBES = 8
+"""Vectors of all constraints that differences work on."""
 SIZES = ("kind", "m", "nx", "n_g", "n_c", "n_r", "n_w", "all_g", "all_v", "n_arguments", "n_coefficients")
 
 
@@ -67,7 +70,8 @@ def array_sizes(m: int, nx: int, n_c: int, all_g: int, all_v: int, n_r: int, n_w
         "all_velocity": rows,
         "all_bias": rows,
         "all_jacobian": rows * nx,
-        "increments": 2 * nx,
+        "increments": 2 * nx,  # for derivatives along a line; then those of single coordinates
+        "probes": PROBES * rows,
         "acceleration": nx,
         "multipliers": n_c,
         "solution": nx + n_c,
@@ -83,6 +87,10 @@ CONSTRAINED = np.dtype(
         ("constant_mass", INTEGER),
         ("uses_multipliers", INTEGER),
         ("time_increment", FLOAT),
+        ("t_first", FLOAT),  # of the run, for which increments are chosen
+        ("t_last", FLOAT),
+        ("searches", INTEGER),  # for increments, in this run
+        ("patience", INTEGER),  # evaluations before the next one
         *[(name, CALLBACK) for name in FUNCTIONS],
         *[(name, ADDRESS) for name in array_sizes(0, 0, 0, 0, 0, 0, 0)],
         ("kkt", LU),

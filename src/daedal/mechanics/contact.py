@@ -21,6 +21,7 @@ from daedal.problems.compile import last_argument
 _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _INCREMENT = 6e-6  # about the cube root of round-off: central differences
+_FAST, _CLOSE = 0.1, 1e-3  # the matrix is kept while steps shrink by this factor and are this part of s
 _SHORTEST = 1e-4  # part of Newton's step that is still tried
 
 # Functions made of a system's own, once: compiling them is slow, and they hold no numbers of a run.
@@ -161,6 +162,7 @@ def _constant(values, n_s: int):
 def _newton(contact, start, n_s: int, solve):
     """Newton's method with differences, damped where h does not decrease; runs in Python and in Numba.
 
+    The matrix is kept while a step is much shorter than the one before, so that the last steps cost one call each.
     Arguments may be complex with tiny imaginary parts (derivatives by the complex step): convergence is asked of real
     and imaginary parts by themselves.
     """
@@ -169,33 +171,37 @@ def _newton(contact, start, n_s: int, solve):
         first = start(t, q, *p)
         zero = 0.0 * (q[0] + t)
         s, moved = np.empty(n_s, np.asarray(zero).dtype), np.empty(n_s, np.asarray(zero).dtype)
-        residual, matrix = np.empty_like(s), np.empty((n_s, n_s), s.dtype)
-        largest = 0.0
+        residual, matrix, factors = np.empty_like(s), np.empty((n_s, n_s), s.dtype), np.empty((n_s, n_s), s.dtype)
+        largest, norm = 0.0, 0.0
         for i in range(n_s):
             s[i] = first[i] + zero
             largest = max(largest, abs(s[i]))
-        before = np.inf
+        values = contact(t, q, s, *p)
+        for i in range(n_s):
+            norm += abs(values[i])
+        before, kept = np.inf, False
         for _ in range(_MAX_ITERATIONS):
-            values = contact(t, q, s, *p)
-            norm = 0.0
-            for i in range(n_s):
-                residual[i] = -values[i]
-                norm += abs(values[i])
             if not norm < np.inf:
                 break
             if norm == 0.0:
                 return s
-            for j in range(n_s):
-                delta = _INCREMENT * (max(abs(s[j]), largest) if largest > 0.0 else 1.0)
-                for i in range(n_s):
-                    moved[i] = s[i]
-                moved[j] = s[j] + delta
-                above = contact(t, q, moved, *p)
-                moved[j] = s[j] - delta
-                below = contact(t, q, moved, *p)
-                for i in range(n_s):
-                    matrix[i, j] = (above[i] - below[i]) / (2.0 * delta)
-            if not solve(matrix, residual):
+            for i in range(n_s):
+                residual[i] = -values[i]
+            if not kept:
+                for j in range(n_s):
+                    delta = _INCREMENT * (max(abs(s[j]), largest) if largest > 0.0 else 1.0)
+                    for i in range(n_s):
+                        moved[i] = s[i]
+                    moved[j] = s[j] + delta
+                    above = contact(t, q, moved, *p)
+                    moved[j] = s[j] - delta
+                    below = contact(t, q, moved, *p)
+                    for i in range(n_s):
+                        matrix[i, j] = (above[i] - below[i]) / (2.0 * delta)
+            for i in range(n_s):
+                for j in range(n_s):
+                    factors[i, j] = matrix[i, j]
+            if not solve(factors, residual):
                 break
             change, imaginary, imaginary_size = 0.0, 0.0, 0.0
             for i in range(n_s):
@@ -203,21 +209,22 @@ def _newton(contact, start, n_s: int, solve):
                 imaginary = max(imaginary, abs(residual[i].imag))
             if not change < np.inf:
                 break
-            share = 1.0
-            while share > _SHORTEST and change > 1e-6 * largest:
+            share, ahead = 1.0, np.inf
+            while share > _SHORTEST:
                 for i in range(n_s):
                     moved[i] = s[i] + share * residual[i]
                 values = contact(t, q, moved, *p)
                 ahead = 0.0
                 for i in range(n_s):
                     ahead += abs(values[i])
-                if ahead < norm:
+                if ahead < norm or not change > 1e-6 * largest:
                     break
                 share = 0.5 * share
             if share <= _SHORTEST:
                 break
+            norm = ahead
             for i in range(n_s):
-                s[i] = s[i] + share * residual[i]
+                s[i] = moved[i]
                 largest = max(largest, abs(s[i]))
                 imaginary_size = max(imaginary_size, abs(s[i].imag))
             settled = imaginary <= _ROUNDOFF * imaginary_size or (
@@ -225,6 +232,7 @@ def _newton(contact, start, n_s: int, solve):
             )
             if settled and (change <= _ROUNDOFF * largest or 0.3 * before <= change <= 1e-9 * largest):
                 return s
+            kept = share == 1.0 and change <= _FAST * before and change <= _CLOSE * largest
             before = change
         for i in range(n_s):
             s[i] = np.nan

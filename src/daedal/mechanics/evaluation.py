@@ -1,14 +1,16 @@
 """Evaluating a constrained system: the user's functions, and differences where they are missing.
 
+Differences judge themselves by what they have computed anyway. Where quotients disagree, increments are chosen anew.
+
 Compiled once: all other kernels reach it through its address, which stands in the record of the system.
 """
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import (
+    ACCURATE,
     ALGEBRAIC,
     BIAS,
     CONSTRAINED,
@@ -18,9 +20,19 @@ from daedal.mechanics.constrained import (
     LINEAR,
     MASS,
     POSITION,
+    PROBES,
     RATE,
     VELOCITY,
     fetch,
+)
+from daedal.mechanics.differences import (
+    along_line,
+    contradicts,
+    did_not_help,
+    differentiate,
+    differentiate_accurately,
+    may_search,
+    search,
 )
 
 
@@ -68,18 +80,67 @@ def _fetch_into(callback, t, state, n_arguments, target):
 
 @part
 def _evaluate_holonomic(c, t, state, what):
-    nx, rows = c.nx, c.all_g
+    rows = c.all_g
     status = 0
     if what & POSITION:
-        status = _fetch_into(c.constraint, t, state, nx, floats(c.all_position, rows))
-    if status == 0 and what & JACOBIAN:
-        status = _evaluate_jacobian(c, c.constraint_jacobian, c.constraint, t, state, 0, rows, 0)
-    if status == 0 and what & VELOCITY:
+        status = _fetch_into(c.constraint, t, state, c.nx, floats(c.all_position, rows))
+    if status == 0:
+        status, doubtful = _derivatives(c, t, state, what)
+    if status == 0 and doubtful and may_search(c):
+        status = search(c, t, False)
+        if status == 0:
+            status, doubtful = _derivatives(c, t, state, what)
+            if doubtful:
+                did_not_help(c)
+    if status == 0 and what & BIAS and is_given(c.acceleration_bias):
+        status = _fetch_bias(c.acceleration_bias, t, state, 2 * c.nx, floats(c.all_bias, rows))
+    return status
+
+
+@part
+def _derivatives(c, t, state, what):
+    """G, G v + g_t and the bias as far as differences give them; a status, and whether their increments are doubtful.
+
+    Constraints that do not depend on time have G v for their derivative along the motion: that is compared as well.
+    """
+    nx, rows, doubtful = c.nx, c.all_g, False
+    status = 0
+    if what & JACOBIAN:
+        jacobian = float_rows(c.all_jacobian, rows, nx)
+        if is_given(c.constraint_jacobian):
+            status = _fetch_jacobian(c.constraint_jacobian, t, state, jacobian)
+        elif what & ACCURATE:
+            status = differentiate_accurately(c, c.constraint, t, state, jacobian)
+        else:
+            status, doubtful = differentiate(c, c.constraint, t, state, 0, jacobian)
+        if status != 0:
+            return status, False
+    bias, unused = floats(c.all_bias, rows), floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
+    direct = is_given(c.constraint_t) or what & ACCURATE or (c.autonomous and is_given(c.constraint_jacobian))
+    rate = unused if direct else floats(c.all_velocity, rows)
+    if what & VELOCITY and direct:
         status = _velocity_level(c, t, state)
-    if status == 0 and what & BIAS:
-        if not is_given(c.acceleration_bias):
-            return _second_difference(c, t, state)
-        status = _fetch_bias(c.acceleration_bias, t, state, 2 * nx, floats(c.all_bias, rows))
+    if status == 0 and ((what & VELOCITY and not direct) or (what & BIAS and not is_given(c.acceleration_bias))):
+        status, disagree = along_line(c, c.constraint, t, state, nx, rows, rate, bias, 1)
+        doubtful = doubtful or disagree
+        if status == 0 and what & JACOBIAN and c.autonomous and not is_given(c.constraint_jacobian):
+            doubtful = doubtful or contradicts(c, state, rate)
+    return status, doubtful
+
+
+@part
+def _velocity_level(c, t, state):
+    """g' = G v + g_t, term by term: where g_t is given, or for accurate looks."""
+    nx, rows = c.nx, c.all_g
+    velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
+    status, partial_t = 0, floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_v), rows)
+    partial_t[:] = 0.0
+    if is_given(c.constraint_t):
+        status = _fetch_into(c.constraint_t, t, state, nx, partial_t)
+    elif not c.autonomous:
+        status, _ = along_line(c, c.constraint, t, state, nx, rows, partial_t, velocity, 0)
+    for i in range(rows):
+        velocity[i] = add_product(partial_t[i], jacobian[i], state[nx : 2 * nx])
     return status
 
 
@@ -93,99 +154,12 @@ def _fetch_bias(callback, t, state, n_arguments, target):
 
 
 @part
-def _evaluate_jacobian(c, given, function, t, state, variable, rows, offset):
-    """The derivative of a constraint, as it is `given` or by differences with respect to z from `variable` on."""
-    nx = c.nx
-    jacobian = float_rows(c.all_jacobian + 8 * offset * nx, rows, nx)
-    if not is_given(given):
-        return _differentiate(c, function, t, state, variable, jacobian)
+def _fetch_jacobian(given, t, state, jacobian):
+    rows, nx = jacobian.shape
     status = fetch(given, t, state, nx, rows * nx)
     if status == 0:
         transpose(jacobian, float_rows(given.block + 8 * nx, nx, rows))
     return status
-
-
-@part
-def _differentiate(c, function, t, state, variable, jacobian):
-    """d function / d z_j for nx variables from `variable` on: central differences of fourth order."""
-    nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
-    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
-    copy(shifted, state[:n_arguments])
-    values = floats(function.block, n_arguments + rows)
-    for j in range(nx):
-        h = increments[j] if variable == 0 else max(abs(state[variable + j]), 1.0)
-        jacobian[:, j] = 0.0
-        for side in range(4):
-            move = PLACES[side]
-            weight = WEIGHTS[side] / (DIVISOR * h)
-            shifted[variable + j] = state[variable + j] + move * h
-            status = fetch(function, t, shifted, n_arguments, rows)
-            if status != 0:
-                return status
-            for i in range(rows):
-                jacobian[i, j] += weight * values[n_arguments + i]
-        shifted[variable + j] = state[variable + j]
-    return 0
-
-
-@part
-def _velocity_level(c, t, state):
-    """g' = G v + g_t."""
-    nx, rows = c.nx, c.all_g
-    velocity, jacobian = floats(c.all_velocity, rows), float_rows(c.all_jacobian, rows, nx)
-    for i in range(rows):
-        velocity[i] = add_product(0.0, jacobian[i], state[nx : 2 * nx])
-    if is_given(c.constraint_t):
-        status = fetch(c.constraint_t, t, state, nx, rows)
-        source = floats(c.constraint_t.block, nx + rows)
-        for i in range(rows):
-            velocity[i] += source[nx + i]
-        return status
-    if c.autonomous:
-        return 0
-    h, source = c.time_increment, floats(c.constraint.block, nx + rows)
-    for side in range(4):
-        move = PLACES[side]
-        weight = WEIGHTS[side] / (DIVISOR * h)
-        status = fetch(c.constraint, t + move * h, state, nx, rows)
-        if status != 0:
-            return status
-        for i in range(rows):
-            velocity[i] += weight * source[nx + i]
-    return 0
-
-
-@part
-def _line_increment(c, state):
-    """The parameter step along (1, v) that moves no coordinate, and not the time, by more than its increment allows."""
-    increments = floats(c.increments, 2 * c.nx)
-    speed = 0.0 if c.autonomous else 1.0 / c.time_increment
-    for j in range(c.nx):
-        speed = max(speed, abs(state[c.nx + j]) / increments[j])
-    return speed
-
-
-@part
-def _second_difference(c, t, state):
-    """bias = (G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0, to sixth order."""
-    nx, rows = c.nx, c.all_g
-    bias, source = floats(c.all_bias, rows), floats(c.constraint.block, nx + rows)
-    shifted = floats(c.shifted, state.size)
-    bias[:] = 0.0
-    speed = _line_increment(c, state)
-    if speed == 0.0:
-        return 0
-    s = 4.0 / speed
-    for side in range(-3, 4):
-        weight = (-490.0, 270.0, -27.0, 2.0)[abs(side)] / (180.0 * s * s)
-        for j in range(nx):
-            shifted[j] = state[j] + side * s * state[nx + j]
-        status = fetch(c.constraint, t if c.autonomous else t + side * s, shifted, nx, rows)
-        if status != 0:
-            return status
-        for i in range(rows):
-            bias[i] += weight * source[nx + i]
-    return 0
 
 
 @part
@@ -195,36 +169,31 @@ def _evaluate_nonholonomic(c, t, state, what):
     if what & VELOCITY:
         status = _fetch_into(c.velocity_constraint, t, state, 2 * nx, floats(c.all_velocity + 8 * first, rows))
     if status == 0 and what & JACOBIAN:
-        status = _evaluate_jacobian(c, c.velocity_jacobian, c.velocity_constraint, t, state, nx, rows, first)
+        jacobian = float_rows(c.all_jacobian + 8 * first * nx, rows, nx)
+        if is_given(c.velocity_jacobian):
+            status = _fetch_jacobian(c.velocity_jacobian, t, state, jacobian)
+        else:
+            status, _ = differentiate(c, c.velocity_constraint, t, state, nx, jacobian)
     if status == 0 and what & BIAS:
         target = floats(c.all_bias + 8 * first, rows)
-        if not is_given(c.velocity_bias):
-            return _line_derivative(c, t, state, target)
-        status = _fetch_bias(c.velocity_bias, t, state, 2 * nx, target)
+        if is_given(c.velocity_bias):
+            return _fetch_bias(c.velocity_bias, t, state, 2 * nx, target)
+        status, doubtful = _line_derivative(c, t, state, target)
+        if status == 0 and doubtful and may_search(c):
+            status = search(c, t, False)
+            if status == 0:
+                status, doubtful = _line_derivative(c, t, state, target)
+                if doubtful:
+                    did_not_help(c)
     return status
 
 
 @part
 def _line_derivative(c, t, state, target):
-    """d/ds c(t + s, q + s v, v) at s = 0, to fourth order."""
-    nx, rows = c.nx, c.all_v
-    shifted, source = floats(c.shifted, state.size), floats(c.velocity_constraint.block, 2 * nx + rows)
-    target[:] = 0.0
-    copy(shifted[nx:], state[nx : 2 * nx])
-    speed = _line_increment(c, state)
-    if speed == 0.0:
-        return 0
-    for side in range(4):
-        move = PLACES[side] / speed
-        weight = WEIGHTS[side] / DIVISOR * speed
-        for j in range(nx):
-            shifted[j] = state[j] + move * state[nx + j]
-        status = fetch(c.velocity_constraint, t if c.autonomous else t + move, shifted, 2 * nx, rows)
-        if status != 0:
-            return status
-        for i in range(rows):
-            target[i] += weight * source[2 * nx + i]
-    return 0
+    """d/ds c(t + s, q + s v, v) at s = 0; a status, and whether it is doubtful."""
+    rows = c.all_v
+    unused = floats(c.probes + 8 * (PROBES - 1) * (rows + c.all_g), rows)
+    return along_line(c, c.velocity_constraint, t, state, 2 * c.nx, rows, target, unused, 1)
 
 
 @part

@@ -1,7 +1,8 @@
-"""How far to move a coordinate in a difference quotient: found by trying, once for a start.
+"""How far to move along a direction of a large system: found by trying, once for a start.
 
-A fixed fraction of |q_j| fails where a length is zero or an angle large. Here the fourth-order quotients of decreasing
-increments are compared, at the point and beside it, and the increment is kept where they agree best.
+The fourth-order quotients of growing increments are compared, at the point and beside it, and the increment is kept
+where they agree best before they begin to disagree: an increment of whole periods is never reached. Systems with dense
+matrices have increments for each coordinate, which follow the run (:mod:`.differences`).
 """
 
 import numpy as np
@@ -10,7 +11,8 @@ from daedal.kernels.five_point import five_point
 
 _ROUNDOFF = float(np.finfo(float).eps)
 _OFFSETS = np.array([0.0, 0.37, -0.61])  # about a point of symmetry all quotients agree, so others are looked at too
-_SHARES = 10.0 ** -np.arange(1.0, 6.5, 0.5)
+_SHARES = 10.0 ** np.arange(-9.0, -0.5, 0.5)
+_WORSE = 1e3  # times the least disagreement: farther off, the function is another one
 
 
 def best_increment(function, scale: float) -> float:
@@ -23,10 +25,12 @@ def best_increment(function, scale: float) -> float:
         try:
             differences = [_quotient(function, h, s) - _quotient(function, 0.5 * h, s) for s in _OFFSETS * h]
         except Exception:  # beyond the domain of the user's function anything may be raised
-            continue
+            break
         error = np.max(np.abs(differences), initial=0.0) + _ROUNDOFF / h
-        if np.isfinite(error) and error < 0.5 * smallest:
-            best, smallest = h, error
+        if not np.isfinite(error) or error > _WORSE * smallest:
+            break
+        if error <= 2.0 * smallest:  # of those that are as good, the longest: second differences follow from it too
+            best, smallest = h, min(error, smallest)
     return float(best)
 
 

@@ -10,6 +10,9 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number, check_vector
 from daedal.problems.compile import last_argument
 
+SOME_TIMES = np.sort((0.6180339887498949 * np.arange(1, 65)) % 1.0)
+"""Parts of an interval at which it is looked whether constraints depend on time, never farther apart than 2.5 %."""
+
 
 def constraint_probe(system: MechanicalSystem, q: np.ndarray, v: np.ndarray | None = None):
     """All constraints as one vector function of (t, q), at the velocities v or some of the size of q.
@@ -44,13 +47,10 @@ def vector_function(system: MechanicalSystem, name: str, size: int):
 
 
 def looks_autonomous(system: MechanicalSystem, span: tuple[float, float], q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether the constraints give the same at many times of the interval, so that they need not be differenced in t.
-
-    What was integrated is checked for it again at the end of the run.
-    """
+    """Whether the constraints give the same at many times of the interval: then they need not be differenced in t."""
     if not asks_for_time(system):
         return False
-    times = span[0] + (span[1] - span[0]) * np.linspace(0.0, 1.0, 24) ** 1.5
+    times = span[0] + (span[1] - span[0]) * np.concatenate([[0.0], SOME_TIMES])
     return _same_at(constraint_probe(system, q, v), times, q)
 
 

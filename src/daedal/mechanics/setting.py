@@ -11,14 +11,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from daedal.errors import Unevaluable
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.mechanics.contact import without_contact
-from daedal.mechanics.increments import best_increment, typical_size
-from daedal.mechanics.probes import constraint_probe, vector_function
+from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
+_SAME = 1e-5  # relative disagreement of the complex step and differences that is taken for rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +28,10 @@ class Setting:
     ----------
     rows : numpy.ndarray of int
         The constraints in use; the others are redundant.
-    increments, time_increment : numpy.ndarray, float
-        For differences with respect to the coordinates and to the time.
+    increments : numpy.ndarray, shape (2, n_q)
+        With which differences begin: along a line, and with respect to single coordinates.
+    time_increment : float
+        The same for the time, along a line.
     complex_step : bool
         Whether the missing derivatives of a compiled constraint come from the complex step.
     autonomous : bool
@@ -39,15 +40,18 @@ class Setting:
         The norm in which output is projected onto the constraints: "M", or "I".
     guess : numpy.ndarray, optional
         Algebraic variables and multipliers (w, lam) of the start, where they are found by Newton's method.
+    interval : (float, float)
+        The interval of the run: how slow the constraints may be.
     """
 
     rows: np.ndarray
     increments: np.ndarray
     time_increment: float
-    complex_step: bool
+    complex_step: bool = False
     autonomous: bool = False
     weight: Any = "M"
     guess: np.ndarray | None = None
+    interval: tuple[float, float] = (0.0, 1.0)
     key: tuple = field(init=False)
 
     def __post_init__(self):
@@ -58,13 +62,52 @@ class Setting:
         return replace(self, **values)
 
 
-def setting_at(system: MechanicalSystem, t: float, q: np.ndarray, *, rows=None, autonomous: bool = False) -> Setting:
-    """The setting of a run that starts at (t, q)."""
-    system, q = without_contact(system), np.asarray(q, dtype=float)
+def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Setting:
+    """A setting to look at a system with: increments are guessed from sizes."""
     rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
-    increments, time_increment = _increments(system, float(t), q, autonomous)
-    by_complex_step = _complex_step_holds(system, float(t), q, increments)
-    return Setting(rows, increments, time_increment, by_complex_step, autonomous)
+    return Setting(rows, np.outer([1.5e-2, 1e-5], typical_size(np.asarray(q, dtype=float))), 1e-3)
+
+
+def setting_at(
+    system: MechanicalSystem,
+    t: float,
+    q: np.ndarray,
+    *,
+    rows=None,
+    autonomous: bool = False,
+    interval: tuple[float, float] | None = None,
+    analytic: bool = True,
+    assembly=None,
+) -> Setting:
+    """The setting of a run over an interval that starts at (t, q).
+
+    `analytic` is False if the complex step is known not to hold. `assembly` is one of the system that may be used.
+    """
+    q = np.asarray(q, dtype=float)
+    interval = interval or (float(t), float(t) + max(1.0, 1e-3 * abs(float(t))))
+    setting = plain_setting(system, q, rows).changed(autonomous=autonomous, interval=interval)
+    reduced = without_contact(system)
+    if not _is_differenced(reduced, autonomous):
+        return setting
+    if assembly is None:
+        from daedal.mechanics.assembly import Assembly
+
+        assembly = Assembly(system, setting=setting)
+    else:
+        assembly.adopt(setting)
+    from daedal.mechanics.differences import find_increments
+
+    record = assembly.record
+    # Where the coordinates change, velocity constraints only show it if something moves.
+    z = np.concatenate([q, np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)])
+    status = find_increments(record.data, float(t), z)
+    _forget_errors(assembly)
+    if status == 0:
+        setting = setting.changed(
+            increments=record.array("increments").reshape(2, -1).copy(), time_increment=float(record["time_increment"])
+        )
+    by_complex_step = analytic and _complex_step_holds(reduced, assembly, float(t), z)
+    return setting.changed(complex_step=by_complex_step)
 
 
 def missing_derivatives(system: MechanicalSystem) -> list[str]:
@@ -72,36 +115,18 @@ def missing_derivatives(system: MechanicalSystem) -> list[str]:
     return [] if system.constraint is None else [name for name in DERIVATIVES if getattr(system, name) is None]
 
 
-def _increments(system: MechanicalSystem, t: float, q: np.ndarray, autonomous: bool) -> tuple[np.ndarray, float]:
-    """Increments of the coordinates and of the time for differences of the constraints."""
-    sizes, missing = typical_size(q), missing_derivatives(system)
-    along_velocities = system.velocity_constraint is not None and system.velocity_bias is None
-    by_position = along_velocities or any(name != "constraint_t" for name in missing)
-    by_time = not autonomous and (along_velocities or missing)
-    if not by_position and not by_time:
-        return 1e-3 * sizes, 1e-3
-    probe, unit = constraint_probe(system, q), np.eye(q.size)
-    increments, time_increment = 1e-3 * sizes, 1e-3
-    if by_position:
-        # Along an axis through the point a constraint may happen to be linear, so it is looked at beside it as well.
-        beside = q + 0.2 * sizes * np.cos(0.4 + 1.9 * np.arange(q.size))
-        points = [q, beside] if _is_evaluable(probe, t, beside) else [q]
-        increments = np.array(
-            [
-                best_increment(lambda s, j=j: np.concatenate([probe(t, p + s * unit[j]) for p in points]), sizes[j])
-                for j in range(q.size)
-            ]
-        )
-    if by_time:
-        time_increment = best_increment(lambda s: probe(t + s, q), 1.0)
-    return increments, time_increment
+def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
+    """Whether a constraint has to be moved along coordinates or time."""
+    if system.velocity_constraint is not None and system.velocity_bias is None:
+        return True
+    return any(not autonomous or name != "constraint_t" for name in missing_derivatives(system))
 
 
-def _is_evaluable(probe, t: float, q: np.ndarray) -> bool:
-    try:
-        return bool(np.all(np.isfinite(probe(t, q))))
-    except Exception:  # beyond the domain of the user's function anything may be raised
-        return False
+def _forget_errors(assembly):
+    """Beyond the domain of the user's functions anything may be raised; the run says it properly if it gets there."""
+    pending, assembly.bridge.exception = assembly.bridge.exception, None
+    if isinstance(pending, KeyboardInterrupt):
+        raise pending
 
 
 # --- the complex step -------------------------------------------------------------------------------------------------
@@ -121,30 +146,39 @@ def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
     return known[key]
 
 
-def tuning(system: MechanicalSystem, increments: np.ndarray, time_increment: float) -> np.ndarray:
-    """What the functions of the complex step get as parameters: the user's, then the increments."""
+def tuning(system: MechanicalSystem, setting: Setting) -> np.ndarray:
+    """What the functions of the complex step get as parameters: the user's, then increments for their differences."""
     numbers = np.zeros(0) if system.params is None else parameter_vector(system.params)
-    return np.concatenate([numbers, increments, [time_increment]])
+    return np.concatenate([numbers, _SHARE * setting.increments[0], [_SHARE * setting.time_increment]])
 
 
-def _complex_step_holds(system: MechanicalSystem, t: float, q: np.ndarray, increments: np.ndarray) -> bool:
+_SHARE = 0.05  # fourth-order differences of slopes move less far than sixth-order second differences
+
+
+def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndarray) -> bool:
     """Whether derivatives are missing that the complex step gives: it compiles, and agrees with differences."""
     if not missing_derivatives(system) or not is_compiled(system.constraint):
         return False
-    from numba.core.errors import NumbaError
+    from daedal.mechanics.constrained import JACOBIAN, VELOCITY
 
-    functions = complex_functions(system)
-    numbers = tuning(system, increments, 1e-3)
-    constraint = vector_function(system, "constraint", system.n_constraints)
+    q, v = np.split(z, 2)
     try:
-        constraint(t, q)
-        exact = functions["constraint_jacobian"](t, q, numbers)
-        functions["constraint_t"](t, q, numbers)
-        differences = np.empty_like(exact)
-        for j, h in enumerate(increments):
-            unit = h * np.eye(q.size)[j]
-            differences[:, j] = (constraint(t, q + unit) - constraint(t, q - unit)) / (2.0 * h)
-    except (NumbaError, ArithmeticError, LookupError, ValueError, TypeError, Unevaluable):
+        values = assembly.evaluate(t, z, what=JACOBIAN | VELOCITY)
+        functions, numbers = complex_functions(system), tuning(system, assembly.setting)
+        jacobian = functions["constraint_jacobian"](t, q, numbers)
+        partial_t = functions["constraint_t"](t, q, numbers)
+        functions["acceleration_bias"](t, q, v, numbers)
+    except Exception:  # functions that Numba cannot compile for complex arguments fail in many ways
+        _forget_errors(assembly)
         return False
-    scale = np.max(np.abs(differences), initial=0.0) + np.max(np.abs(exact), initial=0.0)
-    return bool(np.max(np.abs(exact - differences), initial=0.0) <= 1e-2 * scale)
+    if values is None:
+        return False
+    used = assembly.rows[assembly.rows < system.n_constraints]
+    moves = assembly.record.array("increments")[: q.size]
+    exact, differences = jacobian[used] * moves, values["jacobian"][: used.size] * moves
+    allowed = _SAME * np.max(np.abs(exact) + np.abs(differences), axis=1, initial=0.0)
+    wrong = np.abs(exact - differences) > allowed[:, None]
+    rate = values["level"][1, : used.size]
+    sizes = np.abs(jacobian[used]) @ np.abs(v) + np.abs(partial_t[used]) + np.abs(rate)
+    wrong_rate = np.abs((jacobian @ v + partial_t)[used] - rate) > _SAME * sizes
+    return not (np.any(wrong) or np.any(wrong_rate))

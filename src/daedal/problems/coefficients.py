@@ -1,12 +1,15 @@
 """Coefficients of linear problems: constants or functions of time, with checked shapes and derivatives."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
+
+_ROUNDOFF = float(np.finfo(float).eps)
 
 
 def coefficient_at(name: str, value: Any, t: float, shape: tuple[int, ...]) -> np.ndarray:
@@ -30,15 +33,55 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
     return derivatives_by_differences(lambda s: coefficient_at(name, value, s, shape), t, 1)[0]
 
 
+_FIRST = 0.02  # increment that is tried first, for times up to 1000
+_RATIO, _MOST_TRIED = 8.0, 24
+_GOOD = 1e-8  # relative disagreement of two polynomials that is good enough: the error of the better one is far less
+
+
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:
-    """Derivatives 1..m of a smooth function of time, from the polynomial through 9 or more points around t."""
-    h = 0.02 * max(1.0, abs(t) * 1e-3)
+    """Derivatives 1..m of a function of time, from the polynomial through 9 or more points around t.
+
+    The increment is taken from the function where it is: shortened until the polynomial through fewer points says the
+    same, lengthened where rounding errors hide the change. The points do not lie at equal distances, because whole
+    periods of an oscillation would look like a constant.
+    """
+    here = np.asarray(function(t), dtype=float)
+    h = _FIRST * max(1.0, abs(t) * 1e-3)
+    best, least, towards = np.zeros((m, *here.shape)), np.inf, 0
+    for _ in range(_MOST_TRIED):
+        found, error, noise = _from_polynomial(function, here, t, h, m)
+        if error + noise < least:
+            best, least = found, error + noise
+        if max(error, noise) <= _GOOD:
+            break
+        direction = -1 if error > noise else 1
+        if direction == -towards:  # between the two it does not get better
+            break
+        towards, h = direction, h * _RATIO**direction
+    return best
+
+
+def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
+    """Derivatives with the increment h, their disagreement with those of fewer points, and rounding errors.
+
+    Both are parts of what derivatives of this order are where a function changes that much over that length.
+    """
     half = 4 + m // 2
-    nodes = np.arange(-half, half + 1)
-    samples = np.array([function(t + h * node) for node in nodes])
-    taylor = np.linalg.solve(np.vander(nodes.astype(float), increasing=True), samples.reshape(nodes.size, -1))
-    factorial, result = 1.0, []
-    for k in range(1, m + 1):
-        factorial *= k
-        result.append((factorial * taylor[k] / h**k).reshape(samples.shape[1:]))
-    return np.array(result)
+    side = np.arange(1.0, half + 1)
+    side += 0.2 * np.sin(2.4 * side)
+    nodes = np.concatenate([-side[::-1], [0.0], side])
+    moves = (t + h * nodes) - t
+    samples = [here if move == 0.0 else np.asarray(function(t + move), dtype=float) for move in moves]
+    changes = np.array([(sample - here).ravel() for sample in samples])
+    if not np.all(np.isfinite(changes)):
+        return np.full((m, *here.shape), np.nan), np.inf, 0.0
+    size, largest = np.max(np.abs(changes), initial=0.0), np.max(np.abs(here), initial=0.0)
+    if size == 0.0:
+        return np.zeros((m, *here.shape)), 0.0, 0.0
+    taylor = np.linalg.solve(np.vander(moves / h, increasing=True), changes)[1 : m + 1]
+    inner = np.linalg.solve(np.vander(moves[1:-1] / h, increasing=True), changes[1:-1])[1 : m + 1]
+    factors = np.array([prod(range(1, k + 1)) / h**k for k in range(1, m + 1)])[:, None]
+    # the time is rounded as well, by which a function that changes by `size` over h errs by this part of it
+    noise = _ROUNDOFF * (largest + size + size * abs(t) / h) / size
+    found = (factors * taylor).reshape((m, *here.shape))
+    return found, float(np.max(np.abs(taylor - inner)) / size), float(noise)

@@ -1,0 +1,420 @@
+r"""Derivatives of constraints by differences, and how far to move for them: compiled, found where the run is.
+
+A column of G is a central difference of second order, 2 calls. The velocity level and the bias are the first and second
+derivative of phi(s) = g(t + s, q + s v), to sixth order from the same 6 calls; time needs no differences of its own.
+
+The increments follow from two numbers for each coordinate, found by :func:`search`: the length L over which the
+derivative changes, and the rounding errors of g, as a part n of what it changes by over L. The errors
+
+    G:  (h/L)^2 / 6 + n L/h            bias:  (s/L)^6 / 560 + 6 n (L/s)^2
+
+are least near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards, up to
+the first that disagrees: from above, an increment of whole periods would look as if nothing depended on the coordinate.
+"""
+
+import numpy as np
+
+from daedal.kernels.compilation import announce, kernel, part
+from daedal.kernels.records import floats
+from daedal.kernels.vectors import add_product, copy
+from daedal.mechanics.constrained import PROBES, fetch
+
+_EPS = float(np.finfo(float).eps)
+_RATIO = 10.0  # between increments that are compared
+_LEAST = 1e-11  # the first one, as a part of the coordinate
+_SMALLEST = 1e-24  # but no less than this part of the largest one, or of 1
+_AGREE, _AGREE_EVEN = 1e-6, 1e-4
+_MARGIN = 10.0  # of rounding errors beyond their estimate
+_ROUGHLY = 1e-6
+_FEATURE = 1e3  # rounding errors by which a constraint changes that seemed not to depend on a coordinate
+_LONGEST = 0.1  # the last one
+_ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L where n is the unit round-off
+_NOISIEST = 1e-4
+
+_DISAGREE = 1e-2  # of quotients along the line whose 6th-order combination is then right to seven digits
+_DISAGREE_JACOBIAN = 1e-6
+_TOO_NOISY, _EXPECTED = 1e-9, 100.0
+_NOISY_LINE = 1e-6  # fifty times the rounding errors beside the terms of G v
+_FREE_SEARCHES, _EVALUATIONS_PER_SEARCH, _WAIT = 50, 20, 50
+
+
+@part
+def all_constraints(c, t, state, target):
+    """Position constraints, then velocity constraints."""
+    nx = c.nx
+    if c.all_g > 0:
+        status = fetch(c.constraint, t, state, nx, c.all_g)
+        if status != 0:
+            return status
+        copy(target, floats(c.constraint.block + 8 * nx, c.all_g))
+    if c.all_v > 0:
+        status = fetch(c.velocity_constraint, t, state, 2 * nx, c.all_v)
+        if status != 0:
+            return status
+        copy(target[c.all_g :], floats(c.velocity_constraint.block + 16 * nx, c.all_v))
+    return 0
+
+
+# --- the search for increments --------------------------------------------------------------------------------------
+
+
+@part
+def search(c, t, anywhere):
+    """Increments at the variables in ``c.state``; 0, or a status if the constraints have no values there.
+
+    With `anywhere`, coordinates may be moved by 1 and more where nothing shows, and the time to before the start: what
+    is raised there has to be harmless.
+    """
+    nx, rows = c.nx, c.all_g + c.all_v
+    state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows)
+    increments, shifted = floats(c.increments, 2 * nx), floats(c.shifted, state.size)
+    copy(shifted, state)
+    status = all_constraints(c, t, state, floats(c.probes, rows))
+    if status != 0:
+        return status
+    c.searches += 1
+    _sizes_of_terms(c, t, shifted)
+    largest = 0.0
+    for j in range(nx):
+        largest = max(largest, abs(state[j]))
+    usual = min(1.0, largest) if largest > 0.0 else 1.0
+    for j in range(nx):
+        size = abs(state[j])
+        low = max(_LEAST * (size if size > 0.0 else usual), _SMALLEST * max(1.0, largest))
+        high = _LONGEST * max(1.0, largest) if anywhere else max(_LONGEST * size, 3.0 * increments[j])
+        length, noise, farthest = _scale(c, t, shifted, j, low, high)
+        along = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+        single = min((3.0 * noise) ** (1.0 / 3.0), 0.1) * length
+        if length == 0.0:  # nothing depends on it here
+            length = max(size, usual)
+            along, single = _ALONG * _EPS**0.125 * length, (3.0 * _EPS) ** (1.0 / 3.0) * length
+            if not anywhere and increments[j] >= along:
+                continue
+        elif length == np.inf:  # linear: any increment is right, as far as it was looked
+            along = max(_ALONG * noise**0.125 * max(size, usual), farthest / 3.0)
+            single = along
+        increments[j], increments[nx + j] = along, single
+    if not c.autonomous:
+        _search_time(c, t, shifted, anywhere)
+    return 0
+
+
+@part
+def _search_time(c, t, shifted, anywhere):
+    """The increment of the time, never beyond the interval of the run by more than constraints at rest would allow."""
+    span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
+    longest = _LONGEST * span
+    slowest = _ALONG * _EPS**0.125 * longest
+    high = longest if anywhere else max(3.0 * slowest, min(longest, abs(t - c.t_first), abs(t - c.t_last)))
+    length, noise, farthest = _scale(c, t, shifted, c.nx, max(1e-12 * span, resolution), high)
+    if 0.0 < length < np.inf:
+        length = min(length, longest)
+        slowest = min(_ALONG * noise**0.125 * length, 0.3 * length, farthest)
+    elif anywhere:
+        slowest = max(slowest, farthest / 3.0)
+    c.time_increment = max(slowest, resolution)
+
+
+@part
+def _sizes_of_terms(c, t, shifted):
+    """How large the terms are whose sum each constraint is: roughly sum_j |G_ij q_j|, from one-sided differences."""
+    nx, rows = c.nx, c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    here, ahead, sizes = probes[:rows], probes[rows : 2 * rows], probes[7 * rows :]
+    sizes[:] = 0.0
+    for j in range(nx + 1):
+        kept = t if j == nx else shifted[j]
+        if kept == 0.0 or (j == nx and c.autonomous):
+            continue
+        moved = kept * (1.0 + _ROUGHLY)
+        if j < nx:
+            shifted[j] = moved
+        status = all_constraints(c, moved if j == nx else t, shifted, ahead)
+        if j < nx:
+            shifted[j] = kept
+        if status == 0:
+            for i in range(rows):
+                sizes[i] += abs(ahead[i] - here[i]) / _ROUGHLY
+
+
+@part
+def _scale(c, t, shifted, j, low, high):
+    """The length over which derivatives with respect to z_j (or t, j = nx) change, and the noise as a part of it.
+
+    Then the increment at which the change showed: farther off, nothing is known of it.
+    0 if no constraint depends on it, infinite if they are linear as far as it was looked.
+    """
+    nx, rows = c.nx, c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    here, ahead, behind = probes[:rows], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
+    odd_before, even_before = probes[3 * rows : 4 * rows], probes[4 * rows : 5 * rows]
+    noise, steady, sizes = probes[5 * rows : 6 * rows], probes[6 * rows : 7 * rows], probes[7 * rows :]
+    noise[:] = 0.0
+    steady[:] = 0.0
+    kept = t if j == nx else shifted[j]
+    length, seen, before, h = np.inf, False, 0.0, low
+    while length == np.inf:
+        unsettled = 0.0
+        up, down = kept + h, kept - h
+        half = 0.5 * (up - down)
+        if half > 0.0:
+            status = _both_sides(c, t, shifted, j, up, down, ahead, behind)
+            if status != 0:
+                break
+            for i in range(rows):
+                odd = 0.5 * (ahead[i] - behind[i]) / half
+                even = (ahead[i] - 2.0 * here[i] + behind[i]) / (half * half)
+                size = abs(ahead[i]) + abs(here[i]) + abs(behind[i]) + max(sizes[i], abs(odd * kept))
+                noise[i] = max(noise[i], _EPS * size)
+                move = max(abs(ahead[i] - here[i]), abs(behind[i] - here[i]))
+                seen = seen or move > 0.0
+                if before > 0.0:
+                    if odd_before[i] == 0.0 and even_before[i] == 0.0 and move > _FEATURE * noise[i]:
+                        length = min(length, half)  # flat as far as the last increment: something begins here
+                    change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
+                    if before < 2.0 * low:
+                        noise[i] = max(noise[i], min(before * change, 1e-4 * size))
+                    # a quotient that happens to vanish is judged beside the other one
+                    rounding, usual = _MARGIN * noise[i] / before, abs(odd_before[i]) + half * abs(even_before[i])
+                    if change > _AGREE * usual + rounding:
+                        if steady[i] == 1.0 or steady[i] == 3.0:
+                            length = min(length, half / np.sqrt(6.0 * change / usual))
+                        else:
+                            unsettled = max(unsettled, abs(odd))
+                    elif abs(odd) > rounding and steady[i] != 1.0 and steady[i] != 3.0:
+                        steady[i] += 1.0
+                    rounding, usual = 4.0 * rounding / before, usual / half
+                    if change_even > _AGREE_EVEN * usual + rounding:
+                        if steady[i] >= 2.0:
+                            length = min(length, half / np.sqrt(12.0 * change_even / usual))
+                    elif abs(even) > rounding and steady[i] < 2.0:
+                        steady[i] += 2.0
+                odd_before[i], even_before[i] = odd, even
+            before = half
+        if h >= high:
+            break
+        h = min(_RATIO * h, high)
+    if not seen:
+        return 0.0, _EPS, before
+    if length == np.inf and unsettled > 0.0:
+        length = before = _descend(c, t, shifted, j, kept, before, low, unsettled)
+    if length == np.inf:  # of a quadratic function, the change of the gradient must not hide the gradient
+        for i in range(rows):
+            if abs(even_before[i]) * before > abs(odd_before[i]):
+                before = abs(odd_before[i]) / abs(even_before[i])
+    least, reach = _NOISIEST, length if length < np.inf else max(abs(kept), before)
+    for i in range(rows):
+        change = abs(odd_before[i]) * reach + 0.5 * abs(even_before[i]) * reach * reach
+        if change > 0.0:
+            least = min(least, noise[i] / change)
+    return length, max(least, _EPS), before
+
+
+@part
+def _descend(c, t, shifted, j, kept, high, low, largest):
+    """The increment below which a quotient that never settles, as that of x^3 at 0, is nothing beside its largest."""
+    rows = c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    ahead, behind, steady = probes[rows : 2 * rows], probes[2 * rows : 3 * rows], probes[6 * rows : 7 * rows]
+    h, quotient = high, largest
+    while h > low and quotient > _AGREE * largest:
+        h /= _RATIO
+        up, down = kept + h, kept - h
+        if not up > down or _both_sides(c, t, shifted, j, up, down, ahead, behind) != 0:
+            break
+        quotient = 0.0
+        for i in range(rows):
+            if steady[i] == 0.0 or steady[i] == 2.0:
+                quotient = max(quotient, abs(ahead[i] - behind[i]) / (up - down))
+    return h
+
+
+@part
+def _both_sides(c, t, shifted, j, up, down, ahead, behind):
+    """All constraints with z_j, or t, set to either value."""
+    if j == c.nx:
+        return all_constraints(c, up, shifted, ahead) or all_constraints(c, down, shifted, behind)
+    kept = shifted[j]
+    shifted[j] = up
+    status = all_constraints(c, t, shifted, ahead)
+    if status == 0:
+        shifted[j] = down
+        status = all_constraints(c, t, shifted, behind)
+    shifted[j] = kept
+    return status
+
+
+@part
+def may_search(c):
+    """Whether increments may be chosen anew: not for a while after it did not help, and not too often."""
+    return c.evaluations >= c.patience and c.searches < _FREE_SEARCHES + c.evaluations // _EVALUATIONS_PER_SEARCH
+
+
+@part
+def did_not_help(c):
+    """Wait with the next search, the longer the more there were: changes of increments are jumps for a method."""
+    c.patience = c.evaluations + _WAIT * c.searches
+
+
+@kernel
+def find_increments(systems, t, z):
+    """Increments for a run from (t, z), into the record; 0, or a status if there are no values."""
+    c = systems[0]
+    copy(floats(c.state, c.m * c.nx), z)
+    return search(c, t, True)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+@part
+def differentiate(c, function, t, state, variable, jacobian):
+    """d function / d z_j for nx variables from `variable` on, by central differences.
+
+    Returns a status, and whether the increments have become far too short, so that rounding errors dominate.
+    """
+    nx, rows, n_arguments = c.nx, jacobian.shape[0], variable + c.nx
+    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    copy(shifted, state[:n_arguments])
+    values = floats(function.block + 8 * n_arguments, rows)
+    too_noisy = False
+    for j in range(nx):
+        kept = state[variable + j]
+        h = increments[nx + j] if variable == 0 else max(abs(kept), 1.0)
+        up, down = kept + h, kept - h
+        shifted[variable + j] = up
+        status = fetch(function, t, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        largest = 0.0
+        for i in range(rows):
+            jacobian[i, j] = values[i]
+            largest = max(largest, abs(values[i]))
+        shifted[variable + j] = down
+        status = fetch(function, t, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        clearest = np.inf
+        for i in range(rows):
+            change = jacobian[i, j] - values[i]
+            jacobian[i, j] = change / (up - down)
+            if change != 0.0:
+                size = abs(values[i]) + abs(jacobian[i, j] * kept)
+                clearest = min(clearest, _EPS * size / abs(change))
+        shifted[variable + j] = kept
+        if variable == 0 and _TOO_NOISY < clearest < np.inf:
+            n = (h / (1.05 * increments[j])) ** 4.8  # for which the increments were chosen
+            too_noisy = too_noisy or clearest > _EXPECTED * n ** (2.0 / 3.0)
+    return 0, too_noisy
+
+
+@part
+def differentiate_accurately(c, function, t, state, jacobian):
+    """The same with respect to the coordinates to sixth order, three times as expensive."""
+    nx, rows = c.nx, jacobian.shape[0]
+    shifted, increments = floats(c.shifted, state.size), floats(c.increments, 2 * nx)
+    copy(shifted, state[:nx])
+    values, ahead = floats(function.block + 8 * nx, rows), floats(c.probes, rows)
+    for j in range(nx):
+        kept = state[j]
+        h = 0.5 * ((kept + increments[j]) - (kept - increments[j]))
+        jacobian[:, j] = 0.0
+        for k in range(1, 4):
+            shifted[j] = kept + k * h
+            status = fetch(function, t, shifted, nx, rows)
+            if status != 0:
+                return status
+            copy(ahead, values)
+            shifted[j] = kept - k * h
+            status = fetch(function, t, shifted, nx, rows)
+            if status != 0:
+                return status
+            for i in range(rows):
+                jacobian[i, j] += (45.0, -9.0, 1.0)[k - 1] / (60.0 * h) * (ahead[i] - values[i])
+        shifted[j] = kept
+    return 0
+
+
+@part
+def along_line(c, function, t, state, n_arguments, rows, first, second, moving):
+    """First and second derivative of f(t + s, q + s v[, v]) at s = 0, to sixth order; of f(t + s, q) if not `moving`.
+
+    Returns a status, and whether quotients of different increments disagree.
+    """
+    nx = c.nx
+    values, shifted = floats(function.block + 8 * n_arguments, rows), floats(c.shifted, state.size)
+    increments, probes = floats(c.increments, 2 * nx), floats(c.probes, 7 * rows)
+    first[:] = 0.0
+    second[:] = 0.0
+    speed = 0.0 if c.autonomous else 1.0 / c.time_increment
+    for j in range(nx):
+        speed = max(speed, moving * abs(state[nx + j]) / increments[j])
+    if speed == 0.0:
+        return 0, False
+    s = 1.0 / speed
+    if not c.autonomous:
+        s = min(s, max(abs(c.t_last - t), 4e-3 * abs(c.t_last - c.t_first)) / 3.0)
+        s = (t + s) - t  # so that no time is rounded
+    copy(shifted, state[:n_arguments])
+    for k in range(-3, 4):
+        for j in range(nx):
+            shifted[j] = state[j] + moving * k * s * state[nx + j]
+        status = fetch(function, t if c.autonomous else t + k * s, shifted, n_arguments, rows)
+        if status != 0:
+            return status, False
+        copy(probes[(k + 3) * rows :], values)
+    disagree, of_velocity = False, n_arguments > nx
+    for i in range(rows):
+        here, row = probes[3 * rows + i], i + (c.all_g if of_velocity else 0)
+        d1 = (probes[4 * rows + i] - probes[2 * rows + i]) / (2.0 * s)
+        d2 = (probes[5 * rows + i] - probes[rows + i]) / (4.0 * s)
+        d3 = (probes[6 * rows + i] - probes[i]) / (6.0 * s)
+        b1 = (probes[4 * rows + i] - 2.0 * here + probes[2 * rows + i]) / (s * s)
+        b2 = (probes[5 * rows + i] - 2.0 * here + probes[rows + i]) / (4.0 * s * s)
+        b3 = (probes[6 * rows + i] - 2.0 * here + probes[i]) / (9.0 * s * s)
+        first[i] = 1.5 * d1 - 0.6 * d2 + 0.1 * d3
+        second[i] = 1.5 * b1 - 0.6 * b2 + 0.1 * b3
+        terms, size = _terms(c, state, row, nx if of_velocity else 0)
+        size += abs(probes[6 * rows + i]) + abs(here) + abs(probes[i])
+        noise = 50.0 * _EPS * size / s
+        if not of_velocity and noise > _NOISY_LINE * terms > 0.0:
+            disagree = True
+        rate = abs(d1) + abs(d2) + (0.015 * terms / s if of_velocity else terms)
+        if abs(d1 - d2) > _DISAGREE * rate + noise or abs(d2 - d3) > 2.0 * _DISAGREE * rate + noise:
+            disagree = True
+        rate = abs(b1) + abs(b2) + 0.015 * rate / s
+        if not of_velocity and max(abs(b1 - b2), 0.5 * abs(b2 - b3)) > _DISAGREE * rate + noise / s:
+            disagree = True
+    return 0, disagree
+
+
+@part
+def _terms(c, state, row, variable):
+    """The sizes of the terms of K_i v, and of K_i z with z from `variable` on; K as it was evaluated last."""
+    nx = c.nx
+    jacobian = floats(c.all_jacobian + 8 * row * nx, nx)
+    terms, size = 0.0, 0.0
+    for j in range(nx):
+        terms += abs(jacobian[j] * state[nx + j])
+        size += abs(jacobian[j] * state[variable + j])
+    return terms, size
+
+
+@part
+def contradicts(c, state, rate):
+    """Whether G v of constraints that do not depend on time differs from their derivative along the motion."""
+    nx = c.nx
+    increments = floats(c.increments, 2 * nx)
+    for i in range(c.all_g):
+        terms, size = _terms(c, state, i, 0)
+        terms += abs(rate[i])
+        rounding = 0.0
+        for j in range(nx):
+            rounding += abs(state[nx + j]) / increments[nx + j]
+        value = add_product(0.0, floats(c.all_jacobian + 8 * i * nx, nx), state[nx : 2 * nx])
+        if abs(value - rate[i]) > _DISAGREE_JACOBIAN * terms + 20.0 * _EPS * size * rounding:
+            return True
+    return False
+
+
+announce(find_increments, "the search for increments of differences")

@@ -1,0 +1,227 @@
+r"""A look at every accepted step: whether the constraints changed as their derivatives say.
+
+Along the straight line from one accepted point to the next, with the derivatives at both ends,
+
+    g(t_1, q_1) - g(t_0, q_0) = 1/2 (G_0 + G_1) (q_1 - q_0) + h/2 (g_{t,0} + g_{t,1}) + ...
+
+A gross disagreement makes the step be repeated, with increments that are chosen anew at its end, and shorter. If it
+does not go away, the run stops and the constraint is named. Constraints that were taken not to depend on time are
+evaluated at other times, and derivatives by the complex step are compared with differences.
+
+A few calls of the constraints for a step; none where all derivatives are given.
+"""
+
+import numpy as np
+
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.compilation import part, pointer
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
+from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
+from daedal.kernels.vectors import add_product, copy
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, POSITION, VELOCITY, evaluate
+from daedal.mechanics.differences import all_constraints, along_line, may_search, search
+
+DEPENDS_ON_TIME, NOT_ANALYTIC, UNEXPLAINED = HOOK_STOP + 4, HOOK_STOP + 5, HOOK_STOP + 6
+
+NO_CHANGES, ALL_CHANGES, CHANGES_WITH_TIME = 0, 1, 2
+
+_GROSS = 0.5  # part of the terms of the predicted change
+_CURVED = 0.5  # part of h^2 g''
+_NEGLIGIBLE = 1e-7  # part of the terms of the constraint
+_NOT_THE_SAME = 1e-5  # relative disagreement of the complex step and differences
+_MOST_REPETITIONS = 6
+_TIMES = 64.0  # at which constraints are looked at over the interval, besides the ends of steps
+
+INSPECTION = np.dtype(
+    [
+        ("system", ADDRESS),
+        ("changes", INTEGER),  # when changes of g are compared with predictions
+        ("complex_step", INTEGER),
+        ("timeless", INTEGER),  # whether it matters that the constraints do not depend on time
+        ("started", INTEGER),
+        ("t", FLOAT),
+        ("repetitions", INTEGER),
+        ("beyond", FLOAT),  # where the last of them ended
+        ("worst", INTEGER),  # the constraint that changed otherwise
+        ("found", FLOAT),  # by how much,
+        ("expected", FLOAT),  # and the prediction
+        ("q", ADDRESS),
+        ("position", ADDRESS),
+        ("jacobian", ADDRESS),
+        ("partial_t", ADDRESS),
+        ("second", ADDRESS),
+        ("values", ADDRESS),
+    ]
+)
+
+
+@pointer(HOOK)
+def inspect(record, t, h, y):
+    """Look at the point in ``c.state``, to which a step h has led; h = 0 at the start."""
+    p = record_at(record, INSPECTION)
+    c = record_at(p.system, CONSTRAINED)
+    if h == 0.0:
+        p.started, p.repetitions = 0, 0
+    if p.timeless and c.autonomous and h != 0.0:
+        found = _depends_on_time(p, c, t, h)
+        if found != 0:
+            return found
+    if p.changes == NO_CHANGES or (p.changes == CHANGES_WITH_TIME and c.autonomous):
+        return HOOK_DONE
+    nx, rows = c.nx, c.all_g
+    status = evaluate(c, t, POSITION | JACOBIAN | (VELOCITY if p.complex_step else 0))
+    doubtful = False
+    if status == 0:
+        state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
+        rate, second = floats(p.values, rows), floats(p.values + 8 * rows, rows)
+        status, doubtful = along_line(c, c.constraint, t, state, nx, rows, rate, second, 1)
+    if status != 0:
+        return status if h != 0.0 else HOOK_DONE
+    if p.complex_step and not doubtful and _is_not_analytic(p, c):
+        return NOT_ANALYTIC
+    if p.started and h != 0.0 and not _is_explained(p, c, t):
+        return _repeat(p, c, t)
+    if h * (t - p.beyond) >= 0.0:
+        p.repetitions = 0
+    _keep(p, c, t)
+    return HOOK_DONE
+
+
+@part
+def _repeat(p, c, t):
+    """Have the step done again, with other increments; UNEXPLAINED if that has not led beyond this place for long."""
+    p.beyond = t
+    p.repetitions += 1
+    if p.repetitions > _MOST_REPETITIONS:
+        return UNEXPLAINED
+    if may_search(c):
+        status = search(c, t, False)
+        if status != 0:
+            return status
+    return UNEVALUABLE
+
+
+@part
+def _partial_t(p, c, i):
+    """g_t of row i: what of the derivative along the motion is not G v."""
+    nx = c.nx
+    if c.autonomous:
+        return 0.0
+    row = floats(c.all_jacobian + 8 * i * nx, nx)
+    return floats(p.values, c.all_g)[i] - add_product(0.0, row, floats(c.state + 8 * nx, nx))
+
+
+@part
+def _keep(p, c, t):
+    nx, rows = c.nx, c.all_g
+    copy(floats(p.q, nx), floats(c.state, nx))
+    copy(floats(p.position, rows), floats(c.all_position, rows))
+    copy(floats(p.jacobian, rows * nx), floats(c.all_jacobian, rows * nx))
+    copy(floats(p.second, rows), floats(p.values + 8 * rows, rows))
+    partial_t = floats(p.partial_t, rows)
+    for i in range(rows):
+        partial_t[i] = _partial_t(p, c, i)
+    p.t, p.started = t, 1
+
+
+@part
+def _is_explained(p, c, t):
+    """Whether g has changed as predicted, within gross limits; otherwise the worst constraint is kept."""
+    nx, rows, h = c.nx, c.all_g, t - p.t
+    q, q_before = floats(c.state, nx), floats(p.q, nx)
+    jacobian, before = float_rows(c.all_jacobian, rows, nx), float_rows(p.jacobian, rows, nx)
+    position, position_before = floats(c.all_position, rows), floats(p.position, rows)
+    second, second_before = floats(p.values + 8 * rows, rows), floats(p.second, rows)
+    partial_t = floats(p.partial_t, rows)
+    worst = 1.0
+    for i in range(rows):
+        here = _partial_t(p, c, i)
+        change, predicted = position[i] - position_before[i], 0.5 * h * (partial_t[i] + here)
+        terms, size = 0.5 * abs(h) * (abs(partial_t[i]) + abs(here)), 0.0
+        for j in range(nx):
+            move = q[j] - q_before[j]
+            predicted += 0.5 * (before[i, j] + jacobian[i, j]) * move
+            terms += 0.5 * (abs(before[i, j]) + abs(jacobian[i, j])) * abs(move)
+            size += abs(jacobian[i, j] * q[j])
+        allowed = _GROSS * terms + _CURVED * h * h * (abs(second[i]) + abs(second_before[i]))
+        allowed += _NEGLIGIBLE * (size + abs(position[i]))
+        if abs(change - predicted) > worst * allowed:
+            worst = abs(change - predicted) / allowed if allowed > 0.0 else np.inf
+            p.worst, p.found, p.expected = i, change, predicted
+    return worst <= 1.0
+
+
+@part
+def _is_not_analytic(p, c):
+    """Whether differences along the motion contradict what the complex step gave."""
+    nx, rows = c.nx, c.all_g
+    velocity, rate, v = floats(c.all_velocity, rows), floats(p.values, rows), floats(c.state + 8 * nx, nx)
+    for i in range(rows):
+        row = floats(c.all_jacobian + 8 * i * nx, nx)
+        terms = abs(rate[i]) + abs(velocity[i])
+        for j in range(nx):
+            terms += abs(row[j] * v[j])
+        if abs(rate[i] - velocity[i]) > _NOT_THE_SAME * terms:
+            return True
+    return False
+
+
+@part
+def _depends_on_time(p, c, t, h):
+    """DEPENDS_ON_TIME if the constraints differ at times inside of the step, else 0 or the status of an exception."""
+    rows = c.all_g + c.all_v
+    state = floats(c.state, c.m * c.nx + c.n_r + c.n_w + rows)
+    values, reference = floats(p.values, 2 * rows)[:rows], floats(p.values, 2 * rows)[rows:]
+    status = all_constraints(c, c.t_first, state, reference)
+    if status != 0:
+        return status if status == RAISED else 0
+    span = abs(c.t_last - c.t_first)
+    count = 1 + int(min(_TIMES * abs(h) / span, _TIMES)) if span > 0.0 else 1
+    for k in range(count):
+        status = all_constraints(c, t - k * h / count, state, values)
+        if status != 0:
+            return status if status == RAISED else 0
+        for i in range(rows):
+            if values[i] != reference[i]:
+                return DEPENDS_ON_TIME
+    return 0
+
+
+def make_inspection(assembly, *, changes: bool):
+    """The INSPECTION record of an assembled system; None if all derivatives that matter are given.
+
+    Without `changes`, as with constant steps, which may be as coarse as the user likes, changes are not predicted.
+    """
+    from daedal.kernels.records import Arena, Record
+    from daedal.mechanics.probes import asks_for_time
+
+    system, nx = assembly.system, assembly.nx
+    rows, total = system.n_constraints, system.n_lambda
+    compares = NO_CHANGES
+    if changes and rows and system.constraint_jacobian is None:
+        compares = ALL_CHANGES
+    elif changes and rows and system.constraint_t is None:
+        compares = CHANGES_WITH_TIME
+    if not compares and not asks_for_time(system):
+        return None
+    sizes = {"q": nx, "position": rows, "jacobian": rows * nx, "partial_t": rows, "second": rows, "values": 2 * total}
+    return Record(
+        INSPECTION,
+        Arena(sizes),
+        system=assembly.record.data.ctypes.data,
+        changes=compares,
+        complex_step=assembly.setting.complex_step,
+        timeless=asks_for_time(system),
+    )
+
+
+def unexplained(assembly, inspection, t: float) -> str:
+    """What there is to say where a constraint did not change as its derivatives say."""
+    name = assembly.given.constraint_label(int(inspection["worst"]))
+    return (
+        f"Stopped at t = {t:.10g}: the constraint {name} changes by {float(inspection['found']):.4g} between "
+        f"t = {float(inspection['t']):.10g} and there, but {float(inspection['expected']):.4g} is what its derivatives "
+        "by differences say, however short the step. It jumps there, or changes faster than differences can tell. "
+        "Remedy: give constraint_jacobian and constraint_t; if it jumps, give the time as a break point and a state "
+        "that satisfies it afterwards."
+    )
