@@ -223,6 +223,8 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             if status == UNEVALUABLE and not turned:
                 delta, turned = -delta, True
                 continue
+            if status == UNEVALUABLE and second:  # so far off it need not be defined: the first look has to do
+                break
             if status != 0:
                 return status
             for i in range(n):
@@ -314,6 +316,8 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
                 for place in range(first, last):
                     deltas[group_columns[place]] *= -1.0
                 continue
+            if status == UNEVALUABLE and second:
+                break
             if status != 0:
                 return status
             again = False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import parameter_vector, store_matrix, store_vector
+from daedal.kernels.functions import store_matrix, store_vector
 from daedal.mechanics.contact import contact_coordinates, without_contact
 from daedal.mechanics.multipliers import accelerate_from_elsewhere
 from daedal.mechanics.setting import Setting, complex_functions, missing_derivatives, setting_at, tuning
