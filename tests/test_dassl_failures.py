@@ -151,3 +151,27 @@ def test_values_are_clipped_by_less_than_the_newton_tolerance():
     assert np.sum(at_zero) > 10
     assert np.max(5.0 * sol.history.h[at_zero]) <= 0.33 * atol * (1.0 + 1e-9)
     assert sol.stats.newton_failures > 0  # longer steps were refused
+
+
+# --- how many steps ---------------------------------------------------------------------------------------------------
+
+
+@numba.njit
+def falling(t, y, yp):
+    return np.array([yp[0] + y[0]])
+
+
+def test_a_run_takes_as_many_steps_as_it_needs():
+    problem = daedal.ImplicitDAE(falling, 1)
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), max_step=1.0 / 120_000, t_eval=[1.0], dense_output=False)
+    assert sol.stats.steps > 100_000
+    assert sol.y[0, -1] == pytest.approx(np.exp(-1.0), rel=1e-6)
+
+
+def test_a_run_stops_where_steps_no_longer_advance():
+    problem = daedal.ImplicitDAE(falling, 1)
+    with pytest.raises(daedal.IntegrationError, match="100000 steps have advanced by less than a thousandth") as failure:
+        daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), max_step=1e-9, dense_output=False, t_eval=[1.0])
+    assert failure.value.solution.stats.steps == 100_000
+    with pytest.raises(daedal.IntegrationError, match="limit of 500 steps"):
+        daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), max_step=1e-9, max_steps=500)

@@ -37,6 +37,7 @@ _TROUBLED = int(Ending.TROUBLED)
 
 MOST_LOOKS = 2  # at the first trouble, and before the run is given up
 _USUAL_FAILURES = 5
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors
 
 REFRESH_BOUND = 0.25  # mu of BCP section 5.2.2: a new matrix when |(a^ - a)/(a^ + a)| exceeds it
 _REFRESH_BELOW = (1.0 - REFRESH_BOUND) / (1.0 + REFRESH_BOUND)
@@ -290,6 +291,8 @@ def _correct(system, linear, run, method, t):
         if (status == DIVERGED or status == KRYLOV_FAILED) and method.matrix_status == _MATRIX_OLD:
             method.matrix_status = MATRIX_NEEDED
             continue
+        if status == DIVERGED and method.estimate == FILTERED and norm(system, t, delta, weights) <= _ROUNDING:
+            status = CONVERGED  # corrections of index-2 variables fall no further than to u/h
         method.matrix_status = _MATRIX_OLD
         return status
 
