@@ -170,7 +170,9 @@ def test_a_run_takes_as_many_steps_as_it_needs():
 
 def test_a_run_stops_where_steps_no_longer_advance():
     problem = daedal.ImplicitDAE(falling, 1)
-    with pytest.raises(daedal.IntegrationError, match="100000 steps have advanced by less than a thousandth") as failure:
+    with pytest.raises(
+        daedal.IntegrationError, match="100000 steps have advanced by less than a thousandth"
+    ) as failure:
         daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), max_step=1e-9, dense_output=False, t_eval=[1.0])
     assert failure.value.solution.stats.steps == 100_000
     with pytest.raises(daedal.IntegrationError, match="limit of 500 steps"):

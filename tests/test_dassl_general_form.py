@@ -107,7 +107,10 @@ def test_index_2_with_every_kind_of_matrix(structure):
 
 def reactor():
     return daedal.SemiExplicitDAE(
-        lambda t, y, z: [0.5 - z[0], 1.0 - z[0] * y[1] / y[0] - y[1]], lambda t, y, z: [y[0] - 1.0 - 0.1 * np.sin(t)], 2, 1
+        lambda t, y, z: [0.5 - z[0], 1.0 - z[0] * y[1] / y[0] - y[1]],
+        lambda t, y, z: [y[0] - 1.0 - 0.1 * np.sin(t)],
+        2,
+        1,
     )
 
 

@@ -79,8 +79,9 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     implicit = problem.implicit()
     t0 = check_finite(t0, "t0")
     y0, yp0 = split_initial(problem, initial)
-    unknown_z = isinstance(problem, SemiExplicitDAE) and initial[1] is None
-    if unknown_z:
+    unknown_z = False
+    if isinstance(problem, SemiExplicitDAE) and initial[1] is None:
+        unknown_z = True
         y0 = next(evaluable_guesses(problem, t0, y0))
     n = implicit.n
     rtol, atol = check_tolerances(n, rtol, atol)

@@ -18,7 +18,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method
-from daedal.methods.dassl_start import ORDER, past_of_order_2
+from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
@@ -249,14 +249,15 @@ class _DASSLRun(Run):
         return None if found is None else found.index
 
     def _load_start(self, task: Task):
-        """A past of order 2 for a problem of index 2."""
+        """A past of order 2 or 3 for a problem of index 2."""
         assert self.workspace is not None
-        found = past_of_order_2(self.workspace, task)
-        if found is None or self.method.max_order < ORDER:
+        found = past(self.workspace, task, self.method.max_order)
+        if found is None:
             return
         h, values = found
-        self._load_differences(values, ORDER, h)
-        for field, value in {"h": h, "order": ORDER, "degree": ORDER}.items():
+        order = len(values) - 1
+        self._load_differences(values, order, h)
+        for field, value in {"h": h, "order": order, "degree": order}.items():
             self.record[field] = value
 
     def _load_differences(self, row: np.ndarray, k: int, h: float):
