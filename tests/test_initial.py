@@ -343,3 +343,51 @@ def test_large_sparse_problem_gets_its_missing_derivatives():
     inside = ~model.problem.algebraic
     np.testing.assert_allclose(yp[inside], model.initial[1][inside], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(y, model.initial[0], atol=1e-9)
+
+
+# --- z0 is not given --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("logarithm", [np.log, math.log])
+def test_search_for_z_begins_where_the_functions_are_defined(logarithm):
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [-y[0]], lambda t, y, z: [logarithm(z[0]) - y[0]], 1, 1)
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0], None))
+    np.testing.assert_allclose(sol.y[1], np.exp(sol.y[0]), rtol=1e-6)
+    _, z = daedal.consistent_initial(problem, 0.0, ([1.0], None))
+    assert z[0] == pytest.approx(math.e)
+
+
+def test_search_for_z_goes_on_from_other_guesses():
+    """At z = 0 the matrix is singular."""
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [-y[0]], lambda t, y, z: [z[0] ** 2 - 4.0], 1, 1)
+    _, z = daedal.consistent_initial(problem, 0.0, ([1.0], None))
+    assert abs(z[0]) == pytest.approx(2.0)
+
+
+def test_a_guess_of_z_is_corrected():
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [-y[0]], lambda t, y, z: [z[0] ** 2 - 4.0], 1, 1)
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.5]), correct_initial=True)
+    assert sol.y[1, 0] == pytest.approx(-2.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_refusals_say_where_z_was_looked_for_and_name_the_function():
+    def g(t, y, z):
+        return [z[0], z[1], z[2], np.sqrt(-1.0 - z[3] ** 2)]
+
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [0.0, 0.0, 0.0], g, 3, 4)
+    for run in (daedal.solve, lambda problem, span, initial: daedal.consistent_initial(problem, span[0], initial)):
+        with pytest.raises(daedal.InvalidProblemError, match=r"g\[3\] is nan.*z = 0, 1, -1.*guess as z0"):
+            run(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None))
+        with pytest.raises(daedal.InvalidProblemError, match=r"g\[3\] is nan at the initial values"):
+            run(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]))
+    unsolvable = daedal.SemiExplicitDAE(lambda t, y, z: [0.0], lambda t, y, z: [z[0] ** 2 + 1.0], 1, 1)
+    with pytest.raises(daedal.InconsistentInitialError, match=r"z = 0, 1, -1.*were tried"):
+        daedal.solve(unsolvable, (0.0, 1.0), ([1.0], None))
+
+
+def test_exceptions_of_the_user_arrive_with_a_note_on_what_was_tried():
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [0.0], lambda t, y, z: [math.sqrt(-1.0 - z[0] ** 2)], 1, 1)
+    with pytest.raises(ValueError, match=r"math domain error|nonnegative") as failure:
+        daedal.solve(problem, (0.0, 1.0), ([1.0], None))
+    assert "z0 was not given" in failure.value.__notes__[0]

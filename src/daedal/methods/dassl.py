@@ -46,10 +46,11 @@ class DASSL(Method):
         For GMRES: :class:`Preconditioner`, :class:`BandedPreconditioner`, :class:`ILUPreconditioner` or
         :class:`BlockDiagonalPreconditioner`.
     error_test : {"auto", "all", "differential", "filtered"} or mask
-        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the
-        components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, from which the algebraic
-        parts drop out. "auto" means "all", except for semi-explicit problems of index 2, where the algebraic
-        variables are excluded.
+        Which components take part in the error test: all, as in the book; all but the algebraic ones; a mask or list
+        of the components to include; "filtered" tests :math:`c_j G^{-1} F_{y'} (y - y^{(0)})`, the error that the
+        formula for y' makes in y, with variable coefficients instead of a fixed leading one. "auto" tests all
+        components, by the larger one of both estimates where derivatives are coupled, and is "filtered", with a start
+        of order 2, for problems of index 2: semi-explicit ones at once, others when steps fail.
     variable_index : sequence of int, optional
         Index class 1, 2 or 3 of each variable: the error estimate of class i is multiplied by h^(i-1) before the
         test, as Hessenberg systems ask for.
