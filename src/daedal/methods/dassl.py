@@ -149,7 +149,8 @@ class _DASSLRun(Run):
 
     def __init__(self, method: DASSL, equations: Equations, workspace: Workspace):
         from daedal.kernels.records import Arena, Record
-        from daedal.methods.dassl_step import ARRAYS, DASSL, dassl_begin, dassl_step
+        from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
+        from daedal.methods.dassl_step import ARRAYS, DASSL, MOST_LOOKS, dassl_begin, dassl_step
 
         n, problem = equations.n, equations.problem
         arena = Arena(dict.fromkeys(ARRAYS, n), integers=("nonnegative",))
@@ -163,6 +164,9 @@ class _DASSLRun(Run):
         if method.max_newton_change is not None:
             arrays["max_change"][:] = check_vector(method.max_newton_change, n, "max_newton_change", finite=False)
         self._plain = method.variable_index is None and method.newton_weights is None
+        choice = method.error_test if isinstance(method.error_test, str) else "mask"
+        careful = choice in ("auto", "filtered") and equations.hook is None and equations.mechanism is None
+        self._filtered = choice == "filtered"
         record = Record(
             DASSL,
             arena,
@@ -171,6 +175,8 @@ class _DASSLRun(Run):
             remember_rate=method.remember_rate,
             plain_weights=self._plain,
             some_nonnegative=method.nonnegative is not False,
+            estimate=FILTERED if self._filtered else WATCHED if careful and equations.semi_explicit is None else PLAIN,
+            looks=MOST_LOOKS if careful else 0,
         )
         super().__init__(
             method,
@@ -208,22 +214,13 @@ class _DASSLRun(Run):
 
     def load(self, task: Task) -> None:
         """Which components the error test leaves out and what it measures; the past of a run that has one."""
-        from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
-        from daedal.methods.dassl_step import MOST_LOOKS
-
-        choice = self.method.error_test if isinstance(self.method.error_test, str) else "mask"
-        equations = self.equations
-        careful = choice in ("auto", "filtered") and equations.hook is None and equations.mechanism is None
-        if choice == "filtered" or self._index_2:
-            estimate = FILTERED
-        else:
-            estimate = WATCHED if careful and equations.semi_explicit is None else PLAIN
-        self.own["estimate"] = estimate
-        self.own["looks"] = MOST_LOOKS if careful and not self._index_2 else 0
-        self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
         assert self.workspace is not None
-        self.workspace.prepare_matrices(accurate=estimate == FILTERED)
+        self.workspace.prepare_matrices(accurate=self._filtered or self._index_2)
+        self.own["plain_weights"] = self._plain and (task.excluded is None or self._index_2)
         if self._index_2 and task.fixed_step is None:
+            from daedal.methods.dassl_estimate import FILTERED
+
+            self.own["estimate"], self.own["looks"] = FILTERED, 0
             self._included.fill(1.0)
             self._load_start(task)
         if self._start is not None and task.fixed_step is not None:

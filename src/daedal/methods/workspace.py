@@ -65,6 +65,7 @@ class Workspace:
         from daedal.kernels.system import CHANGING
 
         self.linear = linear
+        self._matrix = linear.data[0]["matrix"]
         self._addresses = self.system.address, linear.address
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
         self._own = linear.data[0]["matrix"]["own"] if linear.data[0]["matrix"]["has_own_residual"] else None
@@ -87,9 +88,8 @@ class Workspace:
 
     def prepare_matrices(self, *, accurate: bool):
         """For the next run: accurate ones have central difference quotients and dF/dy' beside G."""
-        matrix = self.linear.data[0]["matrix"]
-        matrix["central"] = matrix["keeps_slope"] = accurate
-        matrix["has_slope"] = False
+        self._matrix["central"] = self._matrix["keeps_slope"] = accurate
+        self._matrix["has_slope"] = False
 
     def counts(self) -> np.ndarray:
         """A copy of the counters; residuals of a preconditioner's own are counted with the others."""
