@@ -21,6 +21,7 @@ PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
 matrix, is not larger; in each component the larger one of the two; the filtered estimate alone (index 2)."""
 MATRIX_NEEDED = -1
 _OFTEN = 4  # the first so many new matrices are watched, and then every one of so many
+_MATTERS = 0.1  # part of the tolerance
 _LARGER = 2.0  # times as large a filtered estimate shows that E misses errors
 
 
@@ -105,7 +106,7 @@ def _watch(system, linear, run, method, t):
     filtered = norm(system, t, floats(method.delta, n), weights)
     if plain < 0.0 or filtered < 0.0:
         return RAISED
-    if filtered > _LARGER * plain:
+    if filtered > _LARGER * plain and method.error_constant * filtered > _MATTERS:
         method.estimate = COUPLED
         linear.matrix.keeps_slope = 1
         method.matrix_status = MATRIX_NEEDED
