@@ -238,7 +238,7 @@ def _in_trouble(run, method, error_failures, newton_failures):
     if method.looks < MOST_LOOKS:
         return False
     failures = run.error_test_failures + run.newton_failures
-    return error_failures >= 2 or newton_failures >= 3 or failures > _USUAL_FAILURES + run.steps // 2
+    return error_failures >= 3 or newton_failures >= 3 or failures > _USUAL_FAILURES + run.steps // 2
 
 
 @inlined
