@@ -14,6 +14,8 @@ from daedal.kernels.patterns import band_pattern, band_position, block_pattern, 
 from daedal.kernels.records import Arena, Record
 from daedal.kernels.system import SYSTEM
 
+LARGEST_WITH_SLOPE = 1000
+"""Unknowns up to which there is memory for dF/dy' beside the iteration matrix."""
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -176,7 +178,7 @@ def _matrix(
         mu=mu,
         size=data.size,
         data=data,
-        slope=np.zeros(data.size),
+        slope=np.zeros(data.size if n <= LARGEST_WITH_SLOPE else 0),
         lapack=lapack_arguments(n, ml, mu),
         groups=max(groups[0].size - 1, 0),
         group_start=groups[0],

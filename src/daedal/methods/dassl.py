@@ -148,6 +148,7 @@ class _DASSLRun(Run):
     """A run of DASSL, or with constant order and step size from given or computed starting values."""
 
     def __init__(self, method: DASSL, equations: Equations, workspace: Workspace):
+        from daedal.kernels.builders import LARGEST_WITH_SLOPE
         from daedal.kernels.records import Arena, Record
         from daedal.methods.dassl_estimate import FILTERED, PLAIN, WATCHED
         from daedal.methods.dassl_step import ARRAYS, DASSL, MOST_LOOKS, dassl_begin, dassl_step
@@ -177,6 +178,7 @@ class _DASSLRun(Run):
             some_nonnegative=method.nonnegative is not False,
             estimate=FILTERED if self._filtered else WATCHED if careful and equations.semi_explicit is None else PLAIN,
             looks=MOST_LOOKS if careful else 0,
+            may_keep_slope=n <= LARGEST_WITH_SLOPE,
         )
         super().__init__(
             method,

@@ -108,7 +108,7 @@ def _watch(system, linear, run, method, t):
         return RAISED
     if filtered > _LARGER * plain and method.error_constant * filtered > _MATTERS:
         method.estimate = COUPLED
-        linear.matrix.keeps_slope = 1
+        linear.matrix.keeps_slope = method.may_keep_slope
         method.matrix_status = MATRIX_NEEDED
     return 0
 

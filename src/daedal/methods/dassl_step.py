@@ -70,6 +70,7 @@ DASSL = np.dtype(
         ("remember_rate", INTEGER),
         ("plain_weights", INTEGER),
         ("some_nonnegative", INTEGER),
+        ("may_keep_slope", INTEGER),  # whether there is memory for dF/dy'
         # state
         ("estimate", INTEGER),  # PLAIN, WATCHED, COUPLED or FILTERED
         ("reason", INTEGER),  # why the run would have to be given up, or 0

@@ -26,9 +26,10 @@ class Workspace:
         row_power=None,
         increment="robust",
     ):
-        from daedal.kernels.builders import build_system, native_linear
+        from daedal.kernels.builders import LARGEST_WITH_SLOPE, build_system, native_linear
         from daedal.kernels.callbacks import Bridge
 
+        self._largest_with_slope = LARGEST_WITH_SLOPE
         self.problem = problem
         self._made_with = problem.params
         self.n = problem.n
@@ -88,7 +89,8 @@ class Workspace:
 
     def prepare_matrices(self, *, accurate: bool):
         """For the next run: accurate ones have central difference quotients and dF/dy' beside G."""
-        self._matrix["central"] = self._matrix["keeps_slope"] = accurate
+        self._matrix["central"] = accurate
+        self._matrix["keeps_slope"] = accurate and self.n <= self._largest_with_slope
         self._matrix["has_slope"] = False
 
     def counts(self) -> np.ndarray:
