@@ -170,7 +170,7 @@ def _picked(array: Array, index: tuple) -> Any:
         return array.view(np.ndarray)[index]  # refused by Expression.__index__
     table = numbers(array)
     if not all(isinstance(part, (int, np.integer, slice)) for part in index[1:]):
-        raise graph.refuse("uses two values as indices of an array")
+        raise Untraceable("uses two values as indices of an array")
     columns = table[(slice(None), *index[1:])]
     if columns.ndim == 1:
         return Expression(graph, graph.pick(chosen.node, columns))

@@ -7,11 +7,13 @@ result is that of LAPACK to round-off; a singular matrix gives infinities or NaN
 import numpy as np
 
 from daedal.symbolic.arrays import array_of
-from daedal.symbolic.expression import choose
+from daedal.symbolic.expression import Expression, choose
 
 
 def solve_dense(a: np.ndarray, b: np.ndarray):
     """Solve a x = b for a square matrix of expressions and numbers; b is a vector or a matrix."""
+    graph = next(x.graph for x in (*a.flat, *b.flat) if type(x) is Expression)
+    sites = dict(graph.sites)
     n = len(a)
     rows = [[*a[i], *np.atleast_1d(b[i])] for i in range(n)]
     for k in range(n):
@@ -28,6 +30,7 @@ def solve_dense(a: np.ndarray, b: np.ndarray):
         for c in range(x.shape[1]):
             rest = sum((rows[k][j] * x[j, c] for j in range(k + 1, n)), start=0.0)
             x[k, c] = (rows[k][n + c] - rest) / rows[k][k]
+    graph.sites = sites  # the exchange of rows is no switch: the solution does not jump
     return array_of(x).reshape(b.shape)
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.operations import CONDITIONS
 
 Row = dict[int, int]
 """A row of a Jacobian: from the position of a variable to the node of the derivative; what is missing is zero."""
@@ -24,9 +25,10 @@ def jacobian(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> 
     depends on, reverse the number of outputs that depend on it.
     """
     forward, reverse = _costs(graph, outputs, variables)
-    if forward <= reverse:
+    if forward <= 2 * reverse:
         return _forward(graph, outputs, {v: {k: graph.one} for k, v in enumerate(variables)})
-    return [_reverse(graph, output, variables) for output in outputs]
+    positions = {v: k for k, v in enumerate(variables)}
+    return [_reverse(graph, output, positions) for output in outputs]
 
 
 def directional(graph: Graph, outputs: Sequence[int], direction: Mapping[int, int]) -> list[int]:
@@ -40,7 +42,7 @@ def directional(graph: Graph, outputs: Sequence[int], direction: Mapping[int, in
 
 def gradient(graph: Graph, output: int, variables: Sequence[int]) -> list[int]:
     """The gradient of a scalar, at the price of a few times its evaluation."""
-    row = _reverse(graph, output, variables)
+    row = _reverse(graph, output, {v: k for k, v in enumerate(variables)})
     return [row.get(k, graph.zero) for k in range(len(variables))]
 
 
@@ -105,36 +107,48 @@ def _merged(graph: Graph, first: Row, second: Row, combine: Callable[[int, int],
     return row
 
 
-def _reverse(graph: Graph, output: int, variables: Sequence[int]) -> Row:
-    positions = {v: k for k, v in enumerate(variables)}
+def _reverse(graph: Graph, output: int, positions: Mapping[int, int]) -> Row:
+    """One row of a Jacobian.
+
+    An adjoint is a dictionary {condition: value}: what comes through a choice counts where the condition holds. It is
+    never multiplied by zero instead, since a branch that is not taken may have infinite derivatives.
+    """
     needed = graph.needed([output])
-    depends = _patterns(graph, needed, dict.fromkeys(variables, 1), through_conditions=False)
-    adjoints: dict[int, int] = {output: graph.one}
+    depends = _patterns(graph, needed, {i: 1 for i in needed if i in positions}, through_conditions=False)
+    adjoints: dict[int, dict[int, int]] = {output: {graph.true: graph.one}}
+    row: Row = {}
     for i in reversed(needed):
-        adjoint = adjoints.get(i)
-        if adjoint is None or i in positions:
+        adjoint = adjoints.pop(i, None)
+        if adjoint is None:
             continue
-        for operand, share in _shares(graph, i, adjoint, [depends.get(k, 0) != 0 for k in graph.operands[i]]):
-            before = adjoints.get(operand)
-            adjoints[operand] = share if before is None else graph.add(before, share)
-    found = {positions[i]: x for i, x in adjoints.items() if i in positions}
-    return {k: found[k] for k in sorted(found) if not graph.is_zero(found[k])}
+        if i in positions:
+            total = graph.zero
+            for condition, value in adjoint.items():
+                total = graph.add(total, graph.where(condition, value, graph.zero))
+            if not graph.is_zero(total):
+                row[positions[i]] = total
+            continue
+        wanted = [depends.get(k, 0) != 0 for k in graph.operands[i]]
+        for operand, holds, partial in _links(graph, i, wanted):
+            target = adjoints.setdefault(operand, {})
+            for condition, value in adjoint.items():
+                both, share = graph.both(condition, holds), graph.multiply(partial, value)
+                target[both] = graph.add(target[both], share) if both in target else share
+    return dict(sorted(row.items()))
 
 
-def _shares(graph: Graph, i: int, adjoint: int, wanted: list[bool]) -> Iterable[tuple[int, int]]:
-    """What a node hands on to its operands in reverse mode."""
+def _links(graph: Graph, i: int, wanted: list[bool]) -> Iterable[tuple[int, int, int]]:
+    """What a node depends on: operand, the condition under which it does, and the partial derivative then."""
     operation, operands = graph.operations[i], graph.operands[i]
     if operation in _CHOICES:
         unit = [{k: graph.one} if want else {} for k, want in enumerate(wanted)]
         condition, first, second = _CHOICES[operation](graph, operands, unit)
-        for k, want in enumerate(wanted):
-            if want and (k in first or k in second):
-                sides = [graph.multiply(side.get(k, graph.zero), adjoint) for side in (first, second)]
-                yield operands[k], graph.where(condition, *sides)
+        for holds, side in ((condition, first), (graph.opposite(condition), second)):
+            yield from ((operands[k], holds, partial) for k, partial in side.items())
         return
     for operand, partial, want in zip(operands, partials(graph, i, wanted), wanted):
-        if want and partial is not None and not graph.is_zero(partial):
-            yield operand, graph.multiply(partial, adjoint)
+        if want and not graph.is_zero(partial):
+            yield operand, graph.true, partial
 
 
 # --- partial derivatives ----------------------------------------------------------------------------------------------
@@ -188,7 +202,7 @@ def _signs(graph: Graph, i: int, a: int, b: int) -> int:
     return graph.multiply(graph.apply("copysign", graph.one, a), graph.apply("copysign", graph.one, b))
 
 
-_FLAT = {"sign", "floor", "ceil", "trunc", "rint", "locate", "pick"}
+_FLAT = {"sign", "floor", "ceil", "trunc", "rint", "locate", "pick", *CONDITIONS}
 
 _PARTIALS: dict[str, tuple[Callable[..., int], ...]] = {
     "add": (lambda g, i, a, b: g.one, lambda g, i, a, b: g.one),
@@ -258,7 +272,7 @@ def _patterns(graph: Graph, needed: Sequence[int], seeds: Mapping[int, int], thr
     patterns: Row = {}
     for i in needed:
         pattern = seeds.get(i, 0)
-        if through_conditions or not (graph.is_condition(i) or graph.operations[i] in _FLAT):
+        if through_conditions or graph.operations[i] not in _FLAT:
             for k in graph.operands[i]:
                 pattern |= patterns.get(k, 0)
         if pattern:

@@ -37,7 +37,7 @@ def evaluate(
             operands = [values[k] for k in graph.operands[i]]
             if operation == "argument":
                 vector = arguments[datum[0]]
-                values[i] = vector[datum[1]] if np.ndim(vector) else vector
+                values[i] = vector[datum[1]] if hasattr(vector, "__getitem__") else vector
             elif operation == "constant":
                 values[i] = datum
             elif operation == "where":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.compositions import COMPOSITIONS, LOGICAL
+from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import FUNCTIONS
 from daedal.symbolic.untraceable import Untraceable
@@ -104,7 +105,7 @@ class Expression:
 
     def __round__(self, digits=None):
         if digits:
-            raise self.graph.refuse("rounds a value to digits")
+            raise Untraceable("rounds a value to digits")
         return apply("rint", self)
 
     # --- conditions ---------------------------------------------------------------------------------------------------
@@ -152,30 +153,29 @@ class Expression:
         return self.graph.decide(condition)
 
     def __float__(self):
-        if self.graph.is_constant(self.node):
-            return self.graph.data[self.node]
-        raise self.graph.refuse(
+        value = known_value(self)
+        if value is not None:
+            return value
+        raise Untraceable(
             "needs the number behind a value (it goes to a float array made elsewhere, or to a function that is not "
             "known)",
-            "use functions of numpy and math, and fill arrays that the function makes itself",
+            remedy="use functions of numpy and math, and fill arrays that the function makes itself",
         )
 
     def __int__(self):
-        raise self.graph.refuse("makes an integer of a value", "use np.floor, or an event")
+        value = known_value(self)
+        if value is not None:
+            return int(value)
+        raise Untraceable("makes an integer of a value", remedy="use np.floor, or an event")
 
     def __index__(self):
-        raise self.graph.refuse("uses a value as an index or a count", "use np.interp, a Table or np.where")
+        raise Untraceable("uses a value as an index or a count", remedy="use np.interp, a Table or np.where")
 
     def __complex__(self):
-        raise self.graph.refuse("makes a complex number of a value")
+        raise Untraceable("makes a complex number of a value")
 
     def __hash__(self):
-        raise self.graph.refuse("uses a value as a key of a dictionary or set")
-
-    def __setattr__(self, name, value):
-        if name not in ("graph", "node"):
-            raise AttributeError(f"a number has no attribute '{name}'")
-        object.__setattr__(self, name, value)
+        raise Untraceable("uses a value as a key of a dictionary or set")
 
     def __repr__(self) -> str:
         if self.graph.is_constant(self.node):
@@ -232,6 +232,20 @@ def symbol(graph: Graph, name: str, index: int) -> Expression:
     return Expression(graph, graph.argument(name, index))
 
 
+def known_value(value: Expression) -> float | None:
+    """The number behind a value that depends on known arguments alone, which are then fixed; otherwise None."""
+    graph = value.graph
+    read = [i for i in graph.needed([value.node]) if graph.operations[i] == "argument"]
+    if any(i not in graph.known for i in read):
+        return None
+    graph.fixed.update({i: graph.known[i] for i in read})
+    arguments: dict[str, dict[int, float]] = {}
+    for i in read:
+        name, index = graph.data[i]
+        arguments.setdefault(name, {})[index] = graph.known[i]
+    return float(evaluate(graph, [value.node], arguments)[0])
+
+
 def node_of(graph: Graph, value: Any) -> int | None:
     """The node of an expression or a real number; None if it is neither."""
     kind = type(value)
@@ -271,11 +285,11 @@ def apply(name: str, *values):
     nodes = [node_of(graph, value) for value in values]
     if None in nodes:
         other = values[nodes.index(None)]
-        raise graph.refuse(f"applies {name} to a value and {type(other).__name__}")
+        raise Untraceable(f"applies {name} to a value and {type(other).__name__}")
     if name in LOGICAL:
         return Expression(graph, LOGICAL[name](graph, *(graph.condition(i) for i in nodes)))
     if name not in COMPOSITIONS:
-        raise graph.refuse(f"calls {name} on a value, which is not among the known functions")
+        raise Untraceable(f"calls {name} on a value, which is not among the known functions")
     return Expression(graph, COMPOSITIONS[name](graph, *(graph.number(i) for i in nodes)))
 
 
@@ -287,6 +301,6 @@ def choose(condition, a, b):
     graph = graphs[0]
     nodes = [node_of(graph, value) for value in (a, b)]
     if None in nodes:
-        raise graph.refuse(f"np.where with {type((a, b)[nodes.index(None)]).__name__}")
+        raise Untraceable(f"np.where with {type((a, b)[nodes.index(None)]).__name__}")
     first, second = (graph.number(i) for i in nodes)
     return Expression(graph, graph.where(graph.condition(condition.node), first, second))

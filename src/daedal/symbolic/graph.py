@@ -40,7 +40,8 @@ class Graph:
         self.regular: list[bool] = []
         self.sites: dict[int, str] = {}  # where kinks were written
         self.hazards: list[int] = []  # values of functions that raise in Python where they are not finite
-        self.refusal: Untraceable | None = None  # the first one; a user's `except` may have swallowed it
+        self.known: dict[int, float] = {}  # arguments whose numbers may be asked for, such as parameters
+        self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
         self._most_nodes = most_nodes
         self._nodes: dict[Any, int] = {}
@@ -61,7 +62,7 @@ class Graph:
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = len(self.operations)
         if made >= self._most_nodes:
-            raise self.refuse(f"needs more than {self._most_nodes} operations")
+            raise Untraceable(f"needs more than {self._most_nodes} operations")
         self._nodes[key] = made
         self.operations.append(operation)
         self.operands.append(operands)
@@ -93,14 +94,8 @@ class Graph:
     def is_zero(self, i: int) -> bool:
         return self.operations[i] == "constant" and self.data[i] == 0.0
 
-    def refuse(self, reason: str, remedy: str = "", site: str | None = None) -> Untraceable:
-        """The error that says why the function cannot be traced, remembered in case it is swallowed."""
-        error = Untraceable(reason, site, remedy)
-        self.refusal = self.refusal or error
-        return error
-
     def _refuse_branch(self, condition: int) -> bool:
-        raise self.refuse("branches on a value", "use np.where, or an event")
+        raise Untraceable("branches on a value", remedy="use np.where, or an event")
 
     # --- arithmetic -------------------------------------------------------------------------------------------------
 

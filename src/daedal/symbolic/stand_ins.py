@@ -44,15 +44,14 @@ def _call_function(function, *arguments, **options):
 class NumpyModule(ModuleType):
     """The module numpy, or a module inside of it, for a trace."""
 
-    def __init__(self, module: ModuleType, forbid):
+    def __init__(self, module: ModuleType):
         super().__init__(module.__name__)
         object.__setattr__(self, "_module", module)
-        object.__setattr__(self, "_forbid", forbid)
 
     def __getattr__(self, name: str):
         value = getattr(self._module, name)
         if isinstance(value, ModuleType):
-            return self._forbid("uses random numbers") if name == "random" else NumpyModule(value, self._forbid)
+            return Forbidden("uses random numbers") if name == "random" else NumpyModule(value)
         return numpy_stand_in(value)
 
     def __setattr__(self, name: str, value):
@@ -116,9 +115,7 @@ def _math_on_symbols(name: str, arguments: tuple):
         whole = apply("trunc", arguments[0])
         return arguments[0] - whole, whole
     if name not in _UFUNC_OF_MATH:
-        graph = next((value.graph for value in arguments if type(value) is Expression), None)
-        refuse = Untraceable if graph is None else graph.refuse
-        raise refuse(f"calls math.{name} on a value, which is not among the known functions")
+        raise Untraceable(f"calls math.{name} on a value, which is not among the known functions")
     return apply(_UFUNC_OF_MATH[name], *arguments)
 
 
@@ -179,26 +176,14 @@ def _extreme(function, larger: bool):
     return call
 
 
-def builtin_stand_ins(forbid) -> dict[str, Any]:
-    """Builtin functions that are exchanged; `forbid(reason)` makes what raises when it is called."""
-    said = {"print": "prints", "input": "reads input", "open": "opens a file", "exec": "executes text"}
-    return {
-        "max": _extreme(max, larger=True),
-        "min": _extreme(min, larger=False),
-        "float": Float,
-        "eval": forbid("evaluates text"),
-        **{name: forbid(reason) for name, reason in said.items()},
-    }
-
-
 class Forbidden:
     """Raises on every use, and says what a traced function must not do."""
 
-    def __init__(self, graph, reason: str):
-        self.__dict__.update(_graph=graph, _reason=reason)
+    def __init__(self, reason: str):
+        self.__dict__["_reason"] = reason
 
     def _refuse(self, *arguments, **options):
-        raise self._graph.refuse(self._reason)
+        raise Untraceable(self._reason)
 
     __call__ = __iter__ = __next__ = __enter__ = __getitem__ = __setitem__ = __setattr__ = __bool__ = _refuse
 
@@ -206,3 +191,19 @@ class Forbidden:
         if name.startswith("__"):  # what Python itself looks for
             raise AttributeError(name)
         return self
+
+
+_BUILTINS_OUTSIDE = {
+    "print": "prints",
+    "input": "reads input",
+    "open": "opens a file",
+    "exec": "executes text",
+    "eval": "evaluates text",
+}
+BUILTINS: dict[str, Any] = {
+    "max": _extreme(max, larger=True),
+    "min": _extreme(min, larger=False),
+    "float": Float,
+    **{name: Forbidden(reason) for name, reason in _BUILTINS_OUTSIDE.items()},
+}
+"""Builtin functions that are exchanged."""

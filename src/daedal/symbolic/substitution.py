@@ -18,17 +18,17 @@ import numpy as np
 
 from daedal.symbolic.arrays import Array, wrapped
 from daedal.symbolic.expression import Expression
-from daedal.symbolic.graph import Graph
 from daedal.symbolic.piecewise import polynomial_pieces
 from daedal.symbolic.stand_ins import (
+    BUILTINS,
     Float,
     Forbidden,
     MathModule,
     NumpyModule,
-    builtin_stand_ins,
     math_stand_in,
     numpy_stand_in,
 )
+from daedal.symbolic.untraceable import Untraceable, place
 
 _OUTSIDE_WORLD = {
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
@@ -43,25 +43,15 @@ _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an a
 
 
 class Substitution:
-    """What stands in for the objects that a traced function reaches, for one trace.
+    """What stands in for the objects that a traced function reaches, for one run of it on symbols."""
 
-    Parameters
-    ----------
-    graph : Graph
-        Where refusals are noted.
-    """
-
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self):
         self._made: dict[int, Any] = {}  # by the identity of the original
         self._alive: list[Any] = []  # originals, so that identities stay theirs
         self._globals: dict[int, dict[str, Any]] = {}
         self._copies: list[tuple[Any, Any, str]] = []  # containers: the copy, what was in it, and what they are
-        self._numpy, self._math = NumpyModule(np, self._forbid), MathModule()
-        self._builtins = {**vars(builtins), **builtin_stand_ins(self._forbid), "__import__": self._import}
-
-    def _forbid(self, reason: str) -> Forbidden:
-        return Forbidden(self.graph, reason)
+        self._numpy, self._math = NumpyModule(np), MathModule()
+        self._builtins = {**vars(builtins), **BUILTINS, "__import__": self._import}
 
     def _import(self, name, globals=None, locals=None, fromlist=(), level=0):
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
@@ -83,7 +73,7 @@ class Substitution:
             return Float
         home = (getattr(value, "__module__", None) or "").split(".")[0]
         if callable(value) and home in _OUTSIDE_WORLD and not isinstance(value, type):
-            return self._forbid(_OUTSIDE_WORLD[home].format(home))
+            return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
             return _constant_array(value)
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
@@ -91,9 +81,9 @@ class Substitution:
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value)
         if isinstance(value, (np.random.Generator, np.random.RandomState)):
-            return self._forbid("uses random numbers")
+            return Forbidden("uses random numbers")
         if isinstance(value, io.IOBase):
-            return self._forbid("reads or writes a file")
+            return Forbidden("reads or writes a file")
         if isinstance(value, (list, dict, set)):
             return self._container(value, name)
         if type(value) is tuple:
@@ -122,9 +112,9 @@ class Substitution:
             return self._math
         name = module.__name__.split(".")[0]
         if name == "numpy":
-            return self._numpy if module is np else NumpyModule(module, self._forbid)
+            return self._numpy if module is np else NumpyModule(module)
         if name in _OUTSIDE_WORLD:
-            return self._forbid(_OUTSIDE_WORLD[name].format(name))
+            return Forbidden(_OUTSIDE_WORLD[name].format(name))
         return _Module(module, self)
 
     def _builtin(self, value: Any) -> Any:
@@ -141,7 +131,7 @@ class Substitution:
     # --- functions and objects ----------------------------------------------------------------------------------------
 
     def _function(self, function: FunctionType) -> FunctionType:
-        refuse_stores(self.graph, function)
+        refuse_stores(function)
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
@@ -193,10 +183,9 @@ class Substitution:
         kind = self.of(type(value))
         if kind is type(value):
             return value
-        graph = self.graph
 
         def refuse(self, name, *value):
-            raise graph.refuse(f"stores to the attribute '{name}' of an object that lives outside of it")
+            raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it")
 
         guarded = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__setattr__": refuse, "__delattr__": refuse})
         try:
@@ -238,7 +227,7 @@ class Substitution:
             flat = list(entries) if isinstance(copy, (list, dict)) else sorted(map(id, entries))
             old = list(kept) if isinstance(copy, (list, dict)) else sorted(map(id, kept))
             if len(flat) != len(old) or not all(_same(a, b) for a, b in zip(flat, old)):
-                raise self.graph.refuse(f"changes {what}, which lives outside of it", site="")
+                raise Untraceable(f"changes {what}, which lives outside of it", "")
 
 
 def _same(a, b) -> bool:
@@ -259,7 +248,7 @@ class _Module(ModuleType):
         return substitution.of(getattr(module, name), name)
 
     def __setattr__(self, name: str, value):
-        raise self._daedal[1].graph.refuse(f"stores to {self.__name__}.{name}")
+        raise Untraceable(f"stores to {self.__name__}.{name}")
 
 
 def _constant_array(values: np.ndarray) -> np.ndarray:
@@ -289,11 +278,16 @@ def _names(code: CodeType) -> set[str]:
     return {name for part in _codes(code) for name in part.co_names}
 
 
+_STORING = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF")}
+
+
 @functools.lru_cache(maxsize=1024)
 def _stores(code: CodeType) -> tuple[str, str, int] | None:
     """The first store to something outside: what is said of it, the name, the line."""
     outside = set(code.co_freevars)
     for part in _codes(code):
+        if _STORING.isdisjoint(part.co_code[::2]):
+            continue
         line = part.co_firstlineno
         for instruction in dis.get_instructions(part):
             position = instruction.positions
@@ -305,11 +299,9 @@ def _stores(code: CodeType) -> tuple[str, str, int] | None:
     return None
 
 
-def refuse_stores(graph: Graph, function: FunctionType):
+def refuse_stores(function: FunctionType):
     """Refuse a function whose code has `global` or `nonlocal` names that it binds."""
-    from daedal.symbolic.untraceable import place
-
     found = _stores(function.__code__)
     if found is not None:
         said, name, line = found
-        raise graph.refuse(f"{said} variable '{name}'", site=place(function.__code__.co_filename, line))
+        raise Untraceable(f"{said} variable '{name}'", place(function.__code__.co_filename, line))

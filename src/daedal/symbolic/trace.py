@@ -14,7 +14,7 @@ from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.substitution import Substitution
-from daedal.symbolic.untraceable import Untraceable, place
+from daedal.symbolic.untraceable import Untraceable, place, refusals
 
 MOST_PATHS = 64
 """A function that takes more paths through its branches is called as it is."""
@@ -63,9 +63,16 @@ def scalar_argument(graph: Graph, name: str) -> Expression:
     return symbol(graph, name, 0)
 
 
-def vector_argument(graph: Graph, name: str, n: int) -> Array:
-    """An argument that is a vector of length n."""
-    return array_of([symbol(graph, name, k) for k in range(n)]) if n else np.empty(0, dtype=object).view(Array)
+def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | None = None) -> Array:
+    """An argument that is a vector of length n.
+
+    Numbers that are `known`, those of parameters, are used where a function cannot do without, as in ``int(p[0])``:
+    they stand in ``graph.fixed`` then, and the trace has to be repeated for others.
+    """
+    entries = [symbol(graph, name, k) for k in range(n)]
+    if known is not None:
+        graph.known.update({entry.node: float(number) for entry, number in zip(entries, known, strict=True)})
+    return array_of(entries) if n else np.empty(0, dtype=object).view(Array)
 
 
 def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...] | None = None) -> Traced:
@@ -96,7 +103,6 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     traced, 4 operations, exact derivatives
     """
     graph = _graph_of(arguments)
-    graph.refusal = None
     paths = _explore(graph, function, arguments)
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
@@ -139,8 +145,8 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
         def decide(condition: int, prefix=prefix, taken=taken) -> bool:
             if condition not in taken:
                 if len(taken) >= _MOST_DECISIONS or len(paths) + len(waiting) + 1 >= MOST_PATHS:
-                    raise graph.refuse(
-                        f"branches on values, with more than {MOST_PATHS} paths", "use np.where, or an event"
+                    raise Untraceable(
+                        f"branches on values, with more than {MOST_PATHS} paths", remedy="use np.where, or an event"
                     )
                 graph.note_site(condition)
                 if len(taken) < len(prefix):
@@ -157,8 +163,10 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
 
 def _run(graph: Graph, function, arguments, decide) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution(graph)
+    substitution = Substitution()
     graph.hazards, graph.decide, usual = [], decide, graph.decide
+    refused: list[Untraceable] = []
+    token = refusals.set(refused)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
     try:
         result = substitution.of(function)(*given)
@@ -166,19 +174,20 @@ def _run(graph: Graph, function, arguments, decide) -> tuple[Any, int]:
     except Untraceable:
         raise
     except Exception as error:
-        if graph.refusal is None and _is_raised_by_user(error.__traceback__):
+        if not refused and _is_raised_by_user(error.__traceback__):
             return None, graph.true
-        raise _said(graph, error) from error
+        raise (refused[0] if refused else _said(error)) from error
     finally:
         graph.decide = usual
-    if graph.refusal is not None:  # raised, and swallowed by the function
-        raise graph.refusal
+        refusals.reset(token)
+    if refused:  # raised, and caught by the function
+        raise refused[0]
     for argument, passed in zip(arguments, given):
         if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
-            raise graph.refuse("changes its arguments", site="")
+            raise Untraceable("changes its arguments", "")
     substitution.check_unchanged()
     if values is None:
-        raise graph.refuse("returns None", site="")
+        raise Untraceable("returns None", "")
     raises = graph.false
     for i in graph.hazards:
         raises = graph.either(raises, graph.opposite(graph.is_finite(i)))
@@ -206,7 +215,7 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
     return "daedal/symbolic/" not in code.co_filename and at.get(traceback.tb_lasti) == "RAISE_VARARGS"
 
 
-def _said(graph: Graph, error: Exception) -> Untraceable:
+def _said(error: Exception) -> Untraceable:
     """Another exception, met on symbols, as a reason; with the last line of the user's own code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
@@ -215,7 +224,7 @@ def _said(graph: Graph, error: Exception) -> Untraceable:
             site = place(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     text = " ".join(str(error).split())[:200]
-    return graph.refuse(f"does something with a value that is not known ({type(error).__name__}: {text})", site=site)
+    return Untraceable(f"does something with a value that is not known ({type(error).__name__}: {text})", site)
 
 
 def _join(graph: Graph, leaves: list[tuple[_Decisions, list[int] | None]], depth: int) -> list[int] | None:

@@ -1,6 +1,7 @@
 """What is said of a function that cannot be run on symbols: why, where, and what to do about it."""
 
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
 
@@ -9,6 +10,9 @@ import numpy as np
 from daedal.errors import DaedalError
 
 _OURS = (f"{Path(__file__).parent}/", f"{Path(np.__file__).parent}/", "<frozen ")
+
+refusals: ContextVar[list] = ContextVar("refusals")
+"""All refusals of the trace that is under way: the function may have caught one and gone on."""
 
 
 class Untraceable(DaedalError, TypeError):
@@ -29,6 +33,7 @@ class Untraceable(DaedalError, TypeError):
         self.site = user_site() if site is None else site
         place = f", {self.site}" if self.site else ""
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")
+        refusals.get([]).append(self)
 
 
 def user_site() -> str:
