@@ -22,6 +22,7 @@ MAY_USE = {
     "tabular": [],
     "progress": [],
     "kernels": [],
+    "symbolic": [],
     "problems": ["kernels"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],

@@ -7,49 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from symbolic_tools import machine, points, traced
 
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
 from daedal.symbolic.derivative import acceleration_bias, directional, gradient, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.machine import compile_function
-
-mpmath.mp.dps = 40
-EXTENDED = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: mpmath.mpf(a) / b,
-    "negative": lambda a: -a,
-    "cbrt": lambda a: mpmath.sign(a) * mpmath.cbrt(abs(a)),
-    "exp2": lambda a: mpmath.mpf(2) ** a,
-    "log2": lambda a: mpmath.log(a, 2),
-    "log1p": lambda a: mpmath.log(1 + a),
-    "arcsin": mpmath.asin,
-    "arccos": mpmath.acos,
-    "arctan": mpmath.atan,
-    "arcsinh": mpmath.asinh,
-    "arccosh": mpmath.acosh,
-    "arctanh": mpmath.atanh,
-    "arctan2": mpmath.atan2,
-    "absolute": abs,
-    "power": lambda a, b: mpmath.power(a, b),
-    "copysign": lambda a, b: abs(a) if b >= 0 else -abs(a),
-    "fmod": lambda a, b: a - b * (mpmath.floor(a / b) if a / b >= 0 else mpmath.ceil(a / b)),
-    "minimum": min,
-    "maximum": max,
-    "less": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b,
-    "equal": lambda a, b: a == b,
-    "not_equal": lambda a, b: a != b,
-    **{name: getattr(mpmath, name) for name in ("sqrt", "exp", "expm1", "log", "log10", "sin", "cos", "tan", "sinh")},
-    **{name: getattr(mpmath, name) for name in ("cosh", "tanh", "erf", "erfc", "sign", "floor", "ceil", "hypot")},
-}
-
-
-def extended(graph, nodes, q):
-    """Nodes at the point q with 40 digits."""
-    return evaluate(graph, nodes, {"t": mpmath.mpf("0.7"), "q": list(map(mpmath.mpf, q))}, EXTENDED)
+from symbolic_tools import extended, machine, points, traced
 
 
 def along_two_lines(result, q, direction, other):
@@ -61,9 +24,13 @@ def along_two_lines(result, q, direction, other):
     second = directional(graph, first, dict(zip(variables, [graph.constant(x) for x in other])))
 
     def value(s, r):
-        return extended(graph, result.nodes, [x + s * mpmath.mpf(d) + r * mpmath.mpf(e) for x, d, e in zip(q, direction, other)])[0]
+        return extended(
+            graph,
+            result.nodes,
+            q=[x + s * d + r * e for x, d, e in zip(q, map(mpmath.mpf, direction), map(mpmath.mpf, other))],
+        )[0]
 
-    exact = extended(graph, [first[0], second[0]], q)
+    exact = extended(graph, [first[0], second[0]], q=q)
     return exact, (mpmath.diff(value, (0, 0), (1, 0)), mpmath.diff(value, (0, 0), (1, 1)))
 
 
@@ -72,8 +39,14 @@ def close(a, b, digits=13):
 
 
 OPERATIONS = {
-    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "exp", "exp2", "expm1", "sinh", "cosh", "tanh", "cbrt")},
-    **{name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "arcsin", "arccos", "arctan", "arctanh")},
+    **{
+        name: getattr(np, name)
+        for name in ("sin", "cos", "tan", "exp", "exp2", "expm1", "sinh", "cosh", "tanh", "cbrt")
+    },
+    **{
+        name: getattr(np, name)
+        for name in ("log", "log2", "log10", "log1p", "sqrt", "arcsin", "arccos", "arctan", "arctanh")
+    },
     **{name: getattr(np, name) for name in ("arcsinh", "abs", "sign", "floor", "square", "reciprocal")},
     "arccosh": lambda x: np.arccosh(1.0 + x),
     "erf": math.erf,
@@ -99,7 +72,17 @@ def test_derivatives_of_each_operation(name, x):
     assert close(exact[1], reference[1], 11)
 
 
-UNARY = [np.sin, np.cos, np.tanh, np.arctan, np.exp, lambda x: np.sqrt(1.0 + x * x), lambda x: np.log(1.5 + np.sin(x)), abs, math.erf]
+UNARY = [
+    np.sin,
+    np.cos,
+    np.tanh,
+    np.arctan,
+    np.exp,
+    lambda x: np.sqrt(1.0 + x * x),
+    lambda x: np.log(1.5 + np.sin(x)),
+    abs,
+    math.erf,
+]
 BINARY = [
     lambda a, b: a + b,
     lambda a, b: a - b,
@@ -144,7 +127,7 @@ def test_random_expressions_value_and_two_derivatives(tree, q, direction, other)
     status, found = machine(result, 3)(0.7, q)
     assert status == 0
     assert found[0] == pytest.approx(expected, rel=1e-13, abs=1e-13)
-    assert close(extended(result.graph, result.nodes, q)[0], mpmath.mpf(float(expected)), 13)
+    assert close(extended(result.graph, result.nodes, q=q)[0], mpmath.mpf(float(expected)), 13)
     exact, reference = along_two_lines(result, q, direction, other)
     assert close(exact[0], reference[0])
     assert close(exact[1], reference[1], 10)
@@ -160,12 +143,14 @@ def test_forward_and_reverse_mode_agree_on_random_expressions(first, second, q):
     for node, row, pattern in zip(result.nodes, rows, sparsity(graph, result.nodes, variables)):
         forward = [row.get(k, graph.zero) for k in range(3)]
         assert set(row) <= set(pattern)
-        a, b = extended(graph, forward, q), extended(graph, gradient(graph, node, variables), q)
+        a, b = extended(graph, forward, q=q), extended(graph, gradient(graph, node, variables), q=q)
         assert all(close(x, y, 30) for x, y in zip(a, b))
 
 
 def test_at_a_kink_the_derivative_is_that_of_the_branch_taken():
-    result = traced(lambda t, q: [abs(q[0]), max(q[0], q[1]), np.maximum(q[0], q[1]), np.where(q[0] >= 0, 2 * q[0], 3 * q[0])], 2)
+    result = traced(
+        lambda t, q: [abs(q[0]), max(q[0], q[1]), np.maximum(q[0], q[1]), np.where(q[0] >= 0, 2 * q[0], 3 * q[0])], 2
+    )
     graph = result.graph
     variables = [graph.argument("q", k) for k in range(2)]
     rows = [[row.get(k, graph.zero) for k in range(2)] for row in jacobian(graph, result.nodes, variables)]

@@ -16,11 +16,11 @@ import numpy
 import numpy as np
 import pytest
 from numpy import cos
-from symbolic_tools import assert_same, machine, points, traced
 
 import daedal
 from daedal.symbolic import Graph, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.switches import switches
+from symbolic_tools import assert_same, machine, points, traced
 
 STIFFNESS = 3.0
 MATRIX = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
@@ -223,7 +223,13 @@ TRACED = {
     "conditions as numbers": lambda t, q: (q > 0) * q + (q[0] < 0.3) - 2 * (q >= 0.1),
     "signs": lambda t, q: np.sign(q) + np.copysign(q, -q[::-1]) + np.heaviside(q, 0.5) + abs(q),
     "rounding": lambda t, q: np.floor(3 * q) + np.ceil(q) + np.trunc(2 * q) + np.rint(5 * q) + math.floor(q[0]),
-    "remainders": lambda t, q: [q[0] % 0.3, q[1] // 0.4, np.mod(q[2], -0.7), math.fmod(q[0], 0.2), divmod(q[1], 0.3)[1]],
+    "remainders": lambda t, q: [
+        q[0] % 0.3,
+        q[1] // 0.4,
+        np.mod(q[2], -0.7),
+        math.fmod(q[0], 0.2),
+        divmod(q[1], 0.3)[1],
+    ],
     "masked": masked,
     "integers": whole_numbers,
     "interpolation": lambda t, q: np.interp(q, XP, FP) + np.interp(q[0], XP, FP, left=-7.0, right=7.0),
@@ -233,15 +239,32 @@ TRACED = {
     "known algebra": constants_first,
     "solve": lambda t, q: np.linalg.solve(MATRIX + np.outer(q, q), q) + (np.linalg.inv(rotation(q[0])) @ q[:2])[0],
     "determinant": lambda t, q: [np.linalg.det(rotation(q[0]) * q[1]), np.linalg.det(MATRIX * q[0] + np.eye(3))],
-    "norms": lambda t, q: [np.linalg.norm(q, 1), np.linalg.norm(q, np.inf), np.linalg.norm(q, 3), np.linalg.norm(q) ** 2],
+    "norms": lambda t, q: [
+        np.linalg.norm(q, 1),
+        np.linalg.norm(q, np.inf),
+        np.linalg.norm(q, 3),
+        np.linalg.norm(q) ** 2,
+    ],
     "einsum": lambda t, q: np.einsum("ij,j->i", MATRIX, q) + np.trace(MATRIX) * np.roll(q, 1) + np.cumsum(q),
     "float()": lambda t, q: [float(q[0]) * float(2), np.float64(q[1]), q[2].item()],
-    "types": lambda t, q: np.asarray(q, dtype=float) + np.array(list(q), dtype=np.float64) + np.zeros_like(q) + q.dtype.itemsize,
+    "types": lambda t, q: (
+        np.asarray(q, dtype=float) + np.array(list(q), dtype=np.float64) + np.zeros_like(q) + q.dtype.itemsize
+    ),
     "isinstance": lambda t, q: [1.0 * isinstance(q[0], float), 1.0 * isinstance(q, np.ndarray), q[0]],
-    "powers": lambda t, q: [*(abs(q[0]) ** k for k in (0, 1, 2, 3, 7, -1, -2, 0.5, 1.5, 2.2, 17)), 2.0 ** q[1], q[2] ** 4],
+    "powers": lambda t, q: [
+        *(abs(q[0]) ** k for k in (0, 1, 2, 3, 7, -1, -2, 0.5, 1.5, 2.2, 17)),
+        2.0 ** q[1],
+        q[2] ** 4,
+    ],
     "power of a negative": lambda t, q: [(-abs(q[0]) - 0.1) ** 3, pow(q[1], 2), math.pow(abs(q[2]), 0.3)],
     "special": lambda t, q: [math.erf(q[0]), math.erfc(q[1]), math.expm1(q[2]), np.log1p(abs(q[0])), np.cbrt(q[1])],
-    "angles": lambda t, q: [math.radians(q[0]), np.rad2deg(q[1]), np.arctan2(q[0], q[2]), math.hypot(*q), np.arcsin(q[0] / 2)],
+    "angles": lambda t, q: [
+        math.radians(q[0]),
+        np.rad2deg(q[1]),
+        np.arctan2(q[0], q[2]),
+        math.hypot(*q),
+        np.arcsin(q[0] / 2),
+    ],
     "mean": lambda t, q: [np.mean(q), q.mean(), np.diff(q)[0], np.ptp(q)],
     "time only": lambda t, q: [math.cos(t), 1.0],
     "branch": branch,
@@ -260,19 +283,49 @@ def test_a_traced_function_has_the_values_of_the_original(name):
     assert traced(function, 3).shape == np.shape(original(0.7, points(3)[0]))
 
 
-SPECIAL = [[math.nan, 1.0], [math.inf, 1.0], [-math.inf, -1.0], [0.0, 0.0], [-0.0, math.inf], [1e200, -1e200], [-1.0, math.nan]]
+SPECIAL = [
+    [math.nan, 1.0],
+    [math.inf, 1.0],
+    [-math.inf, -1.0],
+    [0.0, 0.0],
+    [-0.0, math.inf],
+    [1e200, -1e200],
+    [-1.0, math.nan],
+]
 ON_SPECIAL_POINTS = {
     "products with zero": lambda t, q: [0.0 * (1.0 / q[0]), 0 * np.log(q[0]), (q[0] / q[1]) * 0.0],
     "differences": lambda t, q: [np.exp(q[0]) - np.exp(q[0]), q[0] / q[0], 0.0 / q[1], 1.0 / q[0] - 1.0 / q[0]],
-    "functions": lambda t, q: [np.sqrt(q[0]), np.log(q[0]), np.exp(q[0]), np.tanh(q[1]), np.arctan(q[0]), np.log1p(q[1])],
+    "functions": lambda t, q: [
+        np.sqrt(q[0]),
+        np.log(q[0]),
+        np.exp(q[0]),
+        np.tanh(q[1]),
+        np.arctan(q[0]),
+        np.log1p(q[1]),
+    ],
     "powers": lambda t, q: [q[0] ** 2, q[0] ** -1, q[0] ** 1.5, np.abs(q[1]) ** 0.5, q[0] ** 0],
-    "extremes": lambda t, q: [np.maximum(q[0], q[1]), np.minimum(q[0], q[1]), np.fmax(q[0], q[1]), np.fmin(*q), max(q), min(q)],
+    "extremes": lambda t, q: [
+        np.maximum(q[0], q[1]),
+        np.minimum(q[0], q[1]),
+        np.fmax(q[0], q[1]),
+        np.fmin(*q),
+        max(q),
+        min(q),
+    ],
     "signs": lambda t, q: [np.sign(q[0]), np.abs(q[0]), np.sign(q[1]), np.heaviside(q[0], 0.5)],
-    "choices": lambda t, q: [np.where(q[0] > q[1], 1.0, 2.0), np.where(q[0] <= q[1], 1.0, 2.0), np.where(q[0] != q[1], 1, 2)],
-    "tests": lambda t, q: [np.where(np.isnan(q[0]), 1, 2), np.where(np.isfinite(q[0]), 1, 2), np.where(np.isinf(q[1]), 1, 2)],
+    "choices": lambda t, q: [
+        np.where(q[0] > q[1], 1.0, 2.0),
+        np.where(q[0] <= q[1], 1.0, 2.0),
+        np.where(q[0] != q[1], 1, 2),
+    ],
+    "tests": lambda t, q: [
+        np.where(np.isnan(q[0]), 1, 2),
+        np.where(np.isfinite(q[0]), 1, 2),
+        np.where(np.isinf(q[1]), 1, 2),
+    ],
     "rounding": lambda t, q: [np.floor(q[0]), np.rint(q[1]), np.arctan2(q[0], q[1]), np.hypot(q[0], q[1])],
     "interpolation": lambda t, q: [np.interp(q[0], XP, FP), np.interp(q[1], XP, FP)],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ON_SPECIAL_POINTS)
@@ -386,7 +439,7 @@ UNTRACEABLE = {
     "own attribute": (Memory(), "stores to the attribute 'last'"),
     "argument": (mutates, "changes its arguments"),
     "swallowed": (hides, "makes an integer of a value"),
-    "np.random": (lambda t, q: q + np.random.rand(), "random numbers"),
+    "np.random": (lambda t, q: q + np.random.default_rng().random(), "random numbers"),
     "generator": (lambda t, q: q + RNG.random(), "random numbers"),
     "random": (lambda t, q: q + random.random(), "random numbers"),
     "time": (lambda t, q: q + time.time(), "asks for the time"),
@@ -400,7 +453,7 @@ UNTRACEABLE = {
     "unknown": (lambda t, q: [math.gamma(q[0])], "math.gamma"),
     "text": (lambda t, q: [q[0] + "1"], "TypeError"),
     "ragged": (lambda t, q: [q, q[0]], "not known|lengths"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNTRACEABLE)
@@ -500,13 +553,16 @@ def test_switching_functions_are_found_with_their_lines():
     }
 
 
-# --- limits, parameters, threads ----------------------------------------------------------------------------------------------
+# --- limits, parameters, threads --------------------------------------------------------------------------------------
 
 
 def test_a_function_with_too_many_operations_is_refused():
     graph = Graph(most_nodes=1000)
     with pytest.raises(Untraceable, match="needs more than 1000 operations"):
-        trace(lambda q: [functools.reduce(lambda a, k: np.sin(a) * k, range(1000), q[0])], [vector_argument(graph, "q", 1)])
+        trace(
+            lambda q: [functools.reduce(lambda a, k: np.sin(a) * k, range(1000), q[0])],
+            [vector_argument(graph, "q", 1)],
+        )
 
 
 def test_parameters_that_count_are_fixed_and_the_others_stay_symbols():

@@ -1,8 +1,8 @@
 """Object code on disk: under a digest of the program, the version and the processor.
 
-A file is a digest and the code that it is of; one that does not fit its digest counts as absent. Files are written beside
-their place and moved there, so that a reader never sees half of one, whoever writes at the same time. Where no file can
-be written or read, code is generated anew in each process.
+A file is a digest and the code that it is of; one that does not fit its digest counts as absent. Files are written
+beside their place and moved there, so that a reader never sees half of one, whoever writes at the same time. Where no
+file can be written or read, code is generated anew in each process.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 MOST_FILES = 1000
 """Files kept in the folder; those not used for longest go first."""
 _MAGIC = b"daedal object code 1\n"
+_IMPOSSIBLE = (OSError, RuntimeError, ValueError)  # also: no home folder, a name that is none
 
 
 def folder() -> Path:
@@ -39,7 +40,7 @@ def load(key: str) -> bytes | None:
         if content != _sealed(code):
             return None
         os.utime(path)
-    except (OSError, RuntimeError):  # RuntimeError: no home folder
+    except _IMPOSSIBLE:
         return None
     return code
 
@@ -58,7 +59,7 @@ def store(key: str, code: bytes):
             os.unlink(part)
             raise
         _prune(place)
-    except (OSError, RuntimeError):
+    except _IMPOSSIBLE:
         return
 
 

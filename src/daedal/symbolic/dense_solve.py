@@ -1,7 +1,7 @@
 """``np.linalg.solve`` on symbols: Gauss' elimination with partial pivoting, rows exchanged by choice.
 
-Which row has the largest entry is known at run time only, so that each comparison becomes a choice between two rows. The
-result is that of LAPACK to round-off; a singular matrix gives infinities or NaN.
+Which row has the largest entry is known at run time only, so that each comparison becomes a choice between two rows.
+The result is that of LAPACK to round-off; a singular matrix gives infinities or NaN.
 """
 
 import numpy as np

@@ -46,7 +46,9 @@ def gradient(graph: Graph, output: int, variables: Sequence[int]) -> list[int]:
     return [row.get(k, graph.zero) for k in range(len(variables))]
 
 
-def acceleration_bias(graph: Graph, constraints: Sequence[int], t: int, q: Sequence[int], v: Sequence[int]) -> list[int]:
+def acceleration_bias(
+    graph: Graph, constraints: Sequence[int], t: int, q: Sequence[int], v: Sequence[int]
+) -> list[int]:
     """gamma = -(G v)_q v - 2 G_t v - g_tt, minus the second derivative of g along a motion without acceleration."""
     direction = {t: graph.one, **dict(zip(q, v))}
     rates = directional(graph, constraints, direction)
@@ -85,8 +87,8 @@ def _row(graph: Graph, i: int, inner: list[Row]) -> Row:
     if choice is not None:
         condition, first, second = choice(graph, operands, inner)
         keys = dict.fromkeys([*first, *second])
-        row = {k: graph.where(condition, first.get(k, graph.zero), second.get(k, graph.zero)) for k in keys}
-        return {k: x for k, x in row.items() if not graph.is_zero(x)}
+        chosen = {k: graph.where(condition, first.get(k, graph.zero), second.get(k, graph.zero)) for k in keys}
+        return {k: x for k, x in chosen.items() if not graph.is_zero(x)}
     row: Row = {}
     for partial, entries in zip(partials(graph, i, [bool(entry) for entry in inner]), inner):
         if entries and not graph.is_zero(partial):
@@ -115,7 +117,7 @@ def _reverse(graph: Graph, output: int, positions: Mapping[int, int]) -> Row:
     """
     needed = graph.needed([output])
     depends = _patterns(graph, needed, {i: 1 for i in needed if i in positions}, through_conditions=False)
-    adjoints: dict[int, dict[int, int]] = {output: {graph.true: graph.one}}
+    adjoints: dict[int, dict[int, int]] = {output: {graph.true: graph.one}} if output in depends else {}
     row: Row = {}
     for i in reversed(needed):
         adjoint = adjoints.pop(i, None)
@@ -257,8 +259,8 @@ def _absolute(graph: Graph, operands: tuple[int, ...], inner: list[Row]) -> tupl
 
 _CHOICES: dict[str, Choice] = {
     "where": lambda graph, operands, inner: (operands[0], inner[1], inner[2]),
-    "maximum": lambda graph, operands, inner: (graph.apply("less_equal", operands[1], operands[0]), *inner),
-    "minimum": lambda graph, operands, inner: (graph.apply("less_equal", operands[0], operands[1]), *inner),
+    "maximum": lambda graph, operands, inner: (graph.apply("less_equal", *operands[::-1]), inner[0], inner[1]),
+    "minimum": lambda graph, operands, inner: (graph.apply("less_equal", *operands), inner[0], inner[1]),
     "absolute": _absolute,
 }
 """Operations that are one thing or another: the condition, and the derivatives on both sides."""

@@ -1,7 +1,7 @@
 r"""Linear systems solved on the graph: elimination as straight-line code.
 
-Rows are dictionaries, so that zeros and ones vanish and the order of the unknowns costs nothing at run time. Pivots stand
-on the diagonal, chosen by minimum degree. In an augmented system
+Rows are dictionaries, so that zeros and ones vanish and the order of the unknowns costs nothing at run time. Pivots
+stand on the diagonal, chosen by minimum degree. In an augmented system
 
 .. math::
 
@@ -96,7 +96,9 @@ class _Elimination:
             for j in row:
                 self.columns[j].add(i)
         self.left = set(range(n))
-        self.before = [{j for j in rows[i] if j < n_first and j in rows[j]} if i >= n_first else set() for i in range(n)]
+        self.before = [
+            {j for j in rows[i] if j < n_first and j in rows[j]} if i >= n_first else set() for i in range(n)
+        ]
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
 
     def solve(self) -> Solved:

@@ -1,9 +1,9 @@
 """The graph as LLVM's assembly language: one instruction a node, in pieces of bounded length.
 
 All functions have the signature of callbacks (`kernels/callbacks.py`), ``int32 f(double t, double* block)``. Code
-generation for one function takes more than linear time, so that long programs become several functions, which hand values
-on in the last part of the block. No instruction has a fast-math flag and no product and sum are contracted: results are
-those of the same operations in Python, with the functions of the C library.
+generation for one function takes more than linear time, so that long programs become several functions, which hand
+values on in the last part of the block. No instruction has a fast-math flag and no product and sum are contracted:
+results are those of the same operations in Python, with the functions of the C library.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Writer:
         declarations = [text for text in self.declared.values() if text]
         return Program("\n".join([*self._table_lines(), *declarations, *helpers, *parts]), workspace, len(self.order))
 
-    # --- values that outlive their piece --------------------------------------------------------------------------------
+    # --- values that outlive their piece ------------------------------------------------------------------------------
 
     def _slots(self) -> tuple[dict[int, int], int]:
         """A place in the workspace for each value that a later piece needs; places are used again."""
@@ -170,7 +170,7 @@ class _Writer:
                 ending.setdefault(until[i], []).append(slots[i])
         return {i: self.end + slot for i, slot in slots.items()}, size
 
-    # --- functions ------------------------------------------------------------------------------------------------------
+    # --- functions ----------------------------------------------------------------------------------------------------
 
     def _entry(self) -> str:
         calls = [f"  call void @piece_{k}(double %t, {_POINTER} %block)" for k in range(self.n_pieces - 1)]
@@ -282,9 +282,7 @@ class _Body:
             table = self.graph.data[i]
             self.writer.declared.setdefault(operation, "")
             pointer = self.writer.table(table)
-            return self._new(
-                f"call double @{operation}(double {operands[0]}, {_POINTER} {pointer}, i64 {len(table)})"
-            )
+            return self._new(f"call double @{operation}(double {operands[0]}, {_POINTER} {pointer}, i64 {len(table)})")
         if operation == "sign":
             return self._sign(operands[0])
         if operation in ("maximum", "minimum"):

@@ -31,7 +31,7 @@ class Expression:
     def __init__(self, graph: Graph, node: int):
         self.graph, self.node = graph, node
 
-    # --- arithmetic: written out, since most of the time of a trace is spent here --------------------------------------
+    # --- arithmetic: written out, since most of the time of a trace is spent here -----------------------------------
 
     def __add__(self, other):
         b = _operand(self.graph, other)
@@ -282,10 +282,7 @@ def _binary(name: str, a, b):
 def apply(name: str, *values):
     """The universal function `name` of scalars, at least one of which is an expression."""
     graph = next(value.graph for value in values if type(value) is Expression)
-    nodes = [node_of(graph, value) for value in values]
-    if None in nodes:
-        other = values[nodes.index(None)]
-        raise Untraceable(f"applies {name} to a value and {type(other).__name__}")
+    nodes = _nodes(graph, name, values)
     if name in LOGICAL:
         return Expression(graph, LOGICAL[name](graph, *(graph.condition(i) for i in nodes)))
     if name not in COMPOSITIONS:
@@ -295,12 +292,18 @@ def apply(name: str, *values):
 
 def choose(condition, a, b):
     """`a` where the condition holds, otherwise `b`, for scalars."""
-    graphs = [value.graph for value in (condition, a, b) if type(value) is Expression]
     if type(condition) is not Expression:
         return a if condition else b
-    graph = graphs[0]
-    nodes = [node_of(graph, value) for value in (a, b)]
-    if None in nodes:
-        raise Untraceable(f"np.where with {type((a, b)[nodes.index(None)]).__name__}")
-    first, second = (graph.number(i) for i in nodes)
+    graph = condition.graph
+    first, second = (graph.number(i) for i in _nodes(graph, "np.where", (a, b)))
     return Expression(graph, graph.where(graph.condition(condition.node), first, second))
+
+
+def _nodes(graph: Graph, name: str, values: tuple) -> list[int]:
+    nodes = []
+    for value in values:
+        node = node_of(graph, value)
+        if node is None:
+            raise Untraceable(f"applies {name} to a value and {type(value).__name__}")
+        nodes.append(node)
+    return nodes

@@ -18,7 +18,7 @@ from daedal.symbolic.untraceable import Untraceable, user_site
 
 MOST_NODES = 1_000_000
 """A graph does not become larger, derivatives included: a function that needs more is called as it is."""
-_LARGEST_EXPANDED_POWER = 16
+_EXPANDED_POWERS = range(-16, 17)
 
 
 class Graph:
@@ -184,7 +184,7 @@ class Graph:
             exponent = self.data[b]
             if exponent == 0.5:
                 return self.apply("sqrt", a)
-            if exponent == int(exponent if abs(exponent) < np.inf else 0.5) and abs(exponent) <= _LARGEST_EXPANDED_POWER:
+            if exponent in _EXPANDED_POWERS:
                 expanded = self._whole_power(a, abs(int(exponent)))
                 return expanded if exponent >= 0.0 else self.divide(self.one, expanded)
         return self.apply("power", a, b)

@@ -49,9 +49,11 @@ class MachineFunction:
         How many operations a call takes.
     """
 
-    def __init__(self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], n: int):
+    def __init__(
+        self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], end: int
+    ):
         self._code, self._shapes, self.slices = code, shapes, slices
-        self.address, self.size, self.operations = code.address, n + program.workspace, program.operations
+        self.address, self.size, self.operations = code.address, end + program.workspace, program.operations
         self.results = tuple(shapes)
 
     def __call__(self, t: float, **arguments) -> tuple[int, dict[str, np.ndarray]]:

@@ -43,7 +43,7 @@ def _deep_numbers(value):
 
 def _real(dtype) -> bool:
     """Whether an array of this type would hold reals, for which symbols are kept."""
-    if dtype is None or isinstance(dtype, type) and issubclass(dtype, float):
+    if dtype is None or (isinstance(dtype, type) and issubclass(dtype, float)):
         return True
     kind = np.dtype(dtype)
     if kind.kind in "fc" and kind != np.float64:

@@ -8,6 +8,7 @@ regular operations alone; otherwise 0 * inf = NaN is kept, as Python has it.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Operation:
         Whether it, or a derivative of it, jumps: a switching function that the user may not be aware of.
     """
 
-    evaluate: Callable[..., float]
+    evaluate: Callable[..., Any]
     code: str
     regular: bool = False
     kink: bool = False

@@ -1,8 +1,8 @@
 """A copy of a user's function in which numpy, math and whatever else must not see symbols is exchanged.
 
-The user's objects are never touched: functions are made anew from their code with other globals and closures, containers
-and arrays are copied, instances get a derived class. What is reached from a function (helpers, closures, methods,
-modules, partial functions, Numba dispatchers) is exchanged in the same way.
+The user's objects are never touched: functions are made anew from their code with other globals and closures,
+containers and arrays are copied, instances get a derived class. What is reached from a function (helpers, closures,
+methods, modules, partial functions, Numba dispatchers) is exchanged in the same way.
 """
 
 import builtins
@@ -79,7 +79,7 @@ class Substitution:
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
-            return self._builtin(value)
+            return self._builtin(value, value.__name__)
         if isinstance(value, (np.random.Generator, np.random.RandomState)):
             return Forbidden("uses random numbers")
         if isinstance(value, io.IOBase):
@@ -117,15 +117,15 @@ class Substitution:
             return Forbidden(_OUTSIDE_WORLD[name].format(name))
         return _Module(module, self)
 
-    def _builtin(self, value: Any) -> Any:
-        if getattr(math, value.__name__, None) is value:
+    def _builtin(self, value: Any, name: str) -> Any:
+        if getattr(math, name, None) is value:
             return math_stand_in(value)
-        if self._builtins.get(value.__name__) is not value and getattr(builtins, value.__name__, None) is value:
-            return self._builtins[value.__name__]
+        if self._builtins.get(name) is not value and getattr(builtins, name, None) is value:
+            return self._builtins[name]
         owner = getattr(value, "__self__", None)  # a method such as list.append, which would change its owner
         if owner is not None and not isinstance(owner, ModuleType):
             replaced = self.of(owner)
-            return getattr(replaced, value.__name__) if replaced is not owner else value
+            return getattr(replaced, name) if replaced is not owner else value
         return value
 
     # --- functions and objects ----------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Substitution:
 def _same(a, b) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return all(x is y for x, y in zip(a, b))
-    return a is b or a == b and type(a) is int and type(b) is int
+    return a is b or (type(a) is int and type(b) is int and a == b)
 
 
 class _Module(ModuleType):
@@ -253,10 +253,8 @@ class _Module(ModuleType):
 
 def _constant_array(values: np.ndarray) -> np.ndarray:
     """An array that lives outside: it can be read and copied, not written to."""
-    if values.dtype.kind == "f" and values.size <= _LARGEST_ARRAY and type(values) is np.ndarray:
-        view = values.astype(object).view(Array)
-    else:
-        view = values.view()
+    symbolic = values.dtype.kind == "f" and values.size <= _LARGEST_ARRAY and type(values) is np.ndarray
+    view: np.ndarray = values.astype(object).view(Array) if symbolic else values.view()
     view.flags.writeable = False
     return view
 

@@ -228,7 +228,7 @@ def _said(error: Exception) -> Untraceable:
 
 
 def _join(graph: Graph, leaves: list[tuple[_Decisions, list[int] | None]], depth: int) -> list[int] | None:
-    """One list of nodes from those of all paths below a common beginning: the choice is the condition that parted them."""
+    """One list of nodes from those of all paths below a common beginning, chosen by the condition that parted them."""
     if len(leaves) == 1 and len(leaves[0][0]) == depth:
         return leaves[0][1]
     condition = leaves[0][0][depth][0]
