@@ -1,15 +1,19 @@
 """Plain functions as users write them, run on symbols: same values as in Python, or a reason why not."""
 
 import functools
+import itertools
 import math
 import math as m
+import numbers
 import operator
 import random
 import threading
 import time
+from collections import deque, namedtuple
 from dataclasses import dataclass
 from functools import partial
 from math import atan2, sin
+from types import SimpleNamespace
 
 import numba
 import numpy
@@ -266,6 +270,9 @@ TRACED = {
         np.arcsin(q[0] / 2),
     ],
     "mean": lambda t, q: [np.mean(q), q.mean(), np.diff(q)[0], np.ptp(q)],
+    "namespaces": lambda t, q: [SETTINGS.k * q[0], POINT.masses @ q[:2] * POINT.x, len(HISTORY) + q[1]],
+    "kinds of numbers": lambda t, q: [q[0] if np.isscalar(t) and isinstance(q[0], numbers.Real) else 0.0, np.ndim(t)],
+    "rounded": lambda t, q: [*np.round(q, 1), round(q[0])],
     "time only": lambda t, q: [math.cos(t), 1.0],
     "branch": branch,
     "while": newton,
@@ -337,6 +344,8 @@ def test_infinities_and_nan_are_those_of_numpy(name):
 
 CALLS, RNG, LOG, TOTAL = [0], np.random.default_rng(0), {}, 0
 COUNTS = np.zeros(1)
+SETTINGS, HISTORY, COUNTER = SimpleNamespace(calls=0, counts=[0], k=2.0), deque(maxlen=3), itertools.count()
+POINT = namedtuple("Point", "x masses")(1.0, np.ones(2))
 
 
 def counts_in_a_list(t, q):
@@ -427,7 +436,36 @@ def unset(t, q):
     return r
 
 
+def counts_in_a_namespace(t, q):
+    SETTINGS.calls = 1
+    return q
+
+
+def changes_what_is_in_a_namespace(t, q):
+    SETTINGS.counts[0] += 1
+    return q
+
+
+def remembers(t, q):
+    HISTORY.append(t)
+    return q
+
+
+def counts_in_a_tuple(t, q):
+    POINT.masses[0] = 1.0
+    return q
+
+
+def advances(t, q):
+    return q * next(COUNTER)
+
+
 UNTRACEABLE = {
+    "namespace": (counts_in_a_namespace, "stores to the attribute 'calls'"),
+    "in a namespace": (changes_what_is_in_a_namespace, "changes 'counts'"),
+    "deque": (remembers, "changes 'HISTORY'"),
+    "named tuple": (counts_in_a_tuple, "stores into an array that lives outside"),
+    "iterator": (advances, "advances the iterator 'COUNTER'"),
     "list": (counts_in_a_list, "changes 'CALLS'"),
     "append": (appends, "changes 'CALLS'"),
     "dictionary": (counts_in_a_dictionary, "changes 'LOG'"),
@@ -464,7 +502,7 @@ def test_what_cannot_be_traced_is_said(name):
 
 
 def test_nothing_of_the_users_is_changed_by_a_trace():
-    before = dict(vars(SPRING)), list(CALLS), dict(LOG), COUNTS.copy(), TOTAL, dict(globals())
+    before = dict(vars(SPRING)), list(CALLS), dict(LOG), COUNTS.copy(), TOTAL, dict(globals()), repr(COUNTER)
     for function, _ in UNTRACEABLE.values():
         try:
             traced(function, 3)
@@ -472,6 +510,7 @@ def test_nothing_of_the_users_is_changed_by_a_trace():
             pass
     assert (vars(SPRING), CALLS, LOG, TOTAL) == (before[0], before[1], before[2], before[4])
     assert np.array_equal(COUNTS, before[3])
+    assert (repr(COUNTER), list(HISTORY), SETTINGS.calls, SETTINGS.counts) == (before[6], [], 0, [0])
     assert all(globals()[name] is value for name, value in before[5].items())
     assert not hasattr(counts_in_an_attribute, "calls")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,8 @@ class Expression:
 
         return apply_function(function, arguments, options)
 
+
+numbers.Real.register(Expression)
 
 for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2deg", "isnan", "isinf", "isfinite"):
     # NumPy's loops over arrays of objects call a method of the universal function's name.

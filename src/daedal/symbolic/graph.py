@@ -16,7 +16,7 @@ import numpy as np
 from daedal.symbolic.operations import CONDITIONS, OPERATIONS
 from daedal.symbolic.untraceable import Untraceable, user_site
 
-MOST_NODES = 1_000_000
+MOST_NODES = 500_000
 """A graph does not become larger, derivatives included: a function that needs more is called as it is."""
 _EXPANDED_POWERS = range(-16, 17)
 

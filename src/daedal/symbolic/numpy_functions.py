@@ -264,6 +264,7 @@ FUNCTIONS: dict[Any, Any] = {
     np.identity: _made_by(np.identity),
     np.linspace: _made_by(np.linspace),
     np.arange: _made_by(np.arange),
+    np.isscalar: lambda value: type(value) is Expression or np.isscalar(value),
     np.where: _where,
     np.select: _select,
     np.clip: _clip,

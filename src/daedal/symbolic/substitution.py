@@ -11,7 +11,10 @@ import functools
 import io
 import math
 import sys
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections import deque
+from collections.abc import Iterator
+from copy import copy
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,14 +83,17 @@ class Substitution:
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
             return self._builtin(value, value.__name__)
-        if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        if type(value).__module__.startswith("numpy.random"):
             return Forbidden("uses random numbers")
         if isinstance(value, io.IOBase):
             return Forbidden("reads or writes a file")
-        if isinstance(value, (list, dict, set)):
+        if isinstance(value, Iterator):
+            return Forbidden(f"advances the iterator '{name}', which lives outside of it")
+        if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
-        if type(value) is tuple:
-            return tuple(self.of(entry, name) for entry in value)
+        if isinstance(value, tuple):
+            entries = [self.of(entry, name) for entry in value]
+            return type(value)._make(entries) if hasattr(value, "_make") else tuple(entries)
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
             return functools.partial(self.of(value.func), *(self.of(entry) for entry in value.args), **keywords)
@@ -97,7 +103,7 @@ class Substitution:
             return self.of(value.__wrapped__)
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
-        if home in _KEPT:
+        if home in _KEPT and not isinstance(value, SimpleNamespace):
             return value
         if isinstance(value, FunctionType):
             return self._function(value)
@@ -181,36 +187,30 @@ class Substitution:
     def _instance(self, value: Any) -> Any:
         """A copy of an object of a user's class that refuses to be changed."""
         kind = self.of(type(value))
-        if kind is type(value):
-            return value
+        new = SimpleNamespace.__new__ if isinstance(value, SimpleNamespace) else object.__new__
 
         def refuse(self, name, *value):
             raise Untraceable(f"stores to the attribute '{name}' of an object that lives outside of it")
 
-        guarded = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__setattr__": refuse, "__delattr__": refuse})
+        members = {"__slots__": (), "__setattr__": refuse, "__delattr__": refuse, "__module__": kind.__module__}
         try:
-            copy = object.__new__(guarded)
-        except TypeError:
+            guard = new(type(kind)(kind.__name__, (kind,), members))
+        except TypeError:  # members of an Enum, objects of extension modules
             return value
-        self._made[id(value)] = copy
+        self._made[id(value)] = guard
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
         for name in (*getattr(value, "__dict__", ()), *names):
-            object.__setattr__(copy, name, self.of(getattr(value, name), name))
-        return copy
+            object.__setattr__(guard, name, self.of(getattr(value, name), name))
+        return guard
 
     def _container(self, value: Any, name: str) -> Any:
-        if type(value) not in (list, dict, set):
-            return value
-        copy: Any = type(value)()
-        self._made[id(value)] = copy
-        if isinstance(value, dict):
-            copy.update({key: self.of(entry, name) for key, entry in value.items()})
-        elif isinstance(value, list):
-            copy.extend(self.of(entry, name) for entry in value)
-        else:
-            copy.update(value)
-        self._copies.append((copy, type(value)(copy), f"'{name}'" if name else f"a {type(value).__name__}"))
-        return copy
+        copied = copy(value)
+        self._made[id(value)] = copied
+        if isinstance(value, (list, deque, dict)):
+            for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+                copied[key] = self.of(entry, name)
+        self._copies.append((copied, copy(copied), f"'{name}'" if name else f"a {type(value).__name__}"))
+        return copied
 
     def _table(self, table: Any):
         pieces = table.polynomial_pieces()
@@ -222,18 +222,15 @@ class Substitution:
 
     def check_unchanged(self):
         """Refuse a function that has changed a container, which it does not own, or attributes of a function."""
-        for copy, before, what in self._copies:
-            entries, kept = (copy.items(), before.items()) if isinstance(copy, dict) else (copy, before)
-            flat = list(entries) if isinstance(copy, (list, dict)) else sorted(map(id, entries))
-            old = list(kept) if isinstance(copy, (list, dict)) else sorted(map(id, kept))
-            if len(flat) != len(old) or not all(_same(a, b) for a, b in zip(flat, old)):
+        for copied, before, what in self._copies:
+            now, then = (_entries(container) for container in (copied, before))
+            if len(now) != len(then) or any(a is not b for a, b in zip(now, then)):
                 raise Untraceable(f"changes {what}, which lives outside of it", "")
 
 
-def _same(a, b) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-        return all(x is y for x, y in zip(a, b))
-    return a is b or (type(a) is int and type(b) is int and a == b)
+def _entries(container: Any) -> list[Any]:
+    """What is in a container, keys and values."""
+    return [*container.keys(), *container.values()] if isinstance(container, dict) else list(container)
 
 
 class _Module(ModuleType):

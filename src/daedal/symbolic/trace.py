@@ -14,7 +14,7 @@ from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.substitution import Substitution
-from daedal.symbolic.untraceable import Untraceable, place, refusals
+from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals
 
 MOST_PATHS = 64
 """A function that takes more paths through its branches is called as it is."""
@@ -212,16 +212,16 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
         return False
     code = traceback.tb_frame.f_code
     at = {instruction.offset: instruction.opname for instruction in dis.get_instructions(code)}
-    return "daedal/symbolic/" not in code.co_filename and at.get(traceback.tb_lasti) == "RAISE_VARARGS"
+    return is_of_user(code) and at.get(traceback.tb_lasti) == "RAISE_VARARGS"
 
 
 def _said(error: Exception) -> Untraceable:
     """Another exception, met on symbols, as a reason; with the last line of the user's own code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if "daedal/symbolic/" not in file and "site-packages/numpy" not in file:
-            site = place(file, traceback.tb_lineno)
+        code = traceback.tb_frame.f_code
+        if is_of_user(code):
+            site = place(code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     text = " ".join(str(error).split())[:200]
     return Untraceable(f"does something with a value that is not known ({type(error).__name__}: {text})", site)

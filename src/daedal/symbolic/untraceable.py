@@ -3,13 +3,13 @@
 import sys
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 import numpy as np
 
 from daedal.errors import DaedalError
 
-_OURS = (f"{Path(__file__).parent}/", f"{Path(np.__file__).parent}/", "<frozen ")
+_OTHERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen ")
 
 refusals: ContextVar[list] = ContextVar("refusals")
 """All refusals of the trace that is under way: the function may have caught one and gone on."""
@@ -39,9 +39,14 @@ class Untraceable(DaedalError, TypeError):
 def user_site() -> str:
     """'file, line n' of the innermost frame that belongs neither to this room nor to NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and not is_of_user(frame.f_code):
         frame = frame.f_back
     return "" if frame is None else place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_of_user(code: CodeType) -> bool:
+    """Whether code belongs neither to this room nor to NumPy."""
+    return not code.co_filename.startswith(_OTHERS)
 
 
 def place(file: str, line: int) -> str:
