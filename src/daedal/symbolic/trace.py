@@ -75,6 +75,14 @@ def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | No
     return array_of(entries) if n else np.empty(0, dtype=object).view(Array)
 
 
+def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
+    """Parameters as a function gets them: a vector of floats as symbols, anything else as it is."""
+    values = np.asarray(params) if isinstance(params, (np.ndarray, list, tuple)) else None
+    if values is None or values.ndim != 1 or values.dtype.kind not in "fiu":
+        return params
+    return vector_argument(graph, name, values.size, values.tolist())
+
+
 def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...] | None = None) -> Traced:
     """Run a user's function on symbols.
 
