@@ -144,6 +144,7 @@ def test_pieces_of_any_length_give_the_same_bits(monkeypatch, piece):
         return r + q @ q if q[0] > 0 else r * max(q)
 
     reference = [machine(traced(several, 4), 4)(0.3, q)[1] for q in points(4, 6)]
+    monkeypatch.setattr(emission, "LONGEST", piece)
     monkeypatch.setattr(emission, "PIECE", piece)
     found = [machine(traced(several, 4), 4)(0.3, q)[1] for q in points(4, 6)]
     assert np.array_equal(reference, found)

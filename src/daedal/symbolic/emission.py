@@ -17,8 +17,8 @@ import llvmlite.binding as llvm
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
-PIECE = 1000
-"""Operations in one function of the code."""
+LONGEST, PIECE = 1000, 300
+"""Operations up to which a program is one function, and in each function of a longer one."""
 ENTRY = "daedal_entry"
 _TYPED_POINTERS = llvm.llvm_version_info[0] < 17
 _POINTER = "double*" if _TYPED_POINTERS else "ptr"
@@ -127,8 +127,9 @@ class _Writer:
         needed = graph.needed(wanted)
         self.order = [i for i in needed if graph.operands[i]]
         self.leaves = [i for i in needed if not graph.operands[i]]
-        self.piece_of = {i: k // PIECE for k, i in enumerate(self.order)}
-        self.n_pieces = max(1, -(-len(self.order) // PIECE))
+        self.piece = PIECE if len(self.order) > LONGEST else LONGEST
+        self.piece_of = {i: k // self.piece for k, i in enumerate(self.order)}
+        self.n_pieces = max(1, -(-len(self.order) // self.piece))
         self.declared: dict[str, str] = {}
         self.tables: dict[tuple[float, ...], str] = {}
 
@@ -180,7 +181,7 @@ class _Writer:
 
     def _piece(self, k: int, slots: Mapping[int, int]) -> str:
         is_last = k == self.n_pieces - 1
-        nodes = self.order[k * PIECE : (k + 1) * PIECE]
+        nodes = self.order[k * self.piece : (k + 1) * self.piece]
         body = _Body(self, nodes, slots)
         for i in nodes:
             body.compute(i)
