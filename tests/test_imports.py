@@ -24,6 +24,7 @@ MAY_USE = {
     "kernels": [],
     "symbolic": [],
     "problems": ["kernels"],
+    "lagrangian": ["symbolic", "problems"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],
     "solution": ["kernels", "problems"],

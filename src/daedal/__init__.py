@@ -135,6 +135,7 @@ __all__ = [
     "consistent_initial",
     "elastoplastic",
     "impact",
+    "lagrange",
     "library",
     "modified_euler",
     "order_conditions",
@@ -151,6 +152,10 @@ def __getattr__(name: str):
         from importlib import import_module
 
         return import_module(f"daedal.{name}")
+    if name == "lagrange":
+        from daedal.lagrangian import lagrange
+
+        return lagrange
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
 
 

@@ -97,6 +97,8 @@ class Substitution:
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
             return functools.partial(self.of(value.func), *(self.of(entry) for entry in value.args), **keywords)
+        if hasattr(type(value), "on_symbols"):
+            return value.on_symbols
         if hasattr(value, "py_func"):
             return self.of(value.py_func)
         if isinstance(value, functools._lru_cache_wrapper):
