@@ -112,6 +112,19 @@ def local_import(t, q):
     return other.sin(q) + numpy.exp(-q)
 
 
+def ways_to_fill(t, q):
+    r, s, u = np.zeros(3), np.empty(3), np.zeros((3, 3))
+    np.add.at(r, [0, 0, 2], q)
+    s.fill(q[0])
+    s.flat[1] = q[2]
+    np.fill_diagonal(u, q)
+    u[2, ::-1] += q
+    np.dot(MATRIX, q, out=s)
+    np.copyto(r, 2.0 * q, where=np.array([True, False, True]))
+    np.subtract(r, 1.0, r)
+    return u + r + s
+
+
 def in_place(t, q):
     a = q.copy()
     a += 1.0
@@ -273,6 +286,16 @@ TRACED = {
     "namespaces": lambda t, q: [SETTINGS.k * q[0], POINT.masses @ q[:2] * POINT.x, len(HISTORY) + q[1]],
     "kinds of numbers": lambda t, q: [q[0] if np.isscalar(t) and isinstance(q[0], numbers.Real) else 0.0, np.ndim(t)],
     "rounded": lambda t, q: [*np.round(q, 1), round(q[0])],
+    "ways to fill": ways_to_fill,
+    "blocks": lambda t, q: np.block([[np.outer(q, q), q[:, None]], [q[None, :], np.zeros((1, 1))]]),
+    "methods of universal functions": lambda t, q: np.add.outer(q, q) + np.multiply.reduce(q) + np.add.accumulate(q),
+    "more functions": lambda t, q: [
+        *np.sinc(q),
+        np.logaddexp(*q[:2]),
+        np.logaddexp2(*q[:2]),
+        *np.linspace(q[0], q[1], 4),
+    ],
+    "vectorised": lambda t, q: np.vectorize(lambda x: x * np.sin(x))(q),
     "time only": lambda t, q: [math.cos(t), 1.0],
     "branch": branch,
     "while": newton,

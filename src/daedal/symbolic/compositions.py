@@ -73,6 +73,21 @@ def _heaviside(graph: Graph, a: int, at_zero: int) -> int:
     return graph.where(_is_nan(graph, a), a, step)
 
 
+def _logarithm_of_sum(base: float) -> Build:
+    """log(e^a + e^b), and the same for base 2, without overflow."""
+
+    def build(graph: Graph, a: int, b: int) -> int:
+        larger = graph.apply("maximum", a, b)
+        less = graph.apply("minimum", a, b)
+        scale = graph.constant(math.log(base))
+        apart = graph.apply("exp", graph.multiply(scale, graph.subtract(less, larger)))
+        equal = graph.apply("equal", a, b)  # infinities too
+        rest = graph.where(equal, graph.constant(math.log(2.0)), graph.apply("log1p", apart))
+        return graph.add(larger, graph.divide(rest, scale))
+
+    return build
+
+
 def _clip(graph: Graph, a: int, low: int, high: int) -> int:
     return COMPOSITIONS["minimum"](graph, COMPOSITIONS["maximum"](graph, a, low), high)
 
@@ -105,6 +120,8 @@ COMPOSITIONS: dict[str, Build] = {
     "fmax": _ignoring_nan("maximum"),
     "fmin": _ignoring_nan("minimum"),
     "heaviside": _heaviside,
+    "logaddexp": _logarithm_of_sum(math.e),
+    "logaddexp2": _logarithm_of_sum(2.0),
     "clip": _clip,
     "deg2rad": _times(math.pi / 180.0),
     "radians": _times(math.pi / 180.0),

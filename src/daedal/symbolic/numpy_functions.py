@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,12 @@ def apply_function(function, arguments, options) -> Any:
 
 
 def _deep_plain(value):
-    if isinstance(value, (list, tuple)) and any(isinstance(entry, Array) for entry in value):
-        return type(value)(plain(entry) for entry in value)
-    return plain(value)
+    """Sequences of arrays stay sequences; those of scalars become arrays."""
+    return type(value)(_deep_plain(entry) for entry in value) if _has_arrays(value) else plain(value)
+
+
+def _has_arrays(value) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(x, np.ndarray) or _has_arrays(x) for x in value)
 
 
 def _deep_numbers(value):
@@ -95,6 +99,24 @@ def _made_by(function):
         return wrapped(function(*arguments, **options))
 
     return create
+
+
+def _linspace(start, stop, num=50, endpoint=True, **options):
+    if not (is_symbolic(start) or is_symbolic(stop)) or options:
+        return _made_by(np.linspace)(start, stop, num, endpoint, **options)
+    step = (stop - start) / (num - 1 if endpoint else num)
+    points = [start + k * step for k in range(num)]
+    return array_of([*points[:-1], stop] if endpoint else points)
+
+
+def _vectorize(function, *arguments, **options):
+    if arguments or options:
+        raise Untraceable("uses options of np.vectorize")
+
+    def call(*values):
+        return wrapped(np.frompyfunc(function, len(values), 1)(*(plain(_array(value)) for value in values)))
+
+    return call
 
 
 def _array(values, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
@@ -237,6 +259,11 @@ def _searchsorted(points, x, side="left", sorter=None):
     return Expression(graph, graph.locate(graph.number(x.node), table))
 
 
+def _sinc(x):
+    y = math.pi * _where(apply_ufunc(np.equal, "__call__", [x, 0.0], {}), 1.0e-20, x)
+    return apply_ufunc(np.sin, "__call__", [y], {}) / y
+
+
 def _nan_to_num(x, *arguments, **options):
     if type(x) is not Expression and not isinstance(x, np.ndarray):
         x = _array(x)
@@ -262,7 +289,8 @@ FUNCTIONS: dict[Any, Any] = {
     np.copy: _copy,
     np.eye: _eye,
     np.identity: _made_by(np.identity),
-    np.linspace: _made_by(np.linspace),
+    np.linspace: _linspace,
+    np.vectorize: _vectorize,
     np.arange: _made_by(np.arange),
     np.isscalar: lambda value: type(value) is Expression or np.isscalar(value),
     np.where: _where,
@@ -270,6 +298,7 @@ FUNCTIONS: dict[Any, Any] = {
     np.clip: _clip,
     np.interp: _numeric_or(np.interp, _interp),
     np.searchsorted: _numeric_or(np.searchsorted, _searchsorted),
+    np.sinc: _numeric_or(np.sinc, _sinc),
     np.nan_to_num: _numeric_or(np.nan_to_num, _nan_to_num),
     np.sum: _reduced(np.add),
     np.prod: _reduced(np.multiply),

@@ -20,25 +20,40 @@ def numpy_stand_in(value: Any) -> Any:
     if value in (np.float64, np.double):
         return Float
     if isinstance(value, np.ufunc):
-        return partial(_call_ufunc, value)
-    if isinstance(value, type) or not callable(value):
+        return UniversalFunction(value)
+    if not callable(value):
         return value
-    return FUNCTIONS.get(value) or partial(_call_function, value)
-
-
-def _call_ufunc(ufunc, *inputs, **options):
-    n_in = ufunc.nin
-    if len(inputs) > n_in:
-        inputs, options["out"] = inputs[:n_in], tuple(inputs[n_in:])
-    elif options.get("out") is not None and not isinstance(options["out"], tuple):
-        options["out"] = (options["out"],)
-    if options.get("out", ()) is None:
-        del options["out"]
-    return apply_ufunc(ufunc, "__call__", inputs, options)
+    if value in FUNCTIONS:
+        return FUNCTIONS[value]
+    return value if isinstance(value, type) else partial(_call_function, value)
 
 
 def _call_function(function, *arguments, **options):
     return apply_function(function, arguments, options)
+
+
+class UniversalFunction:
+    """A universal function of NumPy, and its methods, on numbers and symbols."""
+
+    def __init__(self, ufunc: np.ufunc):
+        self._ufunc = ufunc
+
+    def __call__(self, *inputs, **options):
+        n_in = self._ufunc.nin
+        if len(inputs) > n_in:
+            inputs, options["out"] = inputs[:n_in], tuple(inputs[n_in:])
+        return self._apply("__call__", *inputs, **options)
+
+    def _apply(self, method: str, *inputs, **options):
+        out = options.pop("out", None)
+        if out is not None:
+            options["out"] = out if isinstance(out, tuple) else (out,)
+        return apply_ufunc(self._ufunc, method, inputs, options)
+
+    def __getattr__(self, name: str):
+        if name in ("reduce", "accumulate", "outer", "at", "reduceat"):
+            return partial(self._apply, name)
+        return getattr(self._ufunc, name)
 
 
 class NumpyModule(ModuleType):
