@@ -2,10 +2,12 @@
 
 import functools
 import itertools
+import logging
 import math
 import math as m
 import numbers
 import operator
+import queue
 import random
 import threading
 import time
@@ -368,6 +370,7 @@ def test_infinities_and_nan_are_those_of_numpy(name):
 CALLS, RNG, LOG, TOTAL = [0], np.random.default_rng(0), {}, 0
 COUNTS = np.zeros(1)
 SETTINGS, HISTORY, COUNTER = SimpleNamespace(calls=0, counts=[0], k=2.0), deque(maxlen=3), itertools.count()
+LOGGER, QUEUE = logging.getLogger("test"), queue.Queue()
 POINT = namedtuple("Point", "x masses")(1.0, np.ones(2))
 
 
@@ -483,7 +486,37 @@ def advances(t, q):
     return q * next(COUNTER)
 
 
+def counts_in_a_class(t, q):
+    Spring.count = 1
+    return q
+
+
+def counts_behind_the_back(t, q):
+    SPRING.__dict__["k"] = 3.0
+    return q
+
+
+def logs(t, q):
+    LOGGER.warning("called")
+    return q
+
+
+def puts(t, q):
+    QUEUE.put(t)
+    return q
+
+
+def stores_by_name(t, q):
+    globals()["TOTAL"] = 1
+    return q
+
+
 UNTRACEABLE = {
+    "class": (counts_in_a_class, "attributes of the class Spring"),
+    "behind the back": (counts_behind_the_back, "attributes of a Spring"),
+    "log": (logs, "writes messages"),
+    "queue": (puts, "uses queue"),
+    "globals()": (stores_by_name, "dictionary of globals"),
     "namespace": (counts_in_a_namespace, "stores to the attribute 'calls'"),
     "in a namespace": (changes_what_is_in_a_namespace, "changes 'counts'"),
     "deque": (remembers, "changes 'HISTORY'"),
@@ -535,7 +568,7 @@ def test_nothing_of_the_users_is_changed_by_a_trace():
     assert np.array_equal(COUNTS, before[3])
     assert (repr(COUNTER), list(HISTORY), SETTINGS.calls, SETTINGS.counts) == (before[6], [], 0, [0])
     assert all(globals()[name] is value for name, value in before[5].items())
-    assert not hasattr(counts_in_an_attribute, "calls")
+    assert not hasattr(counts_in_an_attribute, "calls") and not hasattr(Spring, "count") and QUEUE.empty()
 
 
 def test_a_refusal_names_the_line():

@@ -214,6 +214,7 @@ _BUILTINS_OUTSIDE = {
     "open": "opens a file",
     "exec": "executes text",
     "eval": "evaluates text",
+    "globals": "uses the dictionary of globals",
 }
 BUILTINS: dict[str, Any] = {
     "max": _extreme(max, larger=True),

@@ -12,7 +12,7 @@ import io
 import math
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -37,7 +37,8 @@ _OUTSIDE_WORLD = {
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
     **dict.fromkeys(("time", "datetime"), "asks for the time"),
     **dict.fromkeys(("logging", "warnings"), "writes messages"),
-    **dict.fromkeys(("os", "sys", "io", "pathlib", "subprocess", "socket", "shutil", "threading", "ctypes"), "uses {}"),
+    **dict.fromkeys(("os", "sys", "io", "pathlib", "subprocess", "socket", "shutil", "ctypes", "sqlite3"), "uses {}"),
+    **dict.fromkeys(("threading", "_thread", "queue", "multiprocessing", "asyncio", "concurrent", "urllib"), "uses {}"),
     "cmath": "uses complex numbers",
 }
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
@@ -75,7 +76,7 @@ class Substitution:
         if value is float:
             return Float
         home = (getattr(value, "__module__", None) or "").split(".")[0]
-        if callable(value) and home in _OUTSIDE_WORLD and not isinstance(value, type):
+        if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
             return _constant_array(value)
@@ -182,9 +183,11 @@ class Substitution:
                 elif isinstance(member, FunctionType):
                     methods[name] = self.of(member)
         try:
-            return type(kind)(kind.__name__, (kind,), {"__slots__": (), **methods, "__module__": kind.__module__})
+            made = type(kind)(kind.__name__, (kind,), {"__slots__": (), **methods, "__module__": kind.__module__})
         except TypeError:
             return kind
+        self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
+        return made
 
     def _instance(self, value: Any) -> Any:
         """A copy of an object of a user's class that refuses to be changed."""
@@ -203,6 +206,8 @@ class Substitution:
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
         for name in (*getattr(value, "__dict__", ()), *names):
             object.__setattr__(guard, name, self.of(getattr(value, name), name))
+        attributes = getattr(guard, "__dict__", {})
+        self._copies.append((attributes, dict(attributes), f"attributes of a {kind.__name__}"))
         return guard
 
     def _container(self, value: Any, name: str) -> Any:
@@ -232,7 +237,7 @@ class Substitution:
 
 def _entries(container: Any) -> list[Any]:
     """What is in a container, keys and values."""
-    return [*container.keys(), *container.values()] if isinstance(container, dict) else list(container)
+    return [*container.keys(), *container.values()] if isinstance(container, Mapping) else list(container)
 
 
 class _Module(ModuleType):
