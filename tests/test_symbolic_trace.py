@@ -9,6 +9,7 @@ import numbers
 import operator
 import queue
 import random
+import sys
 import threading
 import time
 from collections import deque, namedtuple
@@ -298,6 +299,9 @@ TRACED = {
         *np.linspace(q[0], q[1], 4),
     ],
     "vectorised": lambda t, q: np.vectorize(lambda x: x * np.sin(x))(q),
+    "constants of the system": lambda t, q: (
+        q + sys.float_info.epsilon + np.finfo(float).eps + np.finfo(float).max * 0.0
+    ),
     "time only": lambda t, q: [math.cos(t), 1.0],
     "branch": branch,
     "while": newton,
@@ -532,15 +536,15 @@ UNTRACEABLE = {
     "object": (counts_in_an_object, "stores to the attribute 'k'"),
     "own attribute": (Memory(), "stores to the attribute 'last'"),
     "argument": (mutates, "changes its arguments"),
-    "swallowed": (hides, "makes an integer of a value"),
+    "swallowed": (hides, r"makes an integer of q\[0\]"),
     "np.random": (lambda t, q: q + np.random.default_rng().random(), "random numbers"),
     "generator": (lambda t, q: q + RNG.random(), "random numbers"),
     "random": (lambda t, q: q + random.random(), "random numbers"),
     "time": (lambda t, q: q + time.time(), "asks for the time"),
     "print": (prints, "prints"),
-    "paths": (too_many_paths, "more than 64 paths"),
-    "index": (lambda t, q: [[1.0, 2.0][q[0]]], "index"),
-    "key": (lambda t, q: [{0.0: 1.0}[q[0]]], "key"),
+    "paths": (too_many_paths, r"branches on q\[\d\], with more than 64 paths"),
+    "index": (lambda t, q: [[1.0, 2.0][q[0]]], r"uses q\[0\] as an index"),
+    "key": (lambda t, q: [{0.0: 1.0}[q[0] + t]], r"uses t, q\[0\] as a key"),
     "shapes": (shapes, "different shapes"),
     "unset": (unset, "never set"),
     "nothing": (lambda t, q: None, "returns None"),

@@ -158,8 +158,8 @@ class Expression:
         if value is not None:
             return value
         raise Untraceable(
-            "needs the number behind a value (it goes to a float array made elsewhere, or to a function that is not "
-            "known)",
+            f"needs the number behind a value of {self.graph.origin(self.node)} (it goes to a float array made "
+            "elsewhere, or to a function that is not known)",
             remedy="use functions of numpy and math, and fill arrays that the function makes itself",
         )
 
@@ -167,16 +167,18 @@ class Expression:
         value = known_value(self)
         if value is not None:
             return int(value)
-        raise Untraceable("makes an integer of a value", remedy="use np.floor, or an event")
+        raise Untraceable(f"makes an integer of {self.graph.origin(self.node)}", remedy="use np.floor, or an event")
 
     def __index__(self):
-        raise Untraceable("uses a value as an index or a count", remedy="use np.interp, a Table or np.where")
+        raise Untraceable(
+            f"uses {self.graph.origin(self.node)} as an index or a count", remedy="use np.interp, a Table or np.where"
+        )
 
     def __complex__(self):
-        raise Untraceable("makes a complex number of a value")
+        raise Untraceable(f"makes a complex number of {self.graph.origin(self.node)}")
 
     def __hash__(self):
-        raise Untraceable("uses a value as a key of a dictionary or set")
+        raise Untraceable(f"uses {self.graph.origin(self.node)} as a key of a dictionary or set")
 
     def __repr__(self) -> str:
         if self.graph.is_constant(self.node):

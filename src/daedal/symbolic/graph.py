@@ -40,6 +40,7 @@ class Graph:
         self.regular: list[bool] = []
         self.sites: dict[int, str] = {}  # where kinks were written
         self.hazards: list[int] = []  # values of functions that raise in Python where they are not finite
+        self.scalars: set[str] = set()  # names of arguments that are no vectors
         self.known: dict[int, float] = {}  # arguments whose numbers may be asked for, such as parameters
         self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
@@ -95,7 +96,13 @@ class Graph:
         return self.operations[i] == "constant" and self.data[i] == 0.0
 
     def _refuse_branch(self, condition: int) -> bool:
-        raise Untraceable("branches on a value", remedy="use np.where, or an event")
+        raise Untraceable(f"branches on {self.origin(condition)}", remedy="use np.where, or an event")
+
+    def origin(self, i: int) -> str:
+        """The arguments that a value depends on, in words."""
+        read = [self.data[k] for k in self.needed([i]) if self.operations[k] == "argument"]
+        names = [name if name in self.scalars else f"{name}[{index}]" for name, index in read]
+        return ", ".join(names[:3]) + " and others" * (len(names) > 3) if names else "a constant"
 
     # --- arithmetic -------------------------------------------------------------------------------------------------
 

@@ -192,10 +192,10 @@ def _extreme(function, larger: bool):
 
 
 class Forbidden:
-    """Raises on every use, and says what a traced function must not do."""
+    """Raises on every use, and says what a traced function must not do; constants of a module can be read."""
 
-    def __init__(self, reason: str):
-        self.__dict__["_reason"] = reason
+    def __init__(self, reason: str, module: ModuleType | None = None):
+        self.__dict__.update(_reason=reason, _module=module)
 
     def _refuse(self, *arguments, **options):
         raise Untraceable(self._reason)
@@ -205,7 +205,8 @@ class Forbidden:
     def __getattr__(self, name: str):
         if name.startswith("__"):  # what Python itself looks for
             raise AttributeError(name)
-        return self
+        value = getattr(self._module, name, None)
+        return value if isinstance(value, (int, float, str, tuple)) else self
 
 
 _BUILTINS_OUTSIDE = {

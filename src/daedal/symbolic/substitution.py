@@ -123,7 +123,7 @@ class Substitution:
         if name == "numpy":
             return self._numpy if module is np else NumpyModule(module)
         if name in _OUTSIDE_WORLD:
-            return Forbidden(_OUTSIDE_WORLD[name].format(name))
+            return Forbidden(_OUTSIDE_WORLD[name].format(name), module)
         return _Module(module, self)
 
     def _builtin(self, value: Any, name: str) -> Any:

@@ -60,6 +60,7 @@ class Traced:
 
 def scalar_argument(graph: Graph, name: str) -> Expression:
     """A scalar argument, such as the time."""
+    graph.scalars.add(name)
     return symbol(graph, name, 0)
 
 
@@ -154,7 +155,8 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
             if condition not in taken:
                 if len(taken) >= _MOST_DECISIONS or len(paths) + len(waiting) + 1 >= MOST_PATHS:
                     raise Untraceable(
-                        f"branches on values, with more than {MOST_PATHS} paths", remedy="use np.where, or an event"
+                        f"branches on {graph.origin(condition)}, with more than {MOST_PATHS} paths in all",
+                        remedy="use np.where, or an event",
                     )
                 graph.note_site(condition)
                 if len(taken) < len(prefix):
