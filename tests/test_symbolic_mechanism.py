@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array
 
 import daedal
 from daedal.symbolic import Untraceable
 from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.implicit import Implicit
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, compile_function
-from daedal.symbolic.mechanism import Mechanism, iteration_matrix
-from daedal.symbolic.trace import scalar_argument, trace, vector_argument
+from daedal.symbolic.mechanism import Mechanism
 
 
 def mechanisms():
@@ -146,23 +147,49 @@ def test_the_half_explicit_stage_has_the_constraint_at_another_point():
     np.testing.assert_allclose(evaluate(graph, solved.solutions[0], values), np.linalg.solve(matrix, right), rtol=1e-11)
 
 
+NAMES = "mass force constraint constraint_jacobian constraint_t acceleration_bias velocity_constraint velocity_jacobian"
+
+
+def test_callbacks_have_the_blocks_of_the_kernels():
+    mechanism = crank()
+    results = {}
+    for name in f"{NAMES} velocity_bias accelerations".split():
+        code = mechanism.callback(name)
+        assert list(code.slices)[-1] == "p"
+        given = {key: POINT[key] for key in code.slices if key in POINT}
+        status, found = code(POINT["t"], **given)
+        assert status == 0
+        results[name] = found[name]
+    assert results["mass"].shape == (3, 3) and results["velocity_jacobian"].shape == (1, 3)
+    k = np.vstack([results["constraint_jacobian"], results["velocity_jacobian"]])
+    a, lam = results["accelerations"][:3], results["accelerations"][3:]
+    np.testing.assert_allclose(results["mass"] @ a + k.T @ lam, results["force"], rtol=1e-11)
+    np.testing.assert_allclose(k @ a, [*results["acceleration_bias"], *results["velocity_bias"]], rtol=1e-11)
+
+
 def test_the_iteration_matrix_has_its_true_sparsity():
-    from daedal.symbolic import Graph
+    def residual(t, y, yp, p):
+        return [yp[0] - y[1] * y[0], y[1] * yp[1] + t, y[2] - p[0] * np.sin(y[3]), yp[3] + yp[2] ** 2]
 
-    graph = Graph()
-    t, y, yp = scalar_argument(graph, "t"), vector_argument(graph, "y", 4), vector_argument(graph, "yp", 4)
+    problem = Implicit(residual, 4, np.array([1.0]))
+    assert [sorted(row) for row in problem.matrix] == [[0, 1], [1], [2, 3], [2, 3]]
+    assert problem.bandwidth == (1, 1)
+    given = {"y": [1.0, 2.0, 3.0, 4.0], "yp": [5.0, 6.0, 7.0, 8.0], "cj": [10.0], "p": [1.0]}
+    expected = np.array([[8, -1, 0, 0], [0, 26, 0, 0], [0, 0, 1, -np.cos(4.0)], [0, 0, 140, 10]])
+    status, found = problem.jacobian()(0.0, **given)
+    assert status == 0
+    np.testing.assert_allclose(found["jacobian"], expected, rtol=1e-14)
+    columns, rows = problem.pattern
+    entries = problem.jacobian(sparse=True)(0.0, **given)[1]["jacobian"]
+    np.testing.assert_allclose(csc_array((entries, rows, columns), shape=(4, 4)).toarray(), expected, rtol=1e-14)
+    del given["cj"]
+    np.testing.assert_allclose(problem.residual()(0.0, **given)[1]["residual"], residual(0.0, *given.values()))
 
-    def residual(t, y, yp):
-        return [yp[0] - y[1] * y[0], y[1] * yp[1] + t, y[2] - np.sin(y[3]), yp[3] + yp[2] ** 2]
 
-    traced = trace(residual, (t, y, yp))
-    cj = graph.argument("cj", 0)
-    rows = iteration_matrix(graph, traced.nodes, [x.node for x in y], [x.node for x in yp], cj)
-    assert [sorted(row) for row in rows] == [[0, 1], [1], [2, 3], [2, 3]]
-    values = {"t": 0.0, "y": [1.0, 2.0, 3.0, 4.0], "yp": [5.0, 6.0, 7.0, 8.0], "cj": [10.0]}
-    full = [evaluate(graph, [row.get(k, graph.zero) for k in range(4)], values) for row in rows]
-    expected = [[8, -1, 0, 0], [0, 26, 0, 0], [0, 0, 1, -np.cos(4.0)], [0, 0, 140, 10]]
-    np.testing.assert_allclose(np.array(full, dtype=float), expected, rtol=1e-14)
+def test_the_pattern_of_a_partial_differential_equation_is_found():
+    model = daedal.library.get("flame")
+    problem = Implicit(model.problem.residual, model.problem.n, model.problem.params)
+    assert problem.bandwidth == model.problem.bandwidth
 
 
 def test_one_function_that_cannot_be_traced_names_its_line():

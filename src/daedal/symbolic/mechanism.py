@@ -19,6 +19,7 @@ import numpy as np
 from daedal.symbolic.derivative import Row, acceleration_bias, directional, jacobian
 from daedal.symbolic.elimination import Solved, augmented, rows_of, solve
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.trace import Traced, parameter_argument, scalar_argument, trace, vector_argument
 
 WORST_PIVOT = 1e-10
@@ -72,7 +73,8 @@ class Mechanism:
         self.n_q, self.n_constraints = n_q, n_constraints
         self.n_velocity_constraints = n_velocity_constraints
         t, q, v = scalar_argument(graph, "t"), vector_argument(graph, "q", n_q), vector_argument(graph, "v", n_q)
-        last = () if params is None else (parameter_argument(graph, "p", params),)
+        last: tuple[Any, ...] = () if params is None else (parameter_argument(graph, "p", params),)
+        self.parameters = {"p": len(last[0])} if graph.known else {}
         self.t, self.q, self.v = t.node, _nodes(q), _nodes(v)
         self.traced: dict[str, Traced] = {}
         if callable(mass):
@@ -158,6 +160,49 @@ class Mechanism:
         nodes = self.balance(a, multipliers)
         return jacobian(self.graph, nodes, self.q), jacobian(self.graph, nodes, self.v)
 
+    # --- callbacks ----------------------------------------------------------------------------------------------------
+
+    def callback(self, name: str) -> MachineFunction:
+        """A function of the system as kernels call it, ``status = f(t, [arguments | result | parameters])``.
+
+        By the names of :class:`daedal.MechanicalSystem`: ``mass``, ``force``, ``constraint``, ``constraint_jacobian``,
+        ``constraint_t``, ``acceleration_bias``, ``velocity_constraint``, ``velocity_jacobian``, ``velocity_bias``; and
+        ``accelerations``, which gives (a, lam) of (q, v) and the status `BAD_PIVOT` where a pivoted solver is needed.
+        """
+        n_g = self.n_constraints
+        makers: dict[str, Callable[[], Any]] = {
+            "mass": lambda: self._full(self.mass),
+            "force": lambda: self.force,
+            "constraint": lambda: self.constraint,
+            "constraint_jacobian": lambda: self._full(self.jacobian[:n_g]),
+            "constraint_t": lambda: self.constraint_t,
+            "acceleration_bias": lambda: self.bias[:n_g],
+            "velocity_constraint": lambda: self.velocity_constraint,
+            "velocity_jacobian": lambda: self._full(self.jacobian[n_g:]),
+            "velocity_bias": lambda: self.bias[n_g:],
+            "accelerations": lambda: self.accelerations.solutions[0],
+        }
+        nodes = np.array(makers[name](), dtype=np.int64)
+        graph, of_position = (
+            self.graph,
+            ("mass", "constraint", "constraint_jacobian", "constraint_t", "velocity_jacobian"),
+        )
+        arguments = {"q": self.n_q} if name in of_position else {"q": self.n_q, "v": self.n_q}
+        statuses = [(may_raise(graph, nodes.ravel().tolist(), self._raises(name)), RAISES)]
+        if name == "accelerations":
+            statuses = [(self.raises, RAISES), (self.bad_pivot(self.accelerations), BAD_PIVOT), *statuses]
+        return compile_function(graph, arguments, {name: nodes}, self.parameters, statuses)
+
+    def _raises(self, name: str) -> int:
+        """When the function raises that a result is made of."""
+        source = {"constraint_jacobian": "constraint", "constraint_t": "constraint", "acceleration_bias": "constraint"}
+        source |= {"velocity_jacobian": "velocity_constraint", "velocity_bias": "velocity_constraint"}
+        traced = self.traced.get(source.get(name, name))
+        return self.graph.false if traced is None else traced.raises
+
+    def _full(self, rows: Sequence[Row]) -> list[list[int]]:
+        return [[row.get(k, self.graph.zero) for k in range(self.n_q)] for row in rows]
+
     # --- linear systems -----------------------------------------------------------------------------------------------
 
     def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
@@ -187,16 +232,6 @@ class Mechanism:
     def bad_pivot(self, solved: Solved) -> int:
         """The condition under which an elimination is not to be trusted, NaN included."""
         return self.graph.opposite(self.graph.apply("less", self.graph.constant(WORST_PIVOT), solved.quality))
-
-
-def iteration_matrix(graph: Graph, residual: Sequence[int], y: Sequence[int], yp: Sequence[int], cj: int) -> list[Row]:
-    """The rows of dF/dy + cj dF/dy' for an implicit problem F(t, y, y') = 0, with their true sparsity."""
-    rows = jacobian(graph, residual, y)
-    for row, by_rate in zip(rows, jacobian(graph, residual, yp)):
-        for k, x in by_rate.items():
-            scaled = graph.multiply(cj, x)
-            row[k] = graph.add(row[k], scaled) if k in row else scaled
-    return rows
 
 
 def _nodes(array: np.ndarray) -> list[int]:
