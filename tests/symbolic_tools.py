@@ -7,6 +7,7 @@ from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
 
+UNIT = 1.0  # read by a function that is traced
 mpmath.mp.dps = 40
 EXTENDED = {
     "add": lambda a, b: a + b,

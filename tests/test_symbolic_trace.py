@@ -25,6 +25,7 @@ import pytest
 from numpy import cos
 
 import daedal
+import symbolic_tools
 from daedal.symbolic import Graph, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.switches import switches
 from symbolic_tools import assert_same, machine, points, traced
@@ -591,6 +592,71 @@ def test_a_changed_global_and_a_changed_closure_are_seen_by_the_next_trace(monke
     assert_same(closure, points(3))
     k = 2.0
     assert_same(closure, points(3))
+
+
+class Counter:
+    count = 0
+
+    def __call__(self, t, q):
+        Counter.count = Counter.count + 1
+        return q
+
+
+def test_a_class_that_counts_in_its_own_methods_is_found_and_left_alone():
+    with pytest.raises(Untraceable, match="attributes of the class Counter"):
+        traced(Counter(), 3)
+    assert Counter.count == 0
+
+
+class Reader:
+    factor = 2.0
+
+    def __init__(self):
+        self.gain, self.weights = 1.0, [1.0, 2.0]
+
+    def __call__(self, t, q):
+        return self.factor * self.gain * q[0] * self.weights[1] * np.ones(1)
+
+
+def watched_helper(x, k=2.0):
+    return STIFFNESS * x * k
+
+
+def watched():
+    """A function that reads something of every kind, and ways to change what it reads."""
+    offset, table, levels, reader = 1.0, {"a": 1.0}, np.array([1.0, 2.0]), Reader()
+
+    def function(t, q):
+        return reader(t, q) + watched_helper(q[0]) * offset * table["a"] * levels[0] * symbolic_tools.UNIT + ROAD(t)
+
+    def rebind():
+        nonlocal offset
+        offset = 3.0
+
+    return function, {
+        "global of a helper": lambda patch: patch.setitem(globals(), "STIFFNESS", 7.0),
+        "default of a helper": lambda patch: patch.setattr(watched_helper, "__defaults__", (3.0,)),
+        "helper": lambda patch: patch.setitem(globals(), "watched_helper", lambda x: x),
+        "closure": lambda patch: rebind(),
+        "dictionary": lambda patch: patch.setitem(table, "a", 5.0),
+        "array": lambda patch: levels.__setitem__(0, 9.0),
+        "attribute": lambda patch: patch.setattr(reader, "gain", 5.0),
+        "list of an object": lambda patch: reader.weights.__setitem__(1, 5.0),
+        "class attribute": lambda patch: patch.setattr(Reader, "factor", 5.0),
+        "method": lambda patch: patch.setattr(Reader, "__call__", lambda self, t, q: q),
+        "module": lambda patch: patch.setattr(symbolic_tools, "UNIT", 2.0),
+    }
+
+
+@pytest.mark.parametrize("change", watched()[1])
+def test_a_trace_knows_when_something_that_it_read_has_changed(change, monkeypatch):
+    function, changes = watched()
+    result = traced(function, 2)
+    monkeypatch.setitem(globals(), "SOMETHING_ELSE", 1.0)
+    assert result.is_current
+    changes[change](monkeypatch)
+    assert not result.is_current
+    assert_same(function, points(2))
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------

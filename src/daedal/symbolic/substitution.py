@@ -12,7 +12,7 @@ import io
 import math
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, wrapped
+from daedal.symbolic.dependencies import Dependencies, entries, same_entries
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.piecewise import polynomial_pieces
 from daedal.symbolic.stand_ins import (
@@ -47,9 +48,16 @@ _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an a
 
 
 class Substitution:
-    """What stands in for the objects that a traced function reaches, for one run of it on symbols."""
+    """What stands in for the objects that a traced function reaches, for one run of it on symbols.
 
-    def __init__(self):
+    Parameters
+    ----------
+    dependencies : Dependencies
+        Notes what is reached.
+    """
+
+    def __init__(self, dependencies: Dependencies):
+        self.dependencies = dependencies
         self._made: dict[int, Any] = {}  # by the identity of the original
         self._alive: list[Any] = []  # originals, so that identities stay theirs
         self._globals: dict[int, dict[str, Any]] = {}
@@ -79,6 +87,7 @@ class Substitution:
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
+            self.dependencies.array(value)
             return _constant_array(value)
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
@@ -93,8 +102,8 @@ class Substitution:
         if isinstance(value, (list, dict, set, deque, bytearray)):
             return self._container(value, name)
         if isinstance(value, tuple):
-            entries = [self.of(entry, name) for entry in value]
-            return type(value)._make(entries) if hasattr(value, "_make") else tuple(entries)
+            made = [self.of(entry, name) for entry in value]
+            return type(value)._make(made) if hasattr(value, "_make") else tuple(made)
         if isinstance(value, functools.partial):
             keywords = {key: self.of(entry) for key, entry in value.keywords.items()}
             return functools.partial(self.of(value.func), *(self.of(entry) for entry in value.args), **keywords)
@@ -141,6 +150,9 @@ class Substitution:
 
     def _function(self, function: FunctionType) -> FunctionType:
         refuse_stores(function)
+        self.dependencies.function(function)
+        self.dependencies.names(function.__globals__, _names(function.__code__))
+        self.dependencies.container(vars(function))
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
@@ -171,21 +183,22 @@ class Substitution:
 
     def _class(self, kind: type) -> type:
         """A derived class whose methods are exchanged; classes that forbid it stay as they are."""
-        methods: dict[str, Any] = {}
-        for base in reversed(kind.__mro__[:-1]):
-            if base.__module__.split(".")[0] in _KEPT:
-                continue
-            for name, member in vars(base).items():
-                if isinstance(member, (staticmethod, classmethod)):
-                    methods[name] = type(member)(self.of(member.__func__))
-                elif isinstance(member, property) and member.fget is not None:
-                    methods[name] = property(self.of(member.fget))
-                elif isinstance(member, FunctionType):
-                    methods[name] = self.of(member)
+        if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
+            return kind  # derived classes are counted somewhere
         try:
-            made = type(kind)(kind.__name__, (kind,), {"__slots__": (), **methods, "__module__": kind.__module__})
+            made = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__})
         except TypeError:
             return kind
+        self._made[id(kind)] = made
+        for name, member in _members(kind).items():
+            if isinstance(member, (staticmethod, classmethod)):
+                setattr(made, name, type(member)(self.of(member.__func__)))
+            elif isinstance(member, property) and member.fget is not None:
+                setattr(made, name, property(self.of(member.fget)))
+            elif isinstance(member, FunctionType):
+                setattr(made, name, self.of(member))
+        for base in kind.__mro__[:-1]:
+            self.dependencies.container(vars(base))
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
 
@@ -204,6 +217,8 @@ class Substitution:
             return value
         self._made[id(value)] = guard
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
+        self.dependencies.attributes(value, names)
+        self.dependencies.container(getattr(value, "__dict__", {}))
         for name in (*getattr(value, "__dict__", ()), *names):
             object.__setattr__(guard, name, self.of(getattr(value, name), name))
         attributes = getattr(guard, "__dict__", {})
@@ -211,6 +226,7 @@ class Substitution:
         return guard
 
     def _container(self, value: Any, name: str) -> Any:
+        self.dependencies.container(value)
         copied = copy(value)
         self._made[id(value)] = copied
         if isinstance(value, (list, deque, dict)):
@@ -221,6 +237,8 @@ class Substitution:
 
     def _table(self, table: Any):
         pieces = table.polynomial_pieces()
+        for array in pieces:
+            self.dependencies.array(array)
 
         def call(t):
             return polynomial_pieces(t, *pieces) if type(t) is Expression else wrapped(table(t))
@@ -230,14 +248,8 @@ class Substitution:
     def check_unchanged(self):
         """Refuse a function that has changed a container, which it does not own, or attributes of a function."""
         for copied, before, what in self._copies:
-            now, then = (_entries(container) for container in (copied, before))
-            if len(now) != len(then) or any(a is not b for a, b in zip(now, then)):
+            if not same_entries(entries(copied), entries(before)):
                 raise Untraceable(f"changes {what}, which lives outside of it", "")
-
-
-def _entries(container: Any) -> list[Any]:
-    """What is in a container, keys and values."""
-    return [*container.keys(), *container.values()] if isinstance(container, Mapping) else list(container)
 
 
 class _Module(ModuleType):
@@ -249,6 +261,7 @@ class _Module(ModuleType):
 
     def __getattr__(self, name: str):
         module, substitution = self._daedal
+        substitution.dependencies.names(vars(module), (name,))
         return substitution.of(getattr(module, name), name)
 
     def __setattr__(self, name: str, value):
@@ -261,6 +274,15 @@ def _constant_array(values: np.ndarray) -> np.ndarray:
     view: np.ndarray = values.astype(object).view(Array) if symbolic else values.view()
     view.flags.writeable = False
     return view
+
+
+def _members(kind: type) -> dict[str, Any]:
+    """What a class and its bases define, without those of the standard library."""
+    members: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        if base.__module__.split(".")[0] not in _KEPT:
+            members |= vars(base)
+    return members
 
 
 def _slots(kind: type) -> tuple[str, ...]:

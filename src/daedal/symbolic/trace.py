@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
+from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.substitution import Substitution
@@ -39,6 +40,8 @@ class Traced:
         The condition under which the function raises an exception, or may do so; usually `graph.false`.
     paths : int
         How many paths through its branches were joined.
+    dependencies : Dependencies
+        What the function has read outside of its arguments.
     """
 
     graph: Graph
@@ -47,6 +50,12 @@ class Traced:
     shape: tuple[int, ...]
     raises: int
     paths: int
+    dependencies: Dependencies
+
+    @property
+    def is_current(self) -> bool:
+        """Whether everything outside that the function depends on is as it was when it was traced."""
+        return self.dependencies.are_unchanged()
 
     @property
     def array(self) -> np.ndarray:
@@ -112,7 +121,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     traced, 4 operations, exact derivatives
     """
     graph = _graph_of(arguments)
-    paths = _explore(graph, function, arguments)
+    dependencies = Dependencies()
+    paths = _explore(graph, function, arguments, dependencies)
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
         raise Untraceable("raises an exception on every path", "")
@@ -125,7 +135,7 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     leaves = [(d, [*nodes_of(graph, v), r] if v is not None else None) for d, v, r in paths]
     joined = _join(graph, leaves, 0) or []
     name = getattr(function, "__name__", type(function).__name__)
-    return Traced(graph, name, tuple(joined[:size]), found, joined[size], len(paths))
+    return Traced(graph, name, tuple(joined[:size]), found, joined[size], len(paths), dependencies)
 
 
 def _graph_of(arguments: Sequence[Any]) -> Graph:
@@ -143,7 +153,7 @@ _Decisions = tuple[tuple[int, bool], ...]
 _Path = tuple[_Decisions, Any, int]
 
 
-def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any]) -> list[_Path]:
+def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies) -> list[_Path]:
     """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
@@ -166,14 +176,13 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
                     taken[condition] = True
             return taken[condition]
 
-        values, raises = _run(graph, function, arguments, decide)
+        values, raises = _run(graph, function, arguments, decide, Substitution(dependencies))
         paths.append((tuple(taken.items()), values, raises))
     return paths
 
 
-def _run(graph: Graph, function, arguments, decide) -> tuple[Any, int]:
+def _run(graph: Graph, function, arguments, decide, substitution: Substitution) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution()
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     token = refusals.set(refused)
