@@ -25,6 +25,7 @@ MAY_USE = {
     "symbolic": [],
     "problems": ["kernels"],
     "lagrangian": ["symbolic", "problems"],
+    "sympy_problems": ["symbolic", "problems", "lagrangian"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],
     "solution": ["kernels", "problems"],

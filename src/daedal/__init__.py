@@ -134,6 +134,7 @@ __all__ = [
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "from_sympy",
     "impact",
     "lagrange",
     "library",
@@ -156,6 +157,10 @@ def __getattr__(name: str):
         from daedal.lagrangian import lagrange
 
         return lagrange
+    if name == "from_sympy":
+        from daedal.sympy_problems import from_sympy
+
+        return from_sympy
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
 
 

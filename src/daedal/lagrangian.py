@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from daedal.errors import InvalidProblemError
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_size
@@ -161,36 +159,43 @@ class _Equations:
         return self.function("force", self.forces, "q", "v")
 
     def holonomic(self, constraints) -> dict[str, Any]:
-        graph = self.graph
         g = self.traced(constraints, "constraints", "qtp", None)
-        rows = jacobian(graph, g, self.q)
-        return {
-            "n_constraints": len(g),
-            "constraint": self.function("constraint", g, "q"),
-            "constraint_jacobian": self.function("constraint_jacobian", self._full(rows), "q"),
-            "constraint_t": self.function("constraint_t", directional(graph, g, {self.t: graph.one}), "q"),
-            "acceleration_bias": self.function(
-                "acceleration_bias", acceleration_bias(graph, g, self.t, self.q, self.v), "q", "v"
-            ),
-        }
+        return holonomic(self.graph, g, self.q, self.v, self.function)
 
     def nonholonomic(self, constraints) -> dict[str, Any]:
-        graph = self.graph
         h = self.traced(constraints, "velocity_constraints", "qvtp", None)
-        rows = jacobian(graph, h, self.v)
-        entries = [x for row in rows for x in row.values()]
-        if any(sparsity(graph, entries, self.v)):
-            raise InvalidProblemError("velocity_constraints must be linear in the velocities v")
-        along = directional(graph, h, {self.t: graph.one, **dict(zip(self.q, self.v))})
-        return {
-            "n_velocity_constraints": len(h),
-            "velocity_constraint": self.function("velocity_constraint", h, "q", "v"),
-            "velocity_jacobian": self.function("velocity_jacobian", self._full(rows), "q"),
-            "velocity_bias": self.function("velocity_bias", [graph.negative(x) for x in along], "q", "v"),
-        }
+        return nonholonomic(self.graph, h, self.q, self.v, self.function)
 
-    def _full(self, rows) -> np.ndarray:
-        return np.array([[row.get(k, self.graph.zero) for k in range(self.n_q)] for row in rows])
+
+Make = Callable[..., GraphFunction]
+"""``make(name, nodes, *arguments)`` makes a function of nodes."""
+
+
+def holonomic(graph: Graph, g: list[int], q: list[int], v: list[int], make: Make) -> dict[str, Any]:
+    """The arguments of a mechanical system for position constraints, with all of their derivatives."""
+    t = graph.argument("t", 0)
+    rows = [[row.get(k, graph.zero) for k in range(len(q))] for row in jacobian(graph, g, q)]
+    return {
+        "n_constraints": len(g),
+        "constraint": make("constraint", g, "q"),
+        "constraint_jacobian": make("constraint_jacobian", rows, "q"),
+        "constraint_t": make("constraint_t", directional(graph, g, {t: graph.one}), "q"),
+        "acceleration_bias": make("acceleration_bias", acceleration_bias(graph, g, t, q, v), "q", "v"),
+    }
+
+
+def nonholonomic(graph: Graph, h: list[int], q: list[int], v: list[int], make: Make) -> dict[str, Any]:
+    """The arguments of a mechanical system for velocity constraints, with all of their derivatives."""
+    rows = [[row.get(k, graph.zero) for k in range(len(v))] for row in jacobian(graph, h, v)]
+    if any(sparsity(graph, [x for row in rows for x in row], v)):
+        raise InvalidProblemError("velocity_constraints must be linear in the velocities v")
+    along = directional(graph, h, {graph.argument("t", 0): graph.one, **dict(zip(q, v))})
+    return {
+        "n_velocity_constraints": len(h),
+        "velocity_constraint": make("velocity_constraint", h, "q", "v"),
+        "velocity_jacobian": make("velocity_jacobian", rows, "q"),
+        "velocity_bias": make("velocity_bias", [graph.negative(x) for x in along], "q", "v"),
+    }
 
 
 def _arguments(function: Callable[..., Any], name: str, order: list[str]) -> list[str]:

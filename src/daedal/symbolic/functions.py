@@ -59,7 +59,7 @@ class GraphFunction:
         names = [*self.arguments, *([self.params[0]] if self.params else [])]
         entries = {("t", 0): t}
         for name, vector in zip(names, values, strict=True):
-            entries |= {(name, k): x for k, x in enumerate(vector)}
+            entries |= {(name, k): x for k, x in enumerate(vector if np.ndim(vector) else [vector])}
         graph = next((x.graph for x in entries.values() if type(x) is Expression), None)
         if graph is None:
             return self(t, *values)
