@@ -128,7 +128,7 @@ def _on_symbols(ufunc, method: str, operands: list, options: dict) -> Any:
     name = ufunc.__name__
     if name in ("divmod", "modf"):
         return _pair(name, operands)
-    if name in _NATIVE or (name in ("add", "multiply") and method != "__call__"):
+    if name in _NATIVE:
         return getattr(ufunc, method)(*operands, **options)
     elementwise = np.frompyfunc(partial(scalar, ufunc), ufunc.nin, 1)
     if method == "__call__":
