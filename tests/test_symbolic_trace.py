@@ -22,6 +22,7 @@ import numba
 import numpy
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy import cos
 
 import daedal
@@ -32,6 +33,8 @@ from symbolic_tools import assert_same, machine, points, traced
 
 STIFFNESS = 3.0
 MATRIX = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+SPARSE = scipy.sparse.csr_array(np.array([[2.0, 0.0, -1.0], [0.0, 0.0, 0.0], [0.5, 3.0, 0.0]]))
+OLD_SPARSE = scipy.sparse.csc_matrix(np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 3.0]]))
 ROAD = daedal.Table([-1.0, 0.0, 0.5, 2.0], [0.0, 0.3, -0.2, 0.1])
 SPLINE = daedal.Table(np.linspace(-2.0, 2.0, 9), np.sin(np.linspace(-2.0, 2.0, 9)), kind="cubic")
 STEPS = daedal.Table([-1.0, 0.0, 1.0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], kind="previous")
@@ -303,6 +306,10 @@ TRACED = {
     "constants of the system": lambda t, q: (
         q + sys.float_info.epsilon + np.finfo(float).eps + np.finfo(float).max * 0.0
     ),
+    "sparse matrices": lambda t, q: (
+        SPARSE @ q + SPARSE.T.dot(q) - (2.0 * SPARSE) @ (q * q) + q @ SPARSE + SPARSE @ np.ones(3)
+    ),
+    "sparse products": lambda t, q: SPARSE @ np.outer(q, q) + SPARSE.toarray() * q[0] + OLD_SPARSE * q,
     "time only": lambda t, q: [math.cos(t), 1.0],
     "branch": branch,
     "while": newton,

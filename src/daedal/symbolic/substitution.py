@@ -23,6 +23,7 @@ from daedal.symbolic.arrays import Array, wrapped
 from daedal.symbolic.dependencies import Dependencies, entries, same_entries
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.piecewise import polynomial_pieces
+from daedal.symbolic.sparse_constants import SparseConstant
 from daedal.symbolic.stand_ins import (
     BUILTINS,
     Float,
@@ -89,6 +90,10 @@ class Substitution:
         if isinstance(value, np.ndarray):
             self.dependencies.array(value)
             return _constant_array(value)
+        if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
+            if isinstance(getattr(value, "data", None), np.ndarray):
+                self.dependencies.array(value.data)
+            return SparseConstant(value)
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
         if isinstance(value, BuiltinFunctionType):
