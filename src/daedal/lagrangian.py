@@ -63,8 +63,9 @@ def lagrange(
     Notes
     -----
     Functions may leave out arguments that they do not need, from the end, or take some of q, v, t, p under these names.
-    They are plain functions, run once on symbols; docs/tracing.md says what they may do. With L = T - U the equations
-    are (1.2) to (1.9) of A. Fuchs: :math:`M = T_{vv}` and :math:`f = T_q - U_q - T_{vq} v - T_{vt} + Q`.
+    They are plain functions, run once on symbols; docs/tracing.md says what they may do. Written out, the equations
+    have :math:`M = T_{vv}` and :math:`f = T_q - U_q - T_{vq} v - T_{vt} + Q`: L. Wunderlich, Numerical solution of
+    second order differential-algebraic equations, diploma thesis, TU Berlin, 2005, section 1.1.
 
     Examples
     --------
