@@ -134,7 +134,9 @@ __all__ = [
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "from_sympy",
     "impact",
+    "lagrange",
     "library",
     "modified_euler",
     "order_conditions",
@@ -151,6 +153,14 @@ def __getattr__(name: str):
         from importlib import import_module
 
         return import_module(f"daedal.{name}")
+    if name == "lagrange":
+        from daedal.lagrangian import lagrange
+
+        return lagrange
+    if name == "from_sympy":
+        from daedal.sympy_problems import from_sympy
+
+        return from_sympy
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
 
 

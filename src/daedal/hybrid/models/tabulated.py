@@ -73,6 +73,10 @@ class Table:
             vector = vector * s + c
         return vector
 
+    def polynomial_pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The times, and for each piece between them, before and behind, where it begins and its coefficients."""
+        return self.times, self._begins, self._coefficients
+
     def compiled(self):
         """The table as a function that compiled functions can call."""
         import numba

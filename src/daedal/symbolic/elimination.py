@@ -1,0 +1,210 @@
+r"""Linear systems solved on the graph: elimination as straight-line code.
+
+Rows are dictionaries, so that zeros and ones vanish and the order of the unknowns costs nothing at run time. Pivots
+stand on the diagonal, chosen by minimum degree. In an augmented system
+
+.. math::
+
+    \begin{pmatrix} M & B \\ K & 0 \end{pmatrix}
+    \begin{pmatrix} a \\ \lambda \end{pmatrix} = \begin{pmatrix} f \\ \gamma \end{pmatrix}
+
+a multiplier is eliminated when the coordinates of its constraint are, so that its pivot is that of a Schur complement:
+for positive definite M it vanishes only where constraints are dependent. Whether a pivot is good is known at run time
+only: its size is compared with the sizes of the terms that it is the sum of.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from daedal.symbolic.derivative import Row
+from daedal.symbolic.graph import Graph
+
+
+class StructurallySingular(Exception):
+    """No order of diagonal pivots eliminates the matrix; a pivoted solver may still do it."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The solution of linear systems with one matrix.
+
+    Attributes
+    ----------
+    solutions : list of list of int
+        For each right side the nodes of the unknowns.
+    quality : int
+        The smallest ratio of a pivot to the sum of the sizes of the terms it was made of: 1 for a diagonal matrix,
+        near 0 where cancellation leaves nothing, NaN where the elimination has broken down.
+    order : list of int
+        The unknowns in the order of elimination.
+    """
+
+    solutions: list[list[int]]
+    quality: int
+    order: list[int]
+
+
+def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[int]], n_first: int = 0) -> Solved:
+    """Solve `matrix` x = b for each of the right sides.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where the entries live, and the solution will.
+    matrix : sequence of dict
+        Row i as {column: node}; what is missing is zero.
+    right_sides : sequence of sequence of int
+        One or more right sides.
+    n_first : int
+        The first unknowns, of a mass matrix, go before those of the rows that couple them.
+
+    Raises
+    ------
+    StructurallySingular
+        If no diagonal entry is left to eliminate with.
+    """
+    rows = [{j: x for j, x in row.items() if not graph.is_zero(x)} for row in matrix]
+    symmetric = all(rows[j].get(i) == x for i, row in enumerate(rows) for j, x in row.items())
+    return _Elimination(graph, rows, [list(b) for b in right_sides], n_first, symmetric).solve()
+
+
+def augmented(n_q: int, mass: Sequence[Row], directions: Sequence[Row], constraints: Sequence[Row]) -> list[Row]:
+    """The rows of [[M, B], [K, 0]] from those of M, of B^T (`directions`) and of K (`constraints`)."""
+    rows = [dict(row) for row in mass]
+    for i, direction in enumerate(directions):
+        for j, x in direction.items():
+            rows[j][n_q + i] = x
+    return rows + [dict(row) for row in constraints]
+
+
+def rows_of(graph: Graph, nodes: np.ndarray) -> list[Row]:
+    """The rows of a matrix of nodes, without zeros."""
+    return [{j: int(x) for j, x in enumerate(row) if not graph.is_zero(int(x))} for row in nodes]
+
+
+class _Elimination:
+    def __init__(self, graph: Graph, rows: list[Row], right_sides: list[list[int]], n_first: int, symmetric: bool):
+        self.graph, self.rows, self.right_sides, self.symmetric = graph, rows, right_sides, symmetric
+        n = len(rows)
+        self.columns: list[set[int]] = [set() for _ in range(n)]  # rows that have an entry in a column
+        for i, row in enumerate(rows):
+            for j in row:
+                self.columns[j].add(i)
+        self.left = set(range(n))
+        self.before = [
+            {j for j in rows[i] if j < n_first and j in rows[j]} if i >= n_first else set() for i in range(n)
+        ]
+        self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
+
+    def solve(self) -> Solved:
+        n, graph = len(self.rows), self.graph
+        order: list[int] = []
+        pivots: dict[int, int] = {}
+        reciprocals: dict[int, int] = {}
+        heap = [(self._degree(i), i) for i in range(n) if i in self.rows[i]]
+        heapq.heapify(heap)
+        while self.left:
+            k = self._next(heap)
+            self.left.discard(k)
+            order.append(k)
+            pivots[k] = self.rows[k][k]
+            reciprocals[k] = graph.divide(graph.one, pivots[k])
+            for i in self._eliminate(k, reciprocals[k]):
+                if i in self.left and i in self.rows[i]:
+                    heapq.heappush(heap, (self._degree(i), i))
+        quality = graph.one
+        for k in order:
+            quality = self._worse(quality, pivots[k], self.terms[k])
+        solutions = [self._substituted_back(b, order, reciprocals) for b in self.right_sides]
+        return Solved(solutions, quality, order)
+
+    def _degree(self, i: int) -> int:
+        """Products that the pivot would take: (rows below) * (entries to the right)."""
+        row = sum(j in self.left for j in self.rows[i]) - 1
+        column = row if self.symmetric else sum(j in self.left for j in self.columns[i]) - 1
+        return row * column
+
+    def _next(self, heap: list[tuple[int, int]]) -> int:
+        waiting = []
+        found = -1
+        while heap:
+            degree, i = heapq.heappop(heap)
+            if i not in self.left:
+                continue
+            now = self._degree(i)
+            if now != degree:
+                heapq.heappush(heap, (now, i))
+            elif not self.before[i].isdisjoint(self.left):
+                waiting.append((degree, i))
+            else:
+                found = i
+                break
+        for entry in waiting:
+            heapq.heappush(heap, entry)
+        if found < 0:
+            raise StructurallySingular(f"{len(self.left)} unknowns are left without a pivot on the diagonal")
+        return found
+
+    def _eliminate(self, k: int, reciprocal: int) -> list[int]:
+        """Subtract multiples of row k from the rows below; returns these."""
+        graph, row = self.graph, self.rows[k]
+        right = [j for j in row if j in self.left]
+        below = [i for i in self.columns[k] if i in self.left] if not self.symmetric else right
+        done: set[int] = set()
+        for i in below:
+            multiplier = graph.multiply(self.rows[i][k], reciprocal)
+            for j in right:
+                if self.symmetric and j in done:
+                    continue
+                product = graph.multiply(multiplier, row[j])
+                self._subtract(i, j, product)
+                if self.symmetric and i != j:
+                    self._put(j, i, self.rows[i].get(j, graph.zero))
+            for b in self.right_sides:
+                b[i] = graph.subtract(b[i], graph.multiply(multiplier, b[k]))
+            done.add(i)
+        return below
+
+    def _subtract(self, i: int, j: int, product: int):
+        before = self.rows[i].get(j)
+        if i == j:
+            self.terms[i].append(product)
+        self._put(i, j, self.graph.negative(product) if before is None else self.graph.subtract(before, product))
+
+    def _put(self, i: int, j: int, x: int):
+        if self.graph.is_zero(x):
+            self.rows[i].pop(j, None)
+            self.columns[j].discard(i)
+        else:
+            self.rows[i][j] = x
+            self.columns[j].add(i)
+
+    def _worse(self, quality: int, pivot: int, terms: list[int]) -> int:
+        """min(quality, |pivot| / sum of |terms|); a pivot of one term is as good as that term."""
+        graph = self.graph
+        if len(terms) == 1 and not graph.is_constant(pivot):
+            ratio = graph.where(graph.apply("equal", pivot, graph.zero), graph.zero, graph.one)
+        else:
+            scale = graph.zero
+            for term in terms:
+                scale = graph.add(scale, graph.apply("absolute", term))
+            ratio = graph.divide(graph.apply("absolute", pivot), scale)
+        return graph.apply("minimum", quality, ratio)
+
+    def _substituted_back(self, b: list[int], order: list[int], reciprocals: dict[int, int]) -> list[int]:
+        graph = self.graph
+        x = [graph.zero] * len(order)
+        behind: set[int] = set()
+        for k in reversed(order):
+            value = b[k]
+            for j, entry in self.rows[k].items():
+                if j in behind:
+                    value = graph.subtract(value, graph.multiply(entry, x[j]))
+            x[k] = graph.multiply(value, reciprocals[k])
+            behind.add(k)
+        return x

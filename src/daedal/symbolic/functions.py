@@ -1,0 +1,105 @@
+"""Functions given by a graph: called with numbers they are machine code, called with symbols more of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.symbolic.arrays import array_of, nodes_of
+from daedal.symbolic.expression import Expression
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.machine import MachineFunction, compile_function
+from daedal.symbolic.operations import ARITHMETIC
+
+
+class GraphFunction:
+    """A function ``f(t, *vectors[, p])`` whose values are nodes of a graph.
+
+    Parameters
+    ----------
+    name : str
+        Its name, for messages.
+    graph : Graph
+        Where the nodes live.
+    nodes : array of int
+        A vector or a matrix of nodes.
+    arguments : mapping
+        Names and lengths of the vectors, in order; the time ``t`` comes first.
+    params : tuple of (str, int), optional
+        Name and length of the parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        nodes: Any,
+        arguments: Mapping[str, int],
+        params: tuple[str, int] | None = None,
+    ):
+        self.__name__, self.graph, self.nodes = name, graph, np.asarray(nodes, dtype=np.int64)
+        self.arguments, self.params = dict(arguments), params
+        self._code: MachineFunction | None = None
+
+    def __call__(self, t: float, *values):
+        """The value at a point, by machine code."""
+        if self._code is None:
+            own = dict([self.params]) if self.params else {}
+            self._code = compile_function(self.graph, self.arguments, {"": self.nodes}, own)
+        names = [*self.arguments, *([self.params[0]] if self.params else [])]
+        given = dict(zip(names, values, strict=True))
+        self._check_fixed(given)
+        return self._code(float(t), **given)[1][""]
+
+    def on_symbols(self, t, *values):
+        """The value on symbols: the nodes of this graph in that of the arguments."""
+        names = [*self.arguments, *([self.params[0]] if self.params else [])]
+        entries = {("t", 0): t}
+        for name, vector in zip(names, values, strict=True):
+            entries |= {(name, k): x for k, x in enumerate(vector if np.ndim(vector) else [vector])}
+        graph = next((x.graph for x in entries.values() if type(x) is Expression), None)
+        if graph is None:
+            return self(t, *values)
+        self._check_fixed({name: vector for name, vector in zip(names, values) if name == (self.params or [""])[0]})
+        known = {key: nodes_of(graph, x)[0] for key, x in entries.items()}
+        found = [Expression(graph, i) for i in inlined(self.graph, self.nodes.ravel().tolist(), graph, known)]
+        return array_of(found).reshape(self.nodes.shape)
+
+    def _check_fixed(self, given: Mapping[str, Any]):
+        for i, number in self.graph.fixed.items():
+            name, k = self.graph.data[i]
+            if name in given and type(given[name][k]) is not Expression and given[name][k] != number:
+                raise InvalidProblemError(
+                    f"{self.__name__} was made for {name}[{k}] = {number:g}, which decides on its structure; make a "
+                    "new problem for another number"
+                )
+
+    def __getstate__(self):
+        return self.__dict__ | {"_code": None}
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, {self.graph.count(self.nodes.ravel().tolist())} operations>"
+
+
+def inlined(source: Graph, nodes: Sequence[int], target: Graph, arguments: Mapping[tuple[str, int], int]) -> list[int]:
+    """Nodes of one graph made again in another, with nodes of that one for its arguments {(name, index): node}."""
+    made: dict[int, int] = {}
+    for i in source.needed(nodes):
+        operation, datum = source.operations[i], source.data[i]
+        operands = [made[k] for k in source.operands[i]]
+        if operation == "argument":
+            made[i] = arguments[datum]
+        elif operation == "constant":
+            made[i] = target.constant(datum)
+        elif operation in ARITHMETIC:
+            made[i] = getattr(target, operation)(*operands)
+        elif operation in ("where", "locate", "pick"):
+            made[i] = getattr(target, operation)(*operands, *([] if datum is None else [datum]))
+        else:
+            made[i] = target.apply(operation, *operands) if operands else target.node(operation)
+        if i in source.sites:
+            target.sites.setdefault(made[i], source.sites[i])
+    return [made[i] for i in nodes]

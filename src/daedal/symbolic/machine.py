@@ -1,0 +1,180 @@
+"""Machine code for nodes of a graph, as functions that kernels call by address.
+
+The block of a function is laid out as kernels know it (`kernels/callbacks.py`)::
+
+    [ arguments, one after the other | results, matrices column by column | parameters | workspace ]
+
+and the function is called with the time and the address of the block. Code is generated once for a program: it is found
+again in the process, or on disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+from weakref import WeakValueDictionary
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from daedal.symbolic import cache as disk
+from daedal.symbolic.emission import ENTRY, Program, emit
+from daedal.symbolic.graph import Graph
+
+RAISES, BAD_PIVOT = 1, 2
+"""Codes that functions return: 1, as for other compiled functions, that Python must be asked; 2 a bad pivot."""
+_VERSION = "1"
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
+_LOCK = threading.Lock()
+
+
+class MachineFunction:
+    """Results of a graph as machine code, ``status = f(t, block)``.
+
+    Attributes
+    ----------
+    address : int
+        Of the C function ``int32 f(double t, double* block)``.
+    size : int
+        How many floats the block has.
+    slices : dict
+        Where arguments, results and parameters stand in the block.
+    operations : int
+        How many operations a call takes.
+    """
+
+    def __init__(
+        self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], end: int
+    ):
+        self._code, self._shapes, self.slices = code, shapes, slices
+        self.address, self.size, self.operations = code.address, end + program.workspace, program.operations
+        self.results = tuple(shapes)
+
+    def __call__(self, t: float, **arguments) -> tuple[int, dict[str, np.ndarray]]:
+        """Status and results, from Python."""
+        block = np.zeros(self.size)
+        for name, values in arguments.items():
+            block[self.slices[name]] = values
+        status = _SIGNATURE(self.address)(t, block.ctypes.data)
+        return status, {
+            name: block[self.slices[name]].reshape(shape, order="F").copy() for name, shape in self._shapes.items()
+        }
+
+
+def compile_function(
+    graph: Graph,
+    arguments: Mapping[str, int],
+    results: Mapping[str, Any],
+    parameters: Mapping[str, int] | None = None,
+    statuses: Sequence[tuple[int, int]] = (),
+    time: str = "t",
+) -> MachineFunction:
+    """Machine code for results.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    arguments : mapping
+        Names and lengths of the vectors at the beginning of the block.
+    results : mapping
+        Names and arrays of nodes, vectors or matrices.
+    parameters : mapping, optional
+        Names and lengths of the vectors that stand behind the results.
+    statuses : sequence of (condition, code)
+        The status is the code of the first condition that holds, otherwise 0.
+    time : str
+        The name of the scalar argument that is handed over by value.
+    """
+    slices: dict[str, slice] = {}
+    end = 0
+    arrays = {name: np.asarray(nodes, dtype=np.int64) for name, nodes in results.items()}
+    sizes = {**arguments, **{name: nodes.size for name, nodes in arrays.items()}, **(parameters or {})}
+    for name, n in sizes.items():
+        slices[name] = slice(end, end + n)
+        end += n
+    read = {**arguments, **(parameters or {})}
+    places = {graph.argument(name, k): slices[name].start + k for name, n in read.items() for k in range(n)}
+    targets = [
+        (slices[name].start + k, node)
+        for name, nodes in arrays.items()
+        for k, node in enumerate(nodes.ravel(order="F").tolist())
+    ]
+    told = [(condition, code) for condition, code in statuses if condition != graph.false]
+    program = emit(graph, graph.argument(time, 0), places, targets, told, end)
+    return MachineFunction(
+        _loaded(program.text), program, {name: nodes.shape for name, nodes in arrays.items()}, slices, end
+    )
+
+
+def may_raise(graph: Graph, nodes: Sequence[int], raises: int) -> int:
+    """The condition under which Python must be asked: the function raises, or a result is not finite.
+
+    Results that only overflow can make infinite are not looked at: callers see that themselves.
+    """
+    check = graph.zero
+    for i in sorted({i for i in nodes if not graph.regular[i]}):
+        check = graph.add(check, graph.multiply(i, graph.zero))
+    return graph.either(raises, graph.apply("not_equal", check, graph.zero))
+
+
+# --- code generation --------------------------------------------------------------------------------------------------
+
+
+class _Code:
+    """Code in memory, for as long as this lives."""
+
+    def __init__(self, code: bytes):
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        self.address = self._engine.get_function_address(ENTRY)
+
+
+_in_memory: WeakValueDictionary[str, _Code] = WeakValueDictionary()
+_recent: deque[_Code] = deque(maxlen=64)  # kept although nobody holds them, since traces are repeated
+
+
+def _loaded(text: str) -> _Code:
+    """The code of a program: from memory, from disk, or generated."""
+    key = hashlib.sha256("\n".join([_VERSION, *_processor(), text]).encode()).hexdigest()
+    with _LOCK:  # LLVM's engines are not made for threads
+        code = _in_memory.get(key)
+        if code is None:
+            stored = disk.load(key)
+            if stored is None:
+                stored = _generated(text)
+                disk.store(key, stored)
+            code = _in_memory[key] = _Code(stored)
+            _recent.append(code)
+    return code
+
+
+def _generated(text: str) -> bytes:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return _target_machine().emit_object(module)
+
+
+@cache
+def _processor() -> tuple[str, ...]:
+    features = llvm.get_host_cpu_features().flatten()
+    return llvmlite.__version__, llvm.get_default_triple(), llvm.get_host_cpu_name(), features
+
+
+def _target_machine():
+    _initialise()
+    _, triple, name, features = _processor()
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=name, features=features, opt=2, jit=True)
+
+
+@cache
+def _initialise():
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()

@@ -1,0 +1,57 @@
+"""Functions given by tables: ``np.interp``, and tables of polynomial pieces such as :class:`daedal.Table`."""
+
+from typing import Any
+
+import numpy as np
+
+from daedal.symbolic.arrays import array_of, is_symbolic, numbers, plain
+from daedal.symbolic.expression import Expression, choose
+from daedal.symbolic.untraceable import Untraceable
+
+_LONGEST_CHAIN = 64  # points of a table whose values are symbols
+
+
+def interpolate(x, points, values, left=None, right=None):
+    """``np.interp`` of a scalar: linear between known points, constant outside."""
+    if is_symbolic(points):
+        raise Untraceable("np.interp between points that depend on values", remedy="use known points")
+    xp = np.asarray(numbers(plain(points)), dtype=float)
+    left, right = values[0] if left is None else left, values[-1] if right is None else right
+    if is_symbolic(values):
+        inside = _chain(x, xp, values)
+    else:
+        fp = np.asarray(numbers(plain(values)), dtype=float)
+        slopes = np.concatenate([[0.0], np.diff(fp) / np.diff(xp), [0.0]])
+        begins, heights = np.concatenate([xp[:1], xp]), np.concatenate([fp[:1], fp])
+        inside = polynomial_pieces(x, xp, begins, np.stack([heights, slopes], axis=1))
+    return choose(x < xp[0], left, choose(x > xp[-1], right, inside))
+
+
+def _chain(x, points: np.ndarray, values):
+    """Linear pieces whose values are symbols, one choice for each."""
+    if len(points) > _LONGEST_CHAIN:
+        raise Untraceable(f"np.interp between more than {_LONGEST_CHAIN} values that are not known")
+    result = values[-1] + 0.0 * x  # NaN where x is
+    for k in range(len(points) - 2, -1, -1):
+        slope = (values[k + 1] - values[k]) / (points[k + 1] - points[k])
+        result = choose(x < points[k + 1], slope * (x - points[k]) + values[k], result)
+    return result
+
+
+def polynomial_pieces(x: Expression, points, begins, coefficients) -> Any:
+    """sum_k c[i, k] (x - begins[i])^k on piece i, of which there is one more than points; c may hold vectors."""
+    graph = x.graph
+    place = graph.locate(graph.number(x.node), points)
+    graph.note_site(place)
+    s = x - Expression(graph, graph.pick(place, begins))
+
+    def horner(table) -> Expression:
+        value = Expression(graph, graph.pick(place, table[:, -1]))
+        for k in range(table.shape[1] - 2, -1, -1):
+            value = value * s + Expression(graph, graph.pick(place, table[:, k]))
+        return value
+
+    table = np.asarray(coefficients, dtype=float)
+    if table.ndim == 2:
+        return horner(table)
+    return array_of([horner(table[:, :, j]) for j in range(table.shape[2])])

@@ -1,0 +1,71 @@
+"""Switching functions that a user wrote without knowing: branches, choices, absolute values, steps, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.operations import OPERATIONS
+
+_STEPS = {"floor": 0.0, "ceil": 0.0, "trunc": 0.0, "rint": 0.5}
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A function of which a result has a kink or a jump where it passes through one of its points.
+
+    Attributes
+    ----------
+    function : int
+        The node of the switching function.
+    points : tuple of float
+        The values at which it switches; empty for `period`.
+    period : float
+        The distance of the points if there are infinitely many, as for ``np.floor``; otherwise 0.
+    phase : float
+        Where the first of these is.
+    operation : str
+        What switches, by the name of the operation.
+    site : str
+        File and line of the user's code.
+    """
+
+    function: int
+    points: tuple[float, ...]
+    operation: str
+    site: str
+    period: float = 0.0
+    phase: float = 0.0
+
+
+def switches(graph: Graph, outputs: Iterable[int]) -> list[Switch]:
+    """All switching functions that the outputs hang on, each once, as they stand in the user's code."""
+    found: dict[tuple, Switch] = {}
+    for i in graph.needed(outputs):
+        operation = graph.operations[i]
+        known = OPERATIONS.get(operation)
+        if known is not None and known.kink and i in graph.sites:
+            switch = _switch(graph, i, operation)
+            found.setdefault((switch.function, switch.points, switch.period, switch.phase), switch)
+    return list(found.values())
+
+
+def _switch(graph: Graph, i: int, operation: str) -> Switch:
+    operands, site = graph.operands[i], graph.sites[i]
+    if operation in _STEPS:
+        return Switch(operands[0], (), operation, site, 1.0, _STEPS[operation])
+    if operation == "fmod":
+        return Switch(graph.divide(*operands), (), operation, site, 1.0)
+    if operation == "locate":
+        return Switch(operands[0], graph.data[i], operation, site)
+    if operation in ("absolute", "sign"):
+        return Switch(operands[0], (0.0,), operation, site)
+    if operation == "copysign":
+        return Switch(operands[1], (0.0,), operation, site)
+    a, b = operands
+    if graph.is_constant(b):
+        return Switch(a, (graph.data[b],), operation, site)
+    if graph.is_constant(a):
+        return Switch(b, (graph.data[a],), operation, site)
+    return Switch(graph.subtract(a, b), (0.0,), operation, site)

@@ -1,0 +1,265 @@
+"""A user's function, run on symbols: every path through its branches, joined."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from daedal.symbolic.arrays import Array, array_of, nodes_of, plain
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.expression import Expression, symbol
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.substitution import Substitution
+from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals
+
+MOST_PATHS = 64
+"""A function that takes more paths through its branches is called as it is."""
+_MOST_DECISIONS = 200  # on one path: a loop that asks for more hardly ends
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a function does to its arguments, as nodes of a graph.
+
+    Attributes
+    ----------
+    graph : Graph
+        Where the nodes live.
+    name : str
+        The name of the function.
+    nodes : tuple of int
+        The entries of its result, in C order.
+    shape : tuple of int
+        The shape of its result.
+    raises : int
+        The condition under which the function raises an exception, or may do so; usually `graph.false`.
+    paths : int
+        How many paths through its branches were joined.
+    dependencies : Dependencies
+        What the function has read outside of its arguments.
+    """
+
+    graph: Graph
+    name: str
+    nodes: tuple[int, ...]
+    shape: tuple[int, ...]
+    raises: int
+    paths: int
+    dependencies: Dependencies
+
+    @property
+    def is_current(self) -> bool:
+        """Whether everything outside that the function depends on is as it was when it was traced."""
+        return self.dependencies.are_unchanged()
+
+    @property
+    def array(self) -> np.ndarray:
+        """The nodes in the shape of the result."""
+        return np.array(self.nodes, dtype=np.int64).reshape(self.shape)
+
+    def __str__(self) -> str:
+        n, paths = self.graph.count(self.nodes), f", {self.paths} paths" if self.paths > 1 else ""
+        return f"traced, {n} operation{'s' * (n != 1)}{paths}, exact derivatives"
+
+
+def scalar_argument(graph: Graph, name: str) -> Expression:
+    """A scalar argument, such as the time."""
+    graph.scalars.add(name)
+    return symbol(graph, name, 0)
+
+
+def vector_argument(graph: Graph, name: str, n: int, known: Sequence[float] | None = None) -> Array:
+    """An argument that is a vector of length n.
+
+    Numbers that are `known`, those of parameters, are used where a function cannot do without, as in ``int(p[0])``:
+    they stand in ``graph.fixed`` then, and the trace has to be repeated for others.
+    """
+    entries = [symbol(graph, name, k) for k in range(n)]
+    if known is not None:
+        graph.known.update({entry.node: float(number) for entry, number in zip(entries, known, strict=True)})
+    return array_of(entries) if n else np.empty(0, dtype=object).view(Array)
+
+
+def parameter_argument(graph: Graph, name: str, params: Any) -> Any:
+    """Parameters as a function gets them: a vector of floats as symbols, anything else as it is."""
+    values = np.asarray(params) if isinstance(params, (np.ndarray, list, tuple)) else None
+    if values is None or values.ndim != 1 or values.dtype.kind not in "fiu":
+        return params
+    return vector_argument(graph, name, values.size, values.tolist())
+
+
+def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[int, ...] | None = None) -> Traced:
+    """Run a user's function on symbols.
+
+    Parameters
+    ----------
+    function : callable
+        Plain, compiled with Numba, a method, a partial function or an object that can be called.
+    arguments : sequence
+        What it is called with: expressions, arrays of them (:func:`vector_argument`), and anything else that it knows
+        of at the time of the trace. At least one must be symbolic.
+    shape : tuple of int, optional
+        The shape that its result must have.
+
+    Raises
+    ------
+    Untraceable
+        With the reason, and the line of the user's code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
+    >>> graph = Graph()
+    >>> t, q = scalar_argument(graph, "t"), vector_argument(graph, "q", 2)
+    >>> print(trace(lambda t, q: np.array([q @ q - 1.0]), (t, q)))
+    traced, 4 operations, exact derivatives
+    """
+    graph = _graph_of(arguments)
+    dependencies = Dependencies()
+    paths = _explore(graph, function, arguments, dependencies)
+    shapes = {values.shape for _, values, _ in paths if values is not None}
+    if not shapes:
+        raise Untraceable("raises an exception on every path", "")
+    if len(shapes) > 1:
+        raise Untraceable(f"returns results of different shapes, {' and '.join(map(str, sorted(shapes)))}", "")
+    [found] = shapes
+    if shape is not None and found != shape:
+        raise Untraceable(f"returns an array of shape {found}; expected {shape}", "")
+    size = int(np.prod(found))
+    leaves = [(d, [*nodes_of(graph, v), r] if v is not None else None) for d, v, r in paths]
+    joined = _join(graph, leaves, 0) or []
+    name = getattr(function, "__name__", type(function).__name__)
+    return Traced(graph, name, tuple(joined[:size]), found, joined[size], len(paths), dependencies)
+
+
+def _graph_of(arguments: Sequence[Any]) -> Graph:
+    for value in arguments:
+        entries = value.flat if isinstance(value, np.ndarray) and value.dtype == object else (value,)
+        for entry in entries:
+            if type(entry) is Expression:
+                return entry.graph
+    raise ValueError("none of the arguments is symbolic")
+
+
+# --- paths ------------------------------------------------------------------------------------------------------------
+
+_Decisions = tuple[tuple[int, bool], ...]
+_Path = tuple[_Decisions, Any, int]
+
+
+def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies) -> list[_Path]:
+    """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
+    waiting: list[_Decisions] = [()]
+    paths: list[_Path] = []
+    while waiting:
+        prefix = waiting.pop()
+        taken: dict[int, bool] = {}
+
+        def decide(condition: int, prefix=prefix, taken=taken) -> bool:
+            if condition not in taken:
+                if len(taken) >= _MOST_DECISIONS or len(paths) + len(waiting) + 1 >= MOST_PATHS:
+                    raise Untraceable(
+                        f"branches on {graph.origin(condition)}, with more than {MOST_PATHS} paths in all",
+                        remedy="use np.where, or an event",
+                    )
+                graph.note_site(condition)
+                if len(taken) < len(prefix):
+                    taken[condition] = prefix[len(taken)][1]
+                else:
+                    waiting.append((*taken.items(), (condition, False)))
+                    taken[condition] = True
+            return taken[condition]
+
+        values, raises = _run(graph, function, arguments, decide, Substitution(dependencies))
+        paths.append((tuple(taken.items()), values, raises))
+    return paths
+
+
+def _run(graph: Graph, function, arguments, decide, substitution: Substitution) -> tuple[Any, int]:
+    """One run of the function, with answers to what it asks of values."""
+    graph.hazards, graph.decide, usual = [], decide, graph.decide
+    refused: list[Untraceable] = []
+    token = refusals.set(refused)
+    given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
+    try:
+        result = substitution.of(function)(*given)
+        values = None if result is None else _as_values(result)
+    except Untraceable:
+        raise
+    except Exception as error:
+        if not refused and _is_raised_by_user(error.__traceback__):
+            return None, graph.true
+        raise (refused[0] if refused else _said(error)) from error
+    finally:
+        graph.decide = usual
+        refusals.reset(token)
+    if refused:  # raised, and caught by the function
+        raise refused[0]
+    for argument, passed in zip(arguments, given):
+        if isinstance(argument, Array) and not all(a is b for a, b in zip(argument.flat, passed.flat)):
+            raise Untraceable("changes its arguments", "")
+    substitution.check_unchanged()
+    if values is None:
+        raise Untraceable("returns None", "")
+    raises = graph.false
+    for i in graph.hazards:
+        raises = graph.either(raises, graph.opposite(graph.is_finite(i)))
+    return values, raises
+
+
+def _as_values(result: Any) -> np.ndarray:
+    """A result as an array of objects, with the shape that NumPy gives it."""
+    if hasattr(result, "toarray"):
+        result = result.toarray()
+    values = np.asarray(plain(array_of(result) if isinstance(result, (list, tuple)) else result), dtype=object)
+    if any(isinstance(entry, (list, tuple, np.ndarray)) for entry in values.flat):
+        raise Untraceable("returns rows of different lengths", "")
+    return values
+
+
+def _is_raised_by_user(traceback: TracebackType | None) -> bool:
+    """Whether an exception comes from a ``raise`` of the user's own, as for arguments that are out of bounds."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    code = traceback.tb_frame.f_code
+    at = {instruction.offset: instruction.opname for instruction in dis.get_instructions(code)}
+    return is_of_user(code) and at.get(traceback.tb_lasti) == "RAISE_VARARGS"
+
+
+def _said(error: Exception) -> Untraceable:
+    """Another exception, met on symbols, as a reason; with the last line of the user's own code."""
+    traceback, site = error.__traceback__, ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_of_user(code):
+            site = place(code.co_filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    text = " ".join(str(error).split())[:200]
+    return Untraceable(f"does something with a value that is not known ({type(error).__name__}: {text})", site)
+
+
+def _join(graph: Graph, leaves: list[tuple[_Decisions, list[int] | None]], depth: int) -> list[int] | None:
+    """One list of nodes from those of all paths below a common beginning, chosen by the condition that parted them."""
+    if len(leaves) == 1 and len(leaves[0][0]) == depth:
+        return leaves[0][1]
+    condition = leaves[0][0][depth][0]
+    sides = [
+        _join(graph, [leaf for leaf in leaves if leaf[0][depth] == (condition, answer)], depth + 1)
+        for answer in (True, False)
+    ]
+    holds, fails = sides
+    if holds is None or fails is None:
+        kept, raised = (fails, condition) if holds is None else (holds, graph.opposite(condition))
+        if kept is None:
+            return None
+        return [*kept[:-1], graph.either(raised, kept[-1])]
+    raises = graph.either(graph.both(condition, holds[-1]), graph.both(graph.opposite(condition), fails[-1]))
+    return [*(graph.where(condition, a, b) for a, b in zip(holds[:-1], fails[:-1])), raises]
