@@ -20,6 +20,7 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_numbers
+from daedal.tracing.problem import TRACEABLE
 
 _MOST_SOLVERS = 32
 
@@ -38,6 +39,7 @@ def prepare(
     fixed_step=None,
     dense_output=None,
     correct_initial=False,
+    compile="auto",
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -63,7 +65,7 @@ def prepare(
     0.13534
     """
     steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial)
+    kept = (dense_output, correct_initial, compile)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     return Solver(problem, settings)
 
@@ -100,7 +102,7 @@ class Solver:
         other = copy(self)
         other._problem = problem
         shared = getattr(self._plan, "with_problem", None)
-        other._plan = make_plan(problem, self._settings) if shared is None else shared(problem)
+        other._plan = (None if shared is None else shared(problem)) or make_plan(problem, self._settings)
         return other
 
     def __repr__(self) -> str:
@@ -116,7 +118,16 @@ class Solver:
 
 
 def make_plan(problem, settings: Settings):
-    """What the run of a problem of this class needs and does not depend on the start."""
+    """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    if settings.compile != "never" and isinstance(problem, TRACEABLE):
+        from daedal.drive.traced import TracedPlan
+
+        return TracedPlan(problem, settings, _plan_as_it_is)
+    return _plan_as_it_is(problem, settings)
+
+
+def _plan_as_it_is(problem, settings: Settings):
+    """A plan for a problem of this class, whatever its functions are."""
     if isinstance(problem, HybridProblem):
         return _HybridPlan()
     if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -153,6 +164,10 @@ class _HybridPlan:
 
 # --- the store --------------------------------------------------------------------------------------------------------
 
+def _always() -> bool:
+    return True
+
+
 _plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
 _guard = Lock()
 
@@ -167,7 +182,7 @@ def plan_for(problem, settings: Settings):
     key = id(problem), settings.key
     with _guard:
         kept = _plans.get(key)
-        if kept is not None:
+        if kept is not None and getattr(kept[1], "is_current", _always)():
             _plans.move_to_end(key)
             return kept[1]
     plan = make_plan(problem, settings)

@@ -114,6 +114,11 @@ class SemiExplicitDAE:
 _stacked: WeakKeyDictionary = WeakKeyDictionary()  # made once: compiling the stacked functions is slow
 
 
+def adopt_stacked(problem: SemiExplicitDAE, stacked: ImplicitDAE):
+    """Let `stacked` be the implicit form of a problem, the functions of which are known better than one by one."""
+    _stacked[problem] = stacked
+
+
 def _checked(function, name, size, t, y, z, params):
     result = np.empty(size)
     y, z = np.array(y, dtype=float), np.array(z, dtype=float)

@@ -45,6 +45,8 @@ class MachineFunction:
         How many floats the block has.
     slices : dict
         Where arguments, results and parameters stand in the block.
+    shapes : dict
+        The shapes of the results.
     operations : int
         How many operations a call takes.
     """
@@ -52,7 +54,7 @@ class MachineFunction:
     def __init__(
         self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], end: int
     ):
-        self._code, self._shapes, self.slices = code, shapes, slices
+        self._code, self.shapes, self.slices = code, shapes, slices
         self.address, self.size, self.operations = code.address, end + program.workspace, program.operations
         self.results = tuple(shapes)
 
@@ -63,7 +65,7 @@ class MachineFunction:
             block[self.slices[name]] = values
         status = _SIGNATURE(self.address)(t, block.ctypes.data)
         return status, {
-            name: block[self.slices[name]].reshape(shape, order="F").copy() for name, shape in self._shapes.items()
+            name: block[self.slices[name]].reshape(shape, order="F").copy() for name, shape in self.shapes.items()
         }
 
 

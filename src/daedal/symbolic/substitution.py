@@ -29,6 +29,7 @@ from daedal.symbolic.stand_ins import (
     numpy_stand_in,
 )
 from daedal.symbolic.untraceable import Untraceable, place
+from daedal.symbolic.witness import Witness
 
 _OUTSIDE_WORLD = {
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
@@ -45,7 +46,8 @@ _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an a
 class Substitution:
     """What stands in for the objects that a traced function reaches, for one run of it on symbols."""
 
-    def __init__(self):
+    def __init__(self, witness: Witness | None = None):
+        self.witness = Witness() if witness is None else witness
         self._made: dict[int, Any] = {}  # by the identity of the original
         self._alive: list[Any] = []  # originals, so that identities stay theirs
         self._globals: dict[int, dict[str, Any]] = {}
@@ -75,6 +77,7 @@ class Substitution:
         if callable(value) and home in _OUTSIDE_WORLD and not isinstance(value, type):
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
+            self.witness.numbers(value)
             return _constant_array(value)
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
@@ -132,6 +135,9 @@ class Substitution:
 
     def _function(self, function: FunctionType) -> FunctionType:
         refuse_stores(function)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.witness.attribute(function, name)
+        self.witness.entries(function.__dict__)
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
@@ -144,11 +150,14 @@ class Substitution:
             made.__dict__[key] = self.of(value)
         self._copies.append((made.__dict__, dict(made.__dict__), f"attributes of {function.__name__}"))
         for cell, original, name in zip(cells, function.__closure__ or (), function.__code__.co_freevars):
+            self.witness.cell(original)
             try:
                 cell.cell_contents = self.of(original.cell_contents, name)
             except ValueError:  # a name that has not been bound yet
                 continue
         for name in _names(function.__code__):
+            if name in function.__globals__ or hasattr(builtins, name):
+                self.witness.name(function.__globals__, name)
             if name in function.__globals__:
                 namespace[name] = self.of(function.__globals__[name], name)
         return made
@@ -194,6 +203,9 @@ class Substitution:
             return value
         self._made[id(value)] = copy
         names = [name for base in type(value).__mro__ for name in _slots(base) if hasattr(value, name)]
+        self.witness.entries(getattr(value, "__dict__", {}))
+        for name in names:
+            self.witness.attribute(value, name)
         for name in (*getattr(value, "__dict__", ()), *names):
             object.__setattr__(copy, name, self.of(getattr(value, name), name))
         return copy
@@ -203,6 +215,7 @@ class Substitution:
             return value
         copy: Any = type(value)()
         self._made[id(value)] = copy
+        self.witness.entries(value)
         if isinstance(value, dict):
             copy.update({key: self.of(entry, name) for key, entry in value.items()})
         elif isinstance(value, list):
@@ -245,6 +258,7 @@ class _Module(ModuleType):
 
     def __getattr__(self, name: str):
         module, substitution = self._daedal
+        substitution.witness.attribute(module, name)
         return substitution.of(getattr(module, name), name)
 
     def __setattr__(self, name: str, value):

@@ -15,6 +15,7 @@ from daedal.symbolic.expression import Expression, symbol
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.substitution import Substitution
 from daedal.symbolic.untraceable import Untraceable, place, refusals
+from daedal.symbolic.witness import Witness
 
 MOST_PATHS = 64
 """A function that takes more paths through its branches is called as it is."""
@@ -39,6 +40,8 @@ class Traced:
         The condition under which the function raises an exception, or may do so; usually `graph.false`.
     paths : int
         How many paths through its branches were joined.
+    witness : Witness
+        What was read from outside.
     """
 
     graph: Graph
@@ -47,6 +50,7 @@ class Traced:
     shape: tuple[int, ...]
     raises: int
     paths: int
+    witness: Witness
 
     @property
     def array(self) -> np.ndarray:
@@ -102,8 +106,8 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     >>> print(trace(lambda t, q: np.array([q @ q - 1.0]), (t, q)))
     traced, 4 operations, exact derivatives
     """
-    graph = _graph_of(arguments)
-    paths = _explore(graph, function, arguments)
+    graph, witness = _graph_of(arguments), Witness()
+    paths = _explore(graph, function, arguments, witness)
     shapes = {values.shape for _, values, _ in paths if values is not None}
     if not shapes:
         raise Untraceable("raises an exception on every path", "")
@@ -116,7 +120,7 @@ def trace(function: Callable[..., Any], arguments: Sequence[Any], shape: tuple[i
     leaves = [(d, [*nodes_of(graph, v), r] if v is not None else None) for d, v, r in paths]
     joined = _join(graph, leaves, 0) or []
     name = getattr(function, "__name__", type(function).__name__)
-    return Traced(graph, name, tuple(joined[:size]), found, joined[size], len(paths))
+    return Traced(graph, name, tuple(joined[:size]), found, joined[size], len(paths), witness)
 
 
 def _graph_of(arguments: Sequence[Any]) -> Graph:
@@ -134,7 +138,7 @@ _Decisions = tuple[tuple[int, bool], ...]
 _Path = tuple[_Decisions, Any, int]
 
 
-def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any]) -> list[_Path]:
+def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], witness: Witness) -> list[_Path]:
     """All paths through the function: what was decided, its result (None if it raises), and where it may raise."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
@@ -156,18 +160,19 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
                     taken[condition] = True
             return taken[condition]
 
-        values, raises = _run(graph, function, arguments, decide)
+        values, raises = _run(graph, function, arguments, decide, witness)
         paths.append((tuple(taken.items()), values, raises))
     return paths
 
 
-def _run(graph: Graph, function, arguments, decide) -> tuple[Any, int]:
+def _run(graph: Graph, function, arguments, decide, witness: Witness) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
-    substitution = Substitution()
+    substitution = Substitution()  # arguments are no witnesses: the caller knows them
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     token = refusals.set(refused)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
+    substitution.witness = witness
     try:
         result = substitution.of(function)(*given)
         values = None if result is None else _as_values(result)

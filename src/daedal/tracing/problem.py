@@ -1,0 +1,77 @@
+"""From any problem to the same problem with functions that are machine code, and how functions are evaluated in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.mechanical import FUNCTIONS
+from daedal.tracing import first_order, mechanical
+from daedal.tracing.tracer import TracedProblem
+
+_MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices
+
+TRACEABLE = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem)
+"""Classes of problems whose functions can be traced."""
+
+
+def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "auto") -> TracedProblem | None:
+    """The problem with its functions traced; None if nothing can be or need be."""
+    always = compile == "always"
+    traced = None
+    if isinstance(problem, MechanicalSystem):
+        if _is_traceable(problem) and (always or not mechanical.is_ready(problem)):
+            traced = mechanical.traced_system(problem, always=always)
+    elif isinstance(problem, TRACEABLE) and (always or not first_order.is_ready(problem)):
+        if isinstance(problem, ImplicitDAE):
+            traced = first_order.traced_implicit(problem, linear_solver, always=always)
+        elif isinstance(problem, SemiExplicitDAE):
+            traced = first_order.traced_semi_explicit(problem, linear_solver, always=always)
+        else:
+            traced = first_order.traced_second_order(problem, linear_solver, always=always)
+    if always:
+        _check_complete(problem, traced)
+    return traced if traced is not None and (traced.functions or traced.refused) else None
+
+
+def _is_traceable(system: MechanicalSystem) -> bool:
+    return not system.n_s and system.n_q <= _MOST_COORDINATES and not hasattr(system.mass, "tocsr")
+
+
+def _check_complete(problem: Any, traced: TracedProblem | None):
+    if traced is None:
+        reason = "contact coordinates" if getattr(problem, "n_s", 0) else "sparse matrices"
+        if isinstance(problem, MechanicalSystem) and not _is_traceable(problem):
+            raise InvalidProblemError(f"compile='always': a system with {reason} is not traced; use compile='auto'")
+        return
+    for name, reason in traced.refused.items():
+        raise InvalidProblemError(f"compile='always': {name} cannot be traced: {reason}") from reason
+
+
+def compiled_by_trace(problem: Any) -> Any:
+    """The same problem with functions that are machine code, for good."""
+    traced = traced_problem(problem, "always")
+    return problem if traced is None else traced.problem
+
+
+def untraced_words(problem: Any) -> dict[str, str]:
+    """How the functions of a problem are evaluated if they are called as they are."""
+    if isinstance(problem, MechanicalSystem):
+        names = [name for name in FUNCTIONS if callable(getattr(problem, name))]
+    else:
+        names = ["f", "g"] if isinstance(problem, SemiExplicitDAE) else ["residual"]
+        names += ["jacobian"] if getattr(problem, "jacobian", None) is not None else []
+    return {name: _kind(getattr(problem, name, None)) for name in names}
+
+
+def words(problem: Any) -> dict[str, str]:
+    """How each function of a problem is evaluated by default."""
+    traced = traced_problem(problem)
+    return untraced_words(problem) | ({} if traced is None else traced.words)
+
+
+def _kind(function: Any) -> str:
+    if hasattr(function, "operations"):
+        return f"traced, {function.operations} operations"
+    return "Numba" if hasattr(function, "py_func") else "Python"
