@@ -24,6 +24,7 @@ MAY_USE = {
     "kernels": [],
     "symbolic": [],
     "problems": ["kernels"],
+    "tracing": ["kernels", "symbolic", "problems"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],
     "solution": ["kernels", "problems"],
@@ -33,7 +34,7 @@ MAY_USE = {
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "order_conditions": ["methods"],
-    "drive": ["progress", "kernels", "problems", "events", "solution", "mechanics", "analysis", "initial"]
+    "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
@@ -50,6 +51,10 @@ ROOM_OF = {"mechanical_solution": "solution", "second_order_solution": "solution
 # (file, room against the order): why.
 EXCEPTIONS = {
     ("errors.py", "solution"): "for the type checker only",
+    (
+        "problems/compile.py",
+        "tracing",
+    ): '`problem.functions` and `problem.compiled(backend="trace")`, when they are called',
     ("problems/mechanical.py", "mechanics"): "`system.at`, when it is called",
     ("problems/mechanical.py", "analysis"): "`system.check`, when it is called",
     ("solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
-from daedal.tabular import Tabular
+from daedal.tabular import FunctionTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ConstrainedSolution(Solution):
         self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
         self._n_q = getattr(system, "n_q", 0)
         self.formulation = formulation
-        self.n_differential, self.functions = None, {}
+        self.n_differential, self.functions = None, FunctionTable()
         for name, value in fields.items():
             setattr(self, name, value)
 

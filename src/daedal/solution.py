@@ -7,7 +7,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
-from daedal.tabular import Tabular
+from daedal.tabular import FunctionTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Solution:
     history: History | None = None
     dense: DenseOutput | None = None
     n_differential: int | None = None
-    functions: dict[str, str] = field(default_factory=dict)
+    functions: FunctionTable = field(default_factory=FunctionTable)
 
     @property
     def z(self) -> np.ndarray:
@@ -196,21 +196,8 @@ class Solution:
             ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
             ("matrices", f"{stats.jacobian_evaluations}"),
             ("seconds", f"{stats.seconds:.4g}"),
-            *self._evaluation(),
+            *self.functions.summary(),
         ]
-
-    def _evaluation(self) -> list[tuple[str, str]]:
-        """How functions were evaluated: in one row where all are alike, else one for each."""
-        if not self.functions:
-            return []
-        if len(set(self.functions.values())) == 1:
-            return [("functions", next(iter(self.functions.values())))]
-        traced = [words for words in self.functions.values() if words.startswith(("traced", "exact"))]
-        others = [(name, words) for name, words in self.functions.items() if words not in traced]
-        count = sum(int(words.split(", ")[1].split()[0]) for words in traced)
-        exact = ", exact derivatives" if any(words.startswith("exact") for words in traced) else ""
-        rows = [("functions", f"traced, {count} operations{exact}")] if traced else []
-        return rows + others
 
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)

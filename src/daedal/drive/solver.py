@@ -119,7 +119,7 @@ class Solver:
 
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
-    if settings.compile != "never" and isinstance(problem, TRACEABLE):
+    if isinstance(problem, TRACEABLE):
         from daedal.drive.traced import TracedPlan
 
         return TracedPlan(problem, settings, _plan_as_it_is)
@@ -163,6 +163,7 @@ class _HybridPlan:
 
 
 # --- the store --------------------------------------------------------------------------------------------------------
+
 
 def _always() -> bool:
     return True

@@ -15,9 +15,9 @@ from daedal.initial.mechanical import split_mechanical
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
+from daedal.tabular import FunctionTable
 from daedal.tracing.agreement import Disagreement, beside, disagreement, infinite_derivatives
 from daedal.tracing.problem import traced_problem, untraced_words
-from daedal.tracing.tracer import TracedProblem
 
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
 
@@ -40,7 +40,10 @@ class TracedPlan:
 
     def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
         self.problem, self.settings, self._make = problem, settings, make
-        self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))
+        self.traced: TracedProblem | None = None
+        if settings.compile != "never":
+            self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))
+        self._untraced = untraced_words(problem)
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._compared = False
         self._plan(None if self.traced is None else ())
@@ -67,7 +70,7 @@ class TracedPlan:
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
         if traced is None or self._is_sparse(request):
-            return self._told(self._plan(None).solve(request), untraced_words(self.problem))
+            return self._told(self._plan(None).solve(request), self._untraced)
         start = _start(self.problem, request)
         left_out: tuple[str, ...] = ()
         if start is not None:
@@ -114,12 +117,12 @@ class TracedPlan:
 
     def _repeated(self, request: Request, found: Disagreement):
         warnings.warn(
-            f"{found} is not what it was when it was traced: it depends on more than its arguments. The run is repeated "
-            "with the functions as they are; compile='never' does so at once",
+            f"{found} is not what it was when it was traced: it depends on more than its arguments. The run is "
+            "repeated with the functions as they are; compile='never' does so at once",
             TraceWarning,
             stacklevel=5,
         )
-        return self._told(self._plan(None).solve(request), untraced_words(self.problem))
+        return self._told(self._plan(None).solve(request), self._untraced)
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -134,16 +137,14 @@ class TracedPlan:
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether the matrices of a mechanism are sparse, which its functions tell."""
-        return isinstance(self.problem, MechanicalSystem) and is_sparse(
-            self.problem, request.span[0], request.initial
-        )
+        return isinstance(self.problem, MechanicalSystem) and is_sparse(self.problem, request.span[0], request.initial)
 
-    def _words(self, left_out: tuple[str, ...]) -> dict[str, str]:
+    def _words(self, left_out: tuple[str, ...]) -> FunctionTable:
         assert self.traced is not None
         differenced = {name: "differences: the derivative is infinite at the start" for name in left_out}
-        return untraced_words(self.problem) | self.traced.words | differenced
+        return FunctionTable(self._untraced | self.traced.words | differenced)
 
-    def _told(self, solution, functions: dict[str, str]):
+    def _told(self, solution, functions: FunctionTable):
         if solution is not None:
             solution.functions = functions
         return solution

@@ -11,7 +11,7 @@ import functools
 import io
 import math
 import sys
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,22 @@ from daedal.symbolic.stand_ins import (
 from daedal.symbolic.untraceable import Untraceable, place
 from daedal.symbolic.witness import Witness
 
+_HARMLESS = (
+    "abc array bisect builtins cmath collections collections_abc contextlib copy dataclasses decimal enum fractions functools "
+    "heapq itertools math numbers operator re statistics string struct textwrap types typing weakref"
+)
 _OUTSIDE_WORLD = {
+    **{
+        name: f"uses {name.lstrip('_')}"
+        for name in sys.stdlib_module_names - {"__main__"}
+        if name.lstrip("_") not in _HARMLESS.split()
+    },
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
     **dict.fromkeys(("time", "datetime"), "asks for the time"),
     **dict.fromkeys(("logging", "warnings"), "writes messages"),
-    **dict.fromkeys(("os", "sys", "io", "pathlib", "subprocess", "socket", "shutil", "threading", "ctypes"), "uses {}"),
     "cmath": "uses complex numbers",
 }
+"""What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
 """Modules whose Python functions are called as they are."""
 _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an array of symbols
@@ -100,6 +109,8 @@ class Substitution:
             return self.of(value.__wrapped__)
         if isinstance(value, MethodType):
             return MethodType(self.of(value.__func__), self.of(value.__self__))
+        if type(value) is SimpleNamespace:
+            return self._namespace(value, name)
         if home in _KEPT:
             return value
         if isinstance(value, FunctionType):
@@ -135,9 +146,12 @@ class Substitution:
 
     def _function(self, function: FunctionType) -> FunctionType:
         refuse_stores(function)
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self.witness.attribute(function, name)
-        self.witness.entries(function.__dict__)
+        self.witness.attribute(function, "__code__")
+        if function.__defaults__ or function.__kwdefaults__:
+            self.witness.attribute(function, "__defaults__")
+            self.witness.attribute(function, "__kwdefaults__")
+        if function.__dict__:
+            self.witness.entries(function.__dict__)
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
@@ -208,6 +222,13 @@ class Substitution:
             self.witness.attribute(value, name)
         for name in (*getattr(value, "__dict__", ()), *names):
             object.__setattr__(copy, name, self.of(getattr(value, name), name))
+        return copy
+
+    def _namespace(self, value: SimpleNamespace, name: str) -> SimpleNamespace:
+        copy = self._made[id(value)] = SimpleNamespace()
+        self.witness.entries(value.__dict__)
+        copy.__dict__.update({key: self.of(entry, key) for key, entry in value.__dict__.items()})
+        self._copies.append((copy.__dict__, dict(copy.__dict__), f"'{name}'" if name else "a namespace"))
         return copy
 
     def _container(self, value: Any, name: str) -> Any:

@@ -178,9 +178,11 @@ def _run(graph: Graph, function, arguments, decide, witness: Witness) -> tuple[A
         values = None if result is None else _as_values(result)
     except Untraceable:
         raise
-    except Exception as error:
+    except BaseException as error:
         if not refused and _is_raised_by_user(error.__traceback__):
             return None, graph.true
+        if not isinstance(error, Exception):
+            raise
         raise (refused[0] if refused else _said(error)) from error
     finally:
         graph.decide = usual

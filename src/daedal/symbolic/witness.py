@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
@@ -42,15 +44,54 @@ class Witness:
         """An attribute of a module, a function or an object with slots."""
         self._attributes.setdefault((id(owner), name), (owner, name, getattr(owner, name, _MISSING)))
 
-    def holds(self) -> bool:
-        """Whether everything is as it was."""
-        return (
-            all(namespace.get(name, _MISSING) is value for namespace, name, value in self._names.values())
-            and all(_content(cell) is value for cell, value in self._cells.values())
-            and all(getattr(owner, name, _MISSING) is value for owner, name, value in self._attributes.values())
-            and all(_same(_entries(container), kept) for container, kept in self._containers.values())
-            and all(a.shape == shape and a.tobytes() == kept for a, shape, kept in self._arrays.values())
-        )
+    def add(self, other: Witness):
+        """See to what another has seen as well."""
+        for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
+            for key, seen in others.items():
+                mine.setdefault(key, seen)
+
+    def check(self) -> Callable[[], bool]:
+        """A quick function that tells whether everything is as it was."""
+        names: dict[int, tuple[dict, list[str], list[Any]]] = {}
+        absent = []
+        for namespace, name, value in self._names.values():
+            if value is _MISSING:
+                absent.append((namespace, name))
+            else:
+                found = names.setdefault(id(namespace), (namespace, [], []))
+                found[1].append(name)
+                found[2].append(value)
+        # An entry more makes sure that the getter returns a tuple.
+        getters = [(itemgetter(*n, n[0]), space, (*v, v[0])) for space, n, v in names.values()]
+        cells, attributes = tuple(self._cells.values()), tuple(self._attributes.values())
+        containers, arrays = tuple(self._containers.values()), tuple(self._arrays.values())
+
+        def holds() -> bool:
+            for getter, namespace, values in getters:
+                try:
+                    if not all(map(is_, getter(namespace), values)):
+                        return False
+                except KeyError:
+                    return False
+            for namespace, name in absent:
+                if name in namespace:
+                    return False
+            for cell, value in cells:
+                if _content(cell) is not value:
+                    return False
+            for owner, name, value in attributes:
+                if getattr(owner, name, _MISSING) is not value:
+                    return False
+            for container, kept in containers:
+                now = _entries(container)
+                if len(now) != len(kept) or not all(map(is_, now, kept)):
+                    return False
+            for array, shape, kept in arrays:
+                if array.shape != shape or array.tobytes() != kept:
+                    return False
+            return True
+
+        return holds
 
 
 def _content(cell: Any) -> Any:
@@ -62,7 +103,3 @@ def _content(cell: Any) -> Any:
 
 def _entries(container: Any) -> tuple:
     return (*container, *container.values()) if isinstance(container, dict) else tuple(container)
-
-
-def _same(now: tuple, then: tuple) -> bool:
-    return len(now) == len(then) and all(a is b for a, b in zip(now, then))

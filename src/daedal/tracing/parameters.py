@@ -22,6 +22,12 @@ NAME = "p"
 class ParameterLayout:
     """Where the numbers of parameters stand in their structure.
 
+    Parameters
+    ----------
+    params : object
+    all_numbers : bool
+        Whether whole numbers are symbols as well: compiled functions get all of them, as one vector of floats.
+
     Attributes
     ----------
     fixed : dict
@@ -37,17 +43,20 @@ class ParameterLayout:
     False
     """
 
-    def __init__(self, params: Any):
+    def __init__(self, params: Any, all_numbers: bool = False):
         numbers: list[float] = []
-        self._signature = _read(params, numbers, 0)
+        self._all_numbers = all_numbers
+        self._signature = self._read(params, numbers)
         self._alive = params  # constants are compared by identity
         self.count = len(numbers)
         self.fixed: dict[int, float] = {}
 
     def fits(self, params: Any) -> bool:
         """Whether machine code for this layout may be used with these parameters."""
+        if type(params) is np.ndarray and params.dtype == np.float64 and not self.fixed:
+            return self._signature == (np.ndarray, params.shape)
         numbers: list[float] = []
-        if _read(params, numbers, 0) != self._signature:
+        if self._read(params, numbers) != self._signature:
             return False
         return all(numbers[k] == value for k, value in self.fixed.items())
 
@@ -56,37 +65,69 @@ class ParameterLayout:
         if type(params) is np.ndarray and params.dtype == np.float64 and params.ndim == 1:
             return params
         numbers: list[float] = []
-        _read(params, numbers, 0)
+        self._read(params, numbers)
         return np.array(numbers, dtype=float)
 
-    def symbols(self, graph: Graph, params: Any) -> Any:
-        """The same structure with symbols in place of its numbers."""
-        numbers = self.numbers(params).tolist()
-        entries = iter(list(vector_argument(graph, NAME, self.count, numbers)))
-        return _rebuilt(params, entries, graph, 0)
+    def symbols(self, graph: Graph, params: Any) -> tuple[Any, Any]:
+        """The same structure with symbols in place of its numbers, and all of these as a vector."""
+        vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())
+        return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
+    def _read(self, value: Any, numbers: list[float], depth: int = 0) -> Any:
+        """The structure of a value, as something that can be compared; its numbers are appended."""
+        kind = type(value)
+        if self._is_number(value):
+            numbers.append(float(value))
+            return float
+        if kind is np.ndarray:
+            if self._is_numbers(value):
+                numbers += value.astype(float).ravel().tolist()
+                return kind, value.shape
+            return kind, value.shape, value.dtype.str, value.tobytes()
+        if value is None or kind in (bool, int, str, bytes, complex):
+            return kind, value
+        parts = _parts(value) if depth < _DEEPEST else None
+        if parts is None:
+            return kind, id(value)
+        names, entries = parts
+        if kind in (list, tuple) and _is_vector(entries):
+            numbers += map(float, entries)
+            return kind, len(entries)
+        return kind, names, tuple(self._read(entry, numbers, depth + 1) for entry in entries)
 
-def _read(value: Any, numbers: list[float], depth: int) -> Any:
-    """The structure of a value, as something that can be compared; its numbers are appended."""
-    kind = type(value)
-    if kind is float or kind is np.float64:
-        numbers.append(float(value))
-        return kind
-    if kind is np.ndarray:
-        if value.dtype == np.float64:
-            numbers += value.ravel().tolist()
-            return kind, value.shape
-        return kind, value.shape, value.dtype.str, value.tobytes()
-    if value is None or kind in (bool, int, str, bytes, complex):
-        return kind, value
-    parts = _parts(value) if depth < _DEEPEST else None
-    if parts is None:
-        return kind, id(value)
-    names, entries = parts
-    if kind in (list, tuple) and _is_vector(entries):
-        numbers += map(float, entries)
-        return kind, len(entries)
-    return kind, names, tuple(_read(entry, numbers, depth + 1) for entry in entries)
+    def _is_number(self, value: Any) -> bool:
+        kind = type(value)
+        if kind is float or kind is np.float64:
+            return True
+        return self._all_numbers and isinstance(value, (int, np.integer, np.floating, np.bool_))
+
+    def _is_numbers(self, array: np.ndarray) -> bool:
+        return array.dtype == np.float64 or (self._all_numbers and array.dtype.kind in "fiub")
+
+    def _rebuilt(self, value: Any, symbols, array_type, depth: int = 0) -> Any:
+        kind = type(value)
+        if self._is_number(value):
+            return next(symbols)
+        if kind is np.ndarray and self._is_numbers(value):
+            entries = np.empty(value.size, dtype=object)
+            entries[:] = [next(symbols) for _ in range(value.size)]
+            return entries.view(array_type).reshape(value.shape)
+        parts = _parts(value) if depth < _DEEPEST else None
+        if parts is None:
+            return value
+        names, entries = parts
+        if kind in (list, tuple) and _is_vector(entries):
+            return kind(next(symbols) for _ in entries)
+        made = [self._rebuilt(entry, symbols, array_type, depth + 1) for entry in entries]
+        if kind in (list, tuple):
+            return kind(made)
+        if kind is dict:
+            return dict(zip(names, made, strict=True))
+        if isinstance(value, tuple):
+            return kind(*made)
+        bundle: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
+        vars(bundle).update(zip(names, made, strict=True))
+        return bundle
 
 
 def _is_vector(entries: tuple) -> bool:
@@ -121,30 +162,3 @@ def _holds_attributes(value: Any) -> bool:
 
 
 _FOREIGN = {"numpy", "scipy", "numba", "daedal", "pandas"}
-
-
-def _rebuilt(value: Any, symbols, graph: Graph, depth: int) -> Any:
-    kind = type(value)
-    if kind is float or kind is np.float64:
-        return next(symbols)
-    if kind is np.ndarray and value.dtype == np.float64:
-        vector = vector_argument(graph, NAME, 0)
-        if value.size:
-            vector = np.array([next(symbols) for _ in range(value.size)], dtype=object).view(type(vector))
-        return vector.reshape(value.shape)
-    parts = _parts(value) if depth < _DEEPEST and kind not in (bool, int, str) else None
-    if parts is None:
-        return value
-    names, entries = parts
-    if kind in (list, tuple) and _is_vector(entries):
-        return kind(next(symbols) for _ in entries)
-    made = [_rebuilt(entry, symbols, graph, depth + 1) for entry in entries]
-    if kind in (list, tuple):
-        return kind(made)
-    if kind is dict:
-        return dict(zip(names, made, strict=True))
-    if isinstance(value, tuple):
-        return kind(*made)
-    bundle = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
-    vars(bundle).update(zip(names, made, strict=True))
-    return bundle

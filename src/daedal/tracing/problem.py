@@ -1,4 +1,4 @@
-"""From any problem to the same problem with functions that are machine code, and how functions are evaluated in words."""
+"""Any problem as the same problem with functions that are machine code; how functions are evaluated, in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.mechanical import FUNCTIONS
+from daedal.symbolic import Untraceable
+from daedal.tabular import FunctionTable
 from daedal.tracing import first_order, mechanical
 from daedal.tracing.tracer import TracedProblem
 
@@ -19,6 +21,17 @@ TRACEABLE = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem)
 def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "auto") -> TracedProblem | None:
     """The problem with its functions traced; None if nothing can be or need be."""
     always = compile == "always"
+    try:
+        traced = _traced(problem, linear_solver, always)
+    except Untraceable as reason:  # there are too many unknowns
+        traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason))
+        traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
+    if always:
+        _check_complete(problem, traced)
+    return traced
+
+
+def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | None:
     traced = None
     if isinstance(problem, MechanicalSystem):
         if _is_traceable(problem) and (always or not mechanical.is_ready(problem)):
@@ -30,8 +43,6 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
             traced = first_order.traced_semi_explicit(problem, linear_solver, always=always)
         else:
             traced = first_order.traced_second_order(problem, linear_solver, always=always)
-    if always:
-        _check_complete(problem, traced)
     return traced if traced is not None and (traced.functions or traced.refused) else None
 
 
@@ -55,20 +66,20 @@ def compiled_by_trace(problem: Any) -> Any:
     return problem if traced is None else traced.problem
 
 
-def untraced_words(problem: Any) -> dict[str, str]:
+def untraced_words(problem: Any) -> FunctionTable:
     """How the functions of a problem are evaluated if they are called as they are."""
     if isinstance(problem, MechanicalSystem):
         names = [name for name in FUNCTIONS if callable(getattr(problem, name))]
     else:
         names = ["f", "g"] if isinstance(problem, SemiExplicitDAE) else ["residual"]
         names += ["jacobian"] if getattr(problem, "jacobian", None) is not None else []
-    return {name: _kind(getattr(problem, name, None)) for name in names}
+    return FunctionTable((name, _kind(getattr(problem, name, None))) for name in names)
 
 
-def words(problem: Any) -> dict[str, str]:
+def words(problem: Any) -> FunctionTable:
     """How each function of a problem is evaluated by default."""
     traced = traced_problem(problem)
-    return untraced_words(problem) | ({} if traced is None else traced.words)
+    return FunctionTable(untraced_words(problem) | ({} if traced is None else traced.words))
 
 
 def _kind(function: Any) -> str:

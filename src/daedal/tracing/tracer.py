@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from daedal.kernels.functions import is_compiled
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
@@ -41,7 +43,7 @@ class TracedProblem:
 
     problem: Any
     layout: ParameterLayout | None
-    witnesses: list[Witness] = field(default_factory=list)
+    witness: Witness = field(default_factory=Witness)
     words: dict[str, str] = field(default_factory=dict)
     functions: dict[str, TracedFunction] = field(default_factory=dict)
     derivatives: dict[str, TracedFunction] = field(default_factory=dict)
@@ -52,7 +54,11 @@ class TracedProblem:
         """Whether the functions still read the same from outside, and the parameters have the same structure."""
         if self.layout is not None and not self.layout.fits(params):
             return False
-        return all(witness.holds() for witness in self.witnesses)
+        return self._holds()
+
+    @cached_property
+    def _holds(self) -> Callable[[], bool]:
+        return self.witness.check()
 
 
 class Tracer:
@@ -77,8 +83,8 @@ class Tracer:
         self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
         self._symbols |= {name: scalar_argument(self.graph, name) for name in scalars}
         params = problem.params
-        self.layout = None if params is None else ParameterLayout(params)
-        self._params = () if self.layout is None else (self.layout.symbols(self.graph, params),)
+        self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
+        self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
         self.combined: dict[str, TracedFunction] = {}
         self.result = TracedProblem(problem, self.layout)
 
@@ -101,7 +107,7 @@ class Tracer:
         except Untraceable as reason:
             self._refuse(name, function, reason)
             return None
-        self.result.witnesses.append(traced.witness)
+        self.result.witness.add(traced.witness)
         self.result.functions[name] = TracedFunction(name, code, self.layout, function)
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
@@ -155,8 +161,8 @@ class Tracer:
         return self.result
 
     def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...]) -> Traced:
-        given = [self.t, *[self._symbols[name] for name in arguments], *self._params]
-        return trace(function, given, shape)
+        last = self._params[1:] if is_compiled(function) else self._params[:1]
+        return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
 
     def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int):
         sizes = {name: self.sizes[name] for name in arguments}
