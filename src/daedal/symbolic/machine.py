@@ -76,6 +76,8 @@ def compile_function(
     parameters: Mapping[str, int] | None = None,
     statuses: Sequence[tuple[int, int]] = (),
     time: str = "t",
+    *,
+    skip_zeros: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -93,6 +95,8 @@ def compile_function(
         The status is the code of the first condition that holds, otherwise 0.
     time : str
         The name of the scalar argument that is handed over by value.
+    skip_zeros : bool
+        Whether results that vanish identically are not written: the block must hold zeros there.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -107,6 +111,7 @@ def compile_function(
         (slices[name].start + k, node)
         for name, nodes in arrays.items()
         for k, node in enumerate(nodes.ravel(order="F").tolist())
+        if not (skip_zeros and graph.is_zero(node))
     ]
     told = [(condition, code) for condition, code in statuses if condition != graph.false]
     program = emit(graph, graph.argument(time, 0), places, targets, told, end)

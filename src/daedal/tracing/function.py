@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import Unevaluable
 from daedal.kernels.functions import CodedFunction
 from daedal.problems.compile import last_argument
 from daedal.symbolic.machine import MachineFunction
@@ -44,11 +45,14 @@ class TracedFunction(CodedFunction):
         self.__name__ = name
         self.original, self.layout, self._code = original, layout, code
         self.is_derivative, self.is_regular = arguments is not None, is_regular
-        self._shared = () if arguments is None else arguments
         self.address, self.operations = code.address, code.operations
-        [self._result] = code.results
-        ends = code.slices[NAME].stop if layout is not None else code.slices[self._result].stop
-        self.workspace = code.size - ends
+        [result] = code.results
+        self._place, self._shape, self._size = code.slices[result], code.shapes[result], code.size
+        self._numbers = code.slices[NAME] if layout is not None else slice(0, 0)
+        self.workspace = code.size - max(self._numbers.stop, self._place.stop)
+        self._shared = () if arguments is None else arguments
+        self._call = _SIGNATURE(code.address)
+        self._reference = getattr(original, "py_func", original)
         if not self.is_derivative:
             self.__wrapped__ = original
 
@@ -60,31 +64,35 @@ class TracedFunction(CodedFunction):
         if not self.is_derivative:
             return self._ask(t, *arguments)
         status, values = self.evaluate(t, *arguments)
-        if status != 0:  # the function itself says why; where it does not, what cannot be computed is not finite
+        if status != 0:  # the function itself may say why
             last = arguments[-1:] if self.layout is not None else ()
             self._ask(t, *[arguments[k] if isinstance(k, int) else k.copy() for k in self._shared], *last)
-            values[...] = np.nan
+            raise Unevaluable(f"{self.__name__} cannot be computed here")
         return values
 
     def _ask(self, t: float, *arguments):
         """The user's function, with its parameters in the form that it needs."""
-        if self.layout is None:
-            return self.original(t, *arguments)
-        return self.original(t, *arguments[:-1], *last_argument(self.original, arguments[-1]))
+        return self.original(t, *self._given(arguments))
+
+    def reference(self, t: float, *arguments):
+        """The user's function in Python, also where it is compiled with Numba, which may not have happened yet."""
+        return self._reference(t, *self._given(arguments))
+
+    def _given(self, arguments: tuple) -> tuple:
+        return arguments if self.layout is None else (*arguments[:-1], *last_argument(self.original, arguments[-1]))
 
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
         """Status and result of the machine code."""
-        code, end = self._code, 0
-        block = np.zeros(code.size)
-        values = arguments[:-1] if self.layout is not None else arguments
-        for value in values:
-            size = np.size(value)
-            block[end : end + size] = value
-            end += size
+        block, end = np.zeros(self._size), 0
+        values = arguments
         if self.layout is not None:
-            block[code.slices[NAME]] = self.numbers(arguments[-1])
-        status = _SIGNATURE(self.address)(float(t), block.ctypes.data)
-        return status, block[code.slices[self._result]].reshape(code.shapes[self._result], order="F").copy()
+            values = arguments[:-1]
+            block[self._numbers] = self.layout.numbers(arguments[-1])
+        for value in values:
+            start, end = end, end + (value.size if isinstance(value, np.ndarray) else 1)
+            block[start:end] = value
+        status = self._call(t, block.__array_interface__["data"][0])
+        return status, block[self._place].reshape(self._shape, order="F")
 
     def __repr__(self) -> str:
         kind = "derivative of a traced function" if self.is_derivative else "traced"

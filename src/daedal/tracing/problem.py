@@ -24,7 +24,7 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
     try:
         traced = _traced(problem, linear_solver, always)
     except Untraceable as reason:  # there are too many unknowns
-        traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason))
+        traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
         traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
     if always:
         _check_complete(problem, traced)

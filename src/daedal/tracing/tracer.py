@@ -17,7 +17,7 @@ from daedal.symbolic.witness import Witness
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.parameters import NAME, ParameterLayout
 
-MOST_OPERATIONS = 20_000
+MOST_OPERATIONS = 5_000
 """Operations of a problem, derivatives included, beyond which functions are called as they are by default."""
 
 
@@ -120,7 +120,7 @@ class Tracer:
         try:
             code = self._code(arguments, np.array(nodes), may_raise(self.graph, nodes, raises))
         except Untraceable as reason:
-            self.result.refused[name] = reason
+            self.result.refused[name] = reason.forgetting()
             return None
         self.combined[name] = TracedFunction(name, code, self.layout, function)
         return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Witness())
@@ -140,9 +140,9 @@ class Tracer:
         try:
             array = np.asarray(nodes(), dtype=np.int64)
             self._check_arguments(array, arguments)
-            code = self._code(arguments, array, of.raises)
+            code = self._code(arguments, array, may_raise(self.graph, of.nodes, of.raises), skip_zeros=True)
         except Untraceable as reason:
-            self.result.refused[name] = reason
+            self.result.refused[name] = reason.forgetting()
             return None
         original = (self.result.functions | self.combined)[of.name].original
         regular = all(self.graph.regular[i] for i in array.flat)
@@ -164,10 +164,10 @@ class Tracer:
         last = self._params[1:] if is_compiled(function) else self._params[:1]
         return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
 
-    def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int):
+    def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int, skip_zeros: bool = False):
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
-        return compile_function(self.graph, sizes, {"result": nodes}, parameters, [(raises, RAISES)])
+        return compile_function(self.graph, sizes, {"result": nodes}, parameters, [(raises, RAISES)], skip_zeros=skip_zeros)
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
@@ -178,7 +178,7 @@ class Tracer:
 
     def _refuse(self, name: str, function, reason: Untraceable):
         kind = "Numba" if hasattr(function, "py_func") else "Python"
-        self.result.refused[name] = reason
+        self.result.refused[name] = reason.forgetting()
         self.result.words[name] = f"{kind}: {str(reason).split('. Remedy')[0]}"
 
 
