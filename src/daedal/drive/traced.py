@@ -18,6 +18,7 @@ from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
 from daedal.tracing.agreement import Disagreement, beside, disagreement, has_irregular_derivatives, infinite_derivatives
 from daedal.tracing.problem import traced_problem, untraced_words
+from daedal.tracing.tracer import TracedProblem
 
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
 
@@ -48,7 +49,7 @@ class TracedPlan:
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._compared = False
         self._irregular = self.traced is not None and has_irregular_derivatives(self.traced)
-        self._plan(None if self.traced is None else ())
+        self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -71,8 +72,9 @@ class TracedPlan:
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced
-        if traced is None or self._is_sparse(request):
-            return self._told(self._plan(None).solve(request), self._untraced)
+        if traced is None or not traced.functions or self._is_sparse(request):
+            words = self._untraced if traced is None or traced.functions else self._words(())
+            return self._told(self._plan(None).solve(request), words)
         left_out: tuple[str, ...] = ()
         start = None if self._compared and not self._irregular else _start(self.problem, request)
         if start is not None:
@@ -112,12 +114,12 @@ class TracedPlan:
         assert self.traced is not None
         if solution is None:
             return None
-        if (self.traced.refused or request.settings.events is not None) and not self.is_current():
-            return Disagreement("something that the functions read from outside", None, float(request.span[1]))
         for t, point in _points(self.problem, solution):
             found = disagreement(self.traced, self.problem.params, t, point)
             if found is not None:
                 return found
+        if (self.traced.refused or request.settings.events is not None) and not self.is_current():
+            return Disagreement("something that the functions read from outside", None, float(request.span[1]))
         return None
 
     def _repeated(self, request: Request, found: Disagreement):

@@ -32,8 +32,8 @@ from daedal.symbolic.untraceable import Untraceable, place
 from daedal.symbolic.witness import Witness
 
 _HARMLESS = (
-    "abc array bisect builtins cmath collections collections_abc contextlib copy dataclasses decimal enum fractions functools "
-    "heapq itertools math numbers operator re statistics string struct textwrap types typing weakref"
+    "abc array bisect builtins cmath collections collections_abc contextlib copy dataclasses decimal enum fractions "
+    "functools heapq itertools math numbers operator re statistics string struct textwrap types typing weakref"
 )
 _OUTSIDE_WORLD = {
     **{

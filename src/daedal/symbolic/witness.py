@@ -86,8 +86,8 @@ class Witness:
                 now = _entries(container)
                 if len(now) != len(kept) or not all(map(is_, now, kept)):
                     return False
-            for array, shape, kept in arrays:
-                if array.shape != shape or array.tobytes() != kept:
+            for array, shape, content in arrays:
+                if array.shape != shape or array.tobytes() != content:
                     return False
             return True
 

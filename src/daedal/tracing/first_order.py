@@ -148,7 +148,7 @@ def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
     if given["sparsity"] is not None and name in ("auto", "sparse", "gmres"):
         return _compressed(given["sparsity"], pattern, zero), structure
     if given["bandwidth"] is not None:
-        return (_banded(*given["bandwidth"], pattern, n, zero) if name in ("auto", "banded") else None), structure
+        return (_banded(given["bandwidth"], pattern, n, zero) if name in ("auto", "banded") else None), structure
     if n > _MOST_DENSE or name == "gmres":
         return None, {}
     return lambda rows: np.array([[row.get(j, zero) for j in range(n)] for row in rows]), {}
@@ -181,8 +181,9 @@ def _compressed(matrix, pattern: list[list[int]], zero: int):
     return lambda rows: np.array([rows[i].get(j, zero) for i, j in places])
 
 
-def _banded(ml: int, mu: int, pattern: list[list[int]], n: int, zero: int):
+def _banded(bandwidth: tuple[int, int], pattern: list[list[int]], n: int, zero: int):
     """The band in the layout of scipy.linalg.solve_banded; None if there are entries outside of it."""
+    ml, mu = bandwidth
     if any(j - i > mu or i - j > ml for i, row in enumerate(pattern) for j in row):
         return None
 

@@ -109,9 +109,9 @@ class ParameterLayout:
         if self._is_number(value):
             return next(symbols)
         if kind is np.ndarray and self._is_numbers(value):
-            entries = np.empty(value.size, dtype=object)
-            entries[:] = [next(symbols) for _ in range(value.size)]
-            return entries.view(array_type).reshape(value.shape)
+            vector = np.empty(value.size, dtype=object)
+            vector[:] = [next(symbols) for _ in range(value.size)]
+            return vector.view(array_type).reshape(value.shape)
         parts = _parts(value) if depth < _DEEPEST else None
         if parts is None:
             return value

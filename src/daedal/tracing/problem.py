@@ -14,7 +14,7 @@ from daedal.tracing.tracer import TracedProblem
 
 _MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices
 
-TRACEABLE = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem)
+TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem)
 """Classes of problems whose functions can be traced."""
 
 
@@ -32,18 +32,17 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
 
 
 def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | None:
-    traced = None
     if isinstance(problem, MechanicalSystem):
-        if _is_traceable(problem) and (always or not mechanical.is_ready(problem)):
-            traced = mechanical.traced_system(problem, always=always)
-    elif isinstance(problem, TRACEABLE) and (always or not first_order.is_ready(problem)):
-        if isinstance(problem, ImplicitDAE):
-            traced = first_order.traced_implicit(problem, linear_solver, always=always)
-        elif isinstance(problem, SemiExplicitDAE):
-            traced = first_order.traced_semi_explicit(problem, linear_solver, always=always)
-        else:
-            traced = first_order.traced_second_order(problem, linear_solver, always=always)
-    return traced if traced is not None and (traced.functions or traced.refused) else None
+        if not _is_traceable(problem) or (mechanical.is_ready(problem) and not always):
+            return None
+        return mechanical.traced_system(problem, always=always)
+    if not isinstance(problem, TRACEABLE) or (first_order.is_ready(problem) and not always):
+        return None
+    if isinstance(problem, ImplicitDAE):
+        return first_order.traced_implicit(problem, linear_solver, always=always)
+    if isinstance(problem, SemiExplicitDAE):
+        return first_order.traced_semi_explicit(problem, linear_solver, always=always)
+    return first_order.traced_second_order(problem, linear_solver, always=always)
 
 
 def _is_traceable(system: MechanicalSystem) -> bool:
@@ -52,9 +51,9 @@ def _is_traceable(system: MechanicalSystem) -> bool:
 
 def _check_complete(problem: Any, traced: TracedProblem | None):
     if traced is None:
-        reason = "contact coordinates" if getattr(problem, "n_s", 0) else "sparse matrices"
+        what = "contact coordinates" if getattr(problem, "n_s", 0) else "sparse matrices or many coordinates"
         if isinstance(problem, MechanicalSystem) and not _is_traceable(problem):
-            raise InvalidProblemError(f"compile='always': a system with {reason} is not traced; use compile='auto'")
+            raise InvalidProblemError(f"compile='always': a system with {what} is not traced; use compile='auto'")
         return
     for name, reason in traced.refused.items():
         raise InvalidProblemError(f"compile='always': {name} cannot be traced: {reason}") from reason

@@ -167,7 +167,8 @@ class Tracer:
     def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int, skip_zeros: bool = False):
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
-        return compile_function(self.graph, sizes, {"result": nodes}, parameters, [(raises, RAISES)], skip_zeros=skip_zeros)
+        results, statuses = {"result": nodes}, [(raises, RAISES)]
+        return compile_function(self.graph, sizes, results, parameters, statuses, skip_zeros=skip_zeros)
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
