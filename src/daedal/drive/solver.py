@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -99,8 +98,8 @@ class Solver:
         if self._problem.params is None:
             raise InvalidProblemError("params is given, but the problem was stated without parameters")
         problem = with_numbers(self._problem, params)
-        other = copy(self)
-        other._problem = problem
+        other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
+        other._problem, other._settings = problem, self._settings
         shared = getattr(self._plan, "with_problem", None)
         other._plan = (None if shared is None else shared(problem)) or make_plan(problem, self._settings)
         return other

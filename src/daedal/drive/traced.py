@@ -103,7 +103,7 @@ class TracedPlan:
             return None
         assert self.traced is not None
         for at in (point, *(beside(point, share) for share in _SHARES)):
-            found = disagreement(self.traced, self.problem.params, t, at)
+            found = disagreement(self.traced, self.traced.functions, self.problem.params, t, at)
             if found is not None:
                 return found
         self._compared = True
@@ -114,8 +114,8 @@ class TracedPlan:
         assert self.traced is not None
         if solution is None:
             return None
-        for t, point in _points(self.problem, solution):
-            found = disagreement(self.traced, self.problem.params, t, point)
+        for t, point in _points(self.problem, solution) if self.traced.plain else ():
+            found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
             if found is not None:
                 return found
         if (self.traced.refused or request.settings.events is not None) and not self.is_current():

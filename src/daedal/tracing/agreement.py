@@ -29,10 +29,12 @@ class Disagreement:
         return f"{self.name}{where} at t = {self.t:.6g}"
 
 
-def disagreement(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> Disagreement | None:
+def disagreement(
+    traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
+) -> Disagreement | None:
     """The first function that differs from its machine code at a point, given by the names of arguments."""
     last = () if traced.layout is None else (params,)
-    for name, function in traced.functions.items():
+    for name, function in functions.items():
         arrays = [point[argument] for argument in traced.arguments[name]]
         component = _difference(function, t, arrays, last)
         if component is not None:

@@ -57,6 +57,11 @@ class TracedProblem:
         return self._holds()
 
     @cached_property
+    def plain(self) -> dict[str, TracedFunction]:
+        """Functions that could change their mind: those that are not compiled, with globals as they were, already."""
+        return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
+
+    @cached_property
     def _holds(self) -> Callable[[], bool]:
         return self.witness.check()
 
