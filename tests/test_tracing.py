@@ -98,6 +98,36 @@ def test_velocity_constraints_have_exact_derivatives():
     assert traced.q[:, -1] == pytest.approx(plain.q[:, -1], abs=1e-6)
 
 
+def test_coefficients_of_linear_problems_have_exact_derivatives():
+    def C(t):
+        return [[np.cos(t), np.sin(t)]]
+
+    def r(t):
+        return [-np.exp(-t) * np.cos(3.0 * t)]
+
+    problem = daedal.HessenbergDAE([np.zeros((2, 2))] * 2, [[1.0], [0.5]], C, [0.0, 1.0], r, n_x=2, n_y=1, order=2)
+    exact = traced_problem(problem).problem
+    for t in (0.3, 2.0):
+        found = exact.C_derivatives(t)
+        assert found[0] == pytest.approx(np.array([[-np.sin(t), np.cos(t)]]), abs=1e-15)
+        assert found[1] == pytest.approx(-np.array(C(t)), abs=1e-15)
+        assert exact.coefficients(t) == pytest.approx(problem.coefficients(t), abs=1e-7)
+    linear = daedal.LinearDAE(
+        lambda t: [[-1.0 - np.sin(t)]],
+        [[1.0]],
+        lambda t: [[2.0 + np.cos(t)]],
+        [[0.0]],
+        [0.0],
+        lambda t: [-t],
+        n_x=1,
+        n_y=1,
+    )
+    made = traced_problem(linear)
+    assert made.problem.derivative("C", 0.5) == pytest.approx(np.array([[-np.sin(0.5)]]), abs=1e-15)
+    sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None), formulation="stabilised_reduction")
+    assert sol.functions["C_derivative"].startswith("exact derivative") and sol.functions["C"] == "Python"
+
+
 def test_structure_is_found_where_it_pays():
     n = 60
 

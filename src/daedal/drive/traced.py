@@ -13,7 +13,7 @@ from daedal.drive.request import Request, Settings
 from daedal.errors import IntegrationError
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanics.sparse.assembly import is_sparse
-from daedal.problems import MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
 from daedal.tracing.agreement import Disagreement, beside, disagreement, has_irregular_derivatives, infinite_derivatives
@@ -188,6 +188,8 @@ def _start(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | Non
             q, v, r, w = split_mechanical(request.initial)
             parts = {"q": (q, problem.n_q), "v": (v, problem.n_q), "r": (r, problem.n_r), "w": (w, problem.n_w)}
             parts["lam"] = (None, problem.n_lambda)
+        elif isinstance(problem, (HessenbergDAE, LinearDAE)):  # coefficients depend on nothing but the time
+            parts = {}
         elif isinstance(problem, SemiExplicitDAE):
             y, z = request.initial
             parts = {"y": (y, problem.n_y), "z": (z, problem.n_z), "xp": (None, problem.n)}
@@ -219,10 +221,13 @@ def _points(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, Any]
     count = solution.t.size
     for i in sorted({count // 2, count - 1}) if count else ():
         t = float(solution.t[i])
+        point: dict[str, Any]
         if isinstance(problem, MechanicalSystem):
             state, n = solution.integrated[i], problem.n_q
             further = {"w": np.ones(problem.n_w), "lam": np.ones(problem.n_lambda)}
             point = {"q": state[:n], "v": state[n : 2 * n], "r": state[2 * n :], **further}
+        elif isinstance(problem, (HessenbergDAE, LinearDAE)):
+            point = {}
         elif isinstance(problem, SemiExplicitDAE):
             y = solution.y[:, i]
             point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}

@@ -43,7 +43,7 @@ class ImplicitDAE:
     jacobian : callable, optional
         ``jacobian(t, y, yp, cj) -> dF/dy + cj dF/dy'``: an (n, n) array; with `bandwidth` the (ml + mu + 1, n) band in
         the layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector
-        of its entries in the order of the CSC structure. Differences are used if it is not given.
+        of its entries in the order of the CSC structure. Computed if it is not given.
     params : object, optional
         Passed to the functions as their last argument. Compiled functions need floats, and get them as a vector.
     algebraic : mask or list of int or str, optional

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Untraceable
 from daedal.tabular import FunctionTable
-from daedal.tracing import first_order, mechanical
+from daedal.tracing import first_order, linear, mechanical
 from daedal.tracing.tracer import TracedProblem
 
 _MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices
 
-TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem)
+TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
 """Classes of problems whose functions can be traced."""
 
 
@@ -36,6 +36,8 @@ def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | N
         if not _is_traceable(problem) or (mechanical.is_ready(problem) and not always):
             return None
         return mechanical.traced_system(problem, always=always)
+    if isinstance(problem, (HessenbergDAE, LinearDAE)):
+        return None if linear.is_ready(problem) else linear.traced_linear(problem, always=always)
     if not isinstance(problem, TRACEABLE) or (first_order.is_ready(problem) and not always):
         return None
     if isinstance(problem, ImplicitDAE):
@@ -69,6 +71,8 @@ def untraced_words(problem: Any) -> FunctionTable:
     """How the functions of a problem are evaluated if they are called as they are."""
     if isinstance(problem, MechanicalSystem):
         names = [name for name in FUNCTIONS if callable(getattr(problem, name))]
+    elif isinstance(problem, (HessenbergDAE, LinearDAE)):
+        names = [name for name in problem.shapes if callable(getattr(problem, name))]
     else:
         names = ["f", "g"] if isinstance(problem, SemiExplicitDAE) else ["residual"]
         names += ["jacobian"] if getattr(problem, "jacobian", None) is not None else []

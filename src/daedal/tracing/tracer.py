@@ -97,7 +97,9 @@ class Tracer:
         """The nodes of an argument."""
         return [self.graph.argument(name, k) for k in range(self.sizes[name])]
 
-    def function(self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...]) -> Traced | None:
+    def function(
+        self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...] | None
+    ) -> Traced | None:
         """Trace a function of the user's and keep its machine code; None if that is impossible."""
         if not callable(function):
             return None
@@ -165,7 +167,7 @@ class Tracer:
         self.result.problem = problem
         return self.result
 
-    def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...]) -> Traced:
+    def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...] | None) -> Traced:
         last = self._params[1:] if is_compiled(function) else self._params[:1]
         return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
 
