@@ -26,6 +26,7 @@ MAY_USE = {
     "problems": ["kernels"],
     "lagrangian": ["symbolic", "problems"],
     "sympy_problems": ["symbolic", "problems", "lagrangian"],
+    "tracing": ["kernels", "symbolic", "problems"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],
     "solution": ["kernels", "problems"],
@@ -35,7 +36,7 @@ MAY_USE = {
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "order_conditions": ["methods"],
-    "drive": ["progress", "kernels", "problems", "events", "solution", "mechanics", "analysis", "initial"]
+    "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
@@ -52,6 +53,10 @@ ROOM_OF = {"mechanical_solution": "solution", "second_order_solution": "solution
 # (file, room against the order): why.
 EXCEPTIONS = {
     ("errors.py", "solution"): "for the type checker only",
+    (
+        "problems/compile.py",
+        "tracing",
+    ): '`problem.functions` and `problem.compiled(backend="trace")`, when they are called',
     ("problems/mechanical.py", "mechanics"): "`system.at`, when it is called",
     ("problems/mechanical.py", "analysis"): "`system.check`, when it is called",
     ("solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",

@@ -566,7 +566,7 @@ def test_exceptions_of_compiled_functions_arrive(form):
 )
 def test_results_of_compiled_functions(force, message):
     with refused(message):
-        solve(pendulum(force=force))
+        solve(pendulum(force=force), compile="never")
 
 
 # --- singular configurations -----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
-from daedal.tabular import Tabular
+from daedal.tabular import FunctionTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,18 @@ class ConstrainedSolution(Solution):
         self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
         self._n_q = getattr(system, "n_q", 0)
         self.formulation = formulation
-        self.n_differential = None
+        self.n_differential, self.functions = None, FunctionTable()
         for name, value in fields.items():
             setattr(self, name, value)
 
     def assembled(self):
         """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
         return self._evaluator.lend()
+
+    @property
+    def integrated(self) -> np.ndarray:
+        """The states at the output points as they were integrated, before projection, in rows."""
+        return self._output.states
 
     def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
         """Residuals of the constraints in one state, level by level; None if the solution was stored."""

@@ -41,6 +41,10 @@ class SecondOrderSolution(Solution):
         xp[first] = slope[first]
         return x, xp, xpp
 
+    def split(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, x' and x'' at output point i."""
+        return self._split(self.y[:, i], self.yp[:, i])
+
     @property
     def x(self) -> np.ndarray:
         """The variables, shape (n, nt)."""

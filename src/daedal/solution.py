@@ -7,7 +7,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_real
-from daedal.tabular import Tabular
+from daedal.tabular import FunctionTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,8 @@ class Solution:
         End point, step size and order of every step (kept with dense output).
     names : tuple of str
         Names of the rows of `y`.
+    functions : dict
+        How each function of the problem was evaluated, in words.
     """
 
     t: np.ndarray
@@ -139,6 +141,7 @@ class Solution:
     history: History | None = None
     dense: DenseOutput | None = None
     n_differential: int | None = None
+    functions: FunctionTable = field(default_factory=FunctionTable)
 
     @property
     def z(self) -> np.ndarray:
@@ -193,6 +196,7 @@ class Solution:
             ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
             ("matrices", f"{stats.jacobian_evaluations}"),
             ("seconds", f"{stats.seconds:.4g}"),
+            *self.functions.summary(),
         ]
 
     def __repr__(self) -> str:

@@ -29,6 +29,7 @@ def solve(
     fixed_step=None,
     dense_output=None,
     correct_initial=False,
+    compile="auto",
     breakpoints=None,
     **method_options,
 ) -> Solution:
@@ -79,6 +80,10 @@ def solve(
         Keep what ``sol(t)`` needs. By default kept for up to 1000 unknowns.
     correct_initial : bool
         Move inconsistent initial values to consistent ones (the differential variables stay) instead of refusing them.
+    compile : {"auto", "never", "always"}
+        Whether functions become machine code with exact derivatives, by running them once on symbols: those that can,
+        none (they are called as they are), or all, with the reason where that is impossible. ``sol.functions`` says how
+        each was evaluated.
     breakpoints : Table, array, or list of them, optional
         Times at which right-hand sides have kinks or jumps: the run ends a piece there and begins anew, without a step
         across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
@@ -109,7 +114,7 @@ def solve(
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
     steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial)
+    kept = (dense_output, correct_initial, compile)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:

@@ -97,3 +97,22 @@ class Tabular:
         for row in self.rows:
             table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
         return table
+
+
+class FunctionTable(dict):
+    """How the functions of a problem are evaluated: {name: words}, shown as a table."""
+
+    def __repr__(self) -> str:
+        return str(Tabular("ll", list(self.items())))
+
+    __str__ = __repr__
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Rows that say it in short: all that is traced in one, and each of the others."""
+        traced = {name: words for name, words in self.items() if words.startswith(("traced", "exact"))}
+        others = [row for row in self.items() if row[0] not in traced]
+        if others and len({words for _, words in others}) == 1 and not traced:
+            return [("functions", others[0][1])]
+        count = sum(int(words.split(", ")[1].split()[0]) for words in traced.values())
+        exact = ", exact derivatives" if any(words.startswith("exact") for words in traced.values()) else ""
+        return [("functions", f"traced, {count} operations{exact}")] * bool(traced) + others

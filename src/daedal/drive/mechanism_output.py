@@ -85,7 +85,7 @@ class Output:
 
     def __init__(self, request: Request, segments: list[Segment], notes, t, states, salvage: Salvage):
         self._settings, self._each_step, self._salvage = request.settings, request.times is None, salvage
-        self._t, self._states, self._notes = t, states, notes
+        self._t, self.states, self._notes = t, states, notes
         self._stored = [(s.outcome.t, s.outcome.y, s.equations.names) for s in segments]
         self._events = salvage.attempt(
             "completing the events",
@@ -95,7 +95,7 @@ class Output:
 
     def projected(self, assembly) -> tuple[np.ndarray, dict[str, float], list[str]]:
         """States (z, r) on the constraints in columns, drift before and after, and notes."""
-        settings, t, states = self._settings, self._t, self._states.copy()
+        settings, t, states = self._settings, self._t, self.states.copy()
         salvage, notes, drift = Salvage(late=True), list(self._notes), {}
         if assembly.n_c and t.size:
             what = "projecting the output onto the constraints"

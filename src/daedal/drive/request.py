@@ -12,6 +12,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real
 
+_COMPILE = ("auto", "never", "always")
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 
@@ -31,12 +32,13 @@ class Settings:
     fixed_step: float | None = None
     dense_output: bool | None = None
     correct_initial: bool = False
+    compile: str = "auto"
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple:
         """What a plan depends on; the rest may change from run to run."""
-        chosen = (self.method, self.formulation, self.rtol, self.atol, *self.options.items())
+        chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
         return tuple(_identity(value) for value in chosen)
 
 
@@ -86,6 +88,7 @@ def checked_settings(
     fixed_step=None,
     dense_output=None,
     correct_initial=False,
+    compile="auto",
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
@@ -93,6 +96,8 @@ def checked_settings(
         isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1
     ):
         raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
+    if compile not in _COMPILE:
+        raise InvalidProblemError(f"compile must be one of {', '.join(map(repr, _COMPILE))}, got {compile!r}")
     return Settings(
         method=method,
         formulation=formulation,
@@ -105,6 +110,7 @@ def checked_settings(
         fixed_step=None if fixed_step is None else check_positive(fixed_step, "fixed_step"),
         dense_output=None if dense_output is None else check_flag(dense_output, "dense_output"),
         correct_initial=check_flag(correct_initial, "correct_initial"),
+        compile=compile,
         options=options,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -20,6 +19,7 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_numbers
+from daedal.tracing.problem import TRACEABLE
 
 _MOST_SOLVERS = 32
 
@@ -38,6 +38,7 @@ def prepare(
     fixed_step=None,
     dense_output=None,
     correct_initial=False,
+    compile="auto",
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -63,7 +64,7 @@ def prepare(
     0.13534
     """
     steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial)
+    kept = (dense_output, correct_initial, compile)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     return Solver(problem, settings)
 
@@ -97,10 +98,10 @@ class Solver:
         if self._problem.params is None:
             raise InvalidProblemError("params is given, but the problem was stated without parameters")
         problem = with_numbers(self._problem, params)
-        other = copy(self)
-        other._problem = problem
+        other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
+        other._problem, other._settings = problem, self._settings
         shared = getattr(self._plan, "with_problem", None)
-        other._plan = make_plan(problem, self._settings) if shared is None else shared(problem)
+        other._plan = (None if shared is None else shared(problem)) or make_plan(problem, self._settings)
         return other
 
     def __repr__(self) -> str:
@@ -116,7 +117,16 @@ class Solver:
 
 
 def make_plan(problem, settings: Settings):
-    """What the run of a problem of this class needs and does not depend on the start."""
+    """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    if isinstance(problem, TRACEABLE):
+        from daedal.drive.traced import TracedPlan
+
+        return TracedPlan(problem, settings, _plan_as_it_is)
+    return _plan_as_it_is(problem, settings)
+
+
+def _plan_as_it_is(problem, settings: Settings):
+    """A plan for a problem of this class, whatever its functions are."""
     if isinstance(problem, HybridProblem):
         return _HybridPlan()
     if isinstance(problem, (MechanicalSystem, HessenbergDAE)):
@@ -153,6 +163,11 @@ class _HybridPlan:
 
 # --- the store --------------------------------------------------------------------------------------------------------
 
+
+def _always() -> bool:
+    return True
+
+
 _plans: OrderedDict[tuple, tuple[Any, Any]] = OrderedDict()
 _guard = Lock()
 
@@ -167,7 +182,7 @@ def plan_for(problem, settings: Settings):
     key = id(problem), settings.key
     with _guard:
         kept = _plans.get(key)
-        if kept is not None:
+        if kept is not None and getattr(kept[1], "is_current", _always)():
             _plans.move_to_end(key)
             return kept[1]
     plan = make_plan(problem, settings)

@@ -26,6 +26,7 @@ def check_given(system: MechanicalSystem, t: float, q: np.ndarray, v: np.ndarray
     with each other, or a function cannot be evaluated.
     """
     names = [name for name in _GIVEN if getattr(system, name) is not None]
+    names = [name for name in names if not getattr(getattr(system, name), "is_derivative", False)]  # exact ones
     names = [name for name in names if consistent or not name.endswith("bias")]
     if not names or system.n_s:
         return

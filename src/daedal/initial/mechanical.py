@@ -149,7 +149,7 @@ def consistent_state(
     if redundant:
         check_permanent(manifold, nearest, rows, redundant, tolerance)
     velocity = manifold.nearest_velocity(nearest, v, rows)
-    check_velocity(manifold, nearest, velocity, rows, redundant)
+    check_velocity(manifold, nearest, velocity, v, rows, redundant)
     notes = [f"{dependency_in_words(found, system.constraint_label)}: redundant" for found in redundant]
     notes += _moves(system, "q", nearest - q, 0) + ([] if v0 is None else _moves(system, "v", velocity - v, system.n_q))
     a, lam, rate, w = accelerations_at(manifold, nearest, velocity, r, w, guess, rows, redundant)

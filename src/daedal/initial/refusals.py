@@ -5,7 +5,7 @@ import numpy as np
 from daedal.analysis.constraints import dependency_in_words, independent_rows
 from daedal.analysis.wording import MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError
-from daedal.initial.projection import Manifold
+from daedal.initial.projection import ROUNDOFF, Manifold
 from daedal.problems import MechanicalSystem
 
 _CONTRADICTION = 1e-7
@@ -95,11 +95,11 @@ def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
         )
 
 
-def check_velocity(manifold: Manifold, q, v, rows, redundant):
-    """After the projection every row of K v + k has to vanish."""
+def check_velocity(manifold: Manifold, q, v, given, rows, redundant):
+    """After the projection of the given velocities every row of K v + k has to vanish, up to its rounding errors."""
     system = manifold.system
     residual, _ = manifold.velocity(q, v)
-    limits = manifold.velocity_limits(q, v, _CONTRADICTION)
+    limits = manifold.velocity_limits(q, v, _CONTRADICTION) + manifold.velocity_limits(q, given, ROUNDOFF)
     wrong = [int(i) for i in np.flatnonzero(~(np.abs(residual) <= limits))]
     if not wrong:
         return

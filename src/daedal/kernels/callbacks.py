@@ -7,7 +7,7 @@ kernel calls it with the time only::
     jacobian    block = [ y (n) | y' (n) | cj (1) | matrix ]
 
 * A function compiled with ``numba.njit`` is wrapped in a C function ``int (double t, double* block)`` and called
-  without Python in the loop.
+  without Python in the loop; one that brings its machine code along (a traced one) is called at its address.
 * A plain Python function is called through the C API of the interpreter, with its arguments taken from the block.
 
 The return value follows DASSL's IRES: 0 means done, -1 that the function cannot be evaluated at this point (the step
@@ -24,7 +24,7 @@ from numba.core.errors import NumbaError
 
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.compilation import caller, inlined, part
-from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
 from daedal.kernels.records import ADDRESS, INTEGER, Record, data_of, floats, integers
 
 EVALUATED, UNEVALUABLE, RAISED = 0, -1, -2
@@ -209,9 +209,9 @@ class Bridge:
         self._alive: list = []
         self._cells: dict[int, list] = {}  # parameters, by the object with which callbacks were made
         self._made_with: list = []  # these objects
-        self._parameters: list[tuple[np.ndarray, list]] = []
+        self._parameters: list[tuple[np.ndarray, list, Callable[..., np.ndarray]]] = []
         self._forgetting: list[Callable[[], None]] = []
-        self._seen: dict[int, bytes] = {}  # parameters as they were read last, by object
+        self._seen: dict[tuple, bytes] = {}  # parameters as they were read last, by object
         self._recorder = self._record
 
     def forget_with(self, action: Callable[[], None]):
@@ -221,14 +221,14 @@ class Bridge:
     def refresh(self):
         """Before a run: read the parameters again, which the user may have changed, and forget the run before."""
         self.exception = None
-        numbers: dict[int, bytes] = {}  # most functions have the same parameters
-        for target, cell in self._parameters:
-            key = id(cell)
+        numbers: dict[tuple, np.ndarray] = {}  # most functions have the same parameters
+        for target, cell, read in self._parameters:
+            key = id(cell), read
             if key not in numbers:
-                numbers[key] = parameter_vector(cell[0]).tobytes()
-            if numbers[key] != self._seen.get(key):
-                target[:] = parameter_vector(cell[0])
-        self._seen = numbers
+                numbers[key] = read(cell[0])
+            if numbers[key].tobytes() != self._seen.get(key):
+                target[:] = numbers[key]
+        self._seen = {key: values.tobytes() for key, values in numbers.items()}
         for action in self._forgetting:
             action()
 
@@ -272,7 +272,7 @@ class Bridge:
         Parameters
         ----------
         function : callable
-            Plain or compiled with ``numba.njit``.
+            Plain, compiled with ``numba.njit``, or a :class:`CodedFunction`.
         shapes : sequence of int
             Lengths of the array arguments, in order, as they stand in the block.
         result_shape : tuple of int
@@ -287,13 +287,16 @@ class Bridge:
         ends = np.cumsum(shapes)
         first_result = int(ends[-1]) + scalars
         result_size = prod(result_shape)
-        compiled = is_compiled(function)
-        numbers = parameter_vector(params) if compiled and params is not None else np.zeros(0)
-        block = np.concatenate([np.zeros(first_result + result_size), numbers])
+        coded, compiled = isinstance(function, CodedFunction), is_compiled(function)
+        read = function.numbers if coded else parameter_vector
+        numbers = read(params) if (coded or compiled) and params is not None else np.zeros(0)
+        workspace = np.zeros(function.workspace if coded else 0)
+        block = np.concatenate([np.zeros(first_result + result_size), numbers, workspace])
         arrays = [block[end - size : end] for end, size in zip(ends, shapes, strict=True)]
         target = block[first_result : first_result + result_size]
         cell = [] if params is None else self._cell(params)
-        tail = [block[first_result + result_size :]] if compiled and cell else cell
+        numbers_in_block = block[first_result + result_size :][: numbers.size]
+        tail = [numbers_in_block] if compiled and cell else cell
 
         if scalars:
 
@@ -314,13 +317,13 @@ class Bridge:
 
         entry = self._guard(body)
         self._alive += [entry, block, params]
-        if not compiled:
+        if not (coded or compiled):
             return Record(CALLBACK, kind=_PYTHON, python=id(entry), recorder=id(self._recorder), block=block)
         layout = (tuple(ends.tolist()), scalars, result_shape, numbers.size if tail else -1)
-        pointer = _c_pointer(function, layout)
+        pointer = function if coded else _c_pointer(function, layout)
         self._alive.append(pointer)
         if tail:
-            self._parameters.append((block[first_result + result_size :], cell))
+            self._parameters.append((numbers_in_block, cell, read))
         address, recorder = pointer.address, id(self._recorder)
         return Record(CALLBACK, kind=_COMPILED, address=address, python=id(entry), recorder=recorder, block=block)
 

@@ -16,6 +16,32 @@ def is_compiled(function) -> bool:
     return hasattr(type(function), "nopython_signatures")
 
 
+class CodedFunction:
+    """A user's function that brings its machine code along, laid out as compiled functions are for kernels.
+
+    The code is a C function ``int (double t, double* block)`` with the block [ arguments | scalars | result, column by
+    column | numbers | workspace ]; it returns 0, or 1 where the function must be called from Python, as anyone may do.
+
+    Attributes
+    ----------
+    address : int
+        Of the machine code.
+    workspace : int
+        How many floats it needs behind the numbers.
+    """
+
+    address: int
+    workspace: int
+
+    def numbers(self, params) -> np.ndarray:
+        """What the code gets of the parameters: always as many numbers."""
+        raise NotImplementedError
+
+    def __call__(self, t: float, *arguments):
+        """The function, from Python; parameters are its last argument, as the user gave them."""
+        raise NotImplementedError
+
+
 class NativeFunction:
     """A residual F(t, y, y') that Daedal computes itself, in compiled code, from the data of a record.
 

@@ -1,10 +1,11 @@
-"""Passing a user's functions through Numba."""
+"""A user's functions as compiled ones: by Numba, or by tracing."""
 
 from copy import copy
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, parameter_vector
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
@@ -19,6 +20,27 @@ def compiled_function(function):
     if function not in _compiled:
         _compiled[function] = numba.njit(function)
     return _compiled[function]
+
+
+def check_backend(backend: str) -> str:
+    """The compiler that was asked for."""
+    if backend not in ("trace", "numba"):
+        raise InvalidProblemError(f"backend must be 'trace' or 'numba', got {backend!r}")
+    return backend
+
+
+def by_trace(problem):
+    """The same problem with functions that are machine code, and with exact derivatives."""
+    from daedal.tracing.problem import compiled_by_trace
+
+    return compiled_by_trace(problem)
+
+
+def function_table(problem):
+    """How each function of a problem is evaluated."""
+    from daedal.tracing.problem import words
+
+    return words(problem)
 
 
 def compiled_params(params):

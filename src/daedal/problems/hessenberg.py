@@ -10,6 +10,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_real, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
+from daedal.problems.compile import function_table
+from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class HessenbergDAE:
         m.
     C_derivatives, r_derivatives : callable, optional
         ``C_derivatives(t)`` gives :math:`C', \dots, C^{(m)}`, shape (m, n_y, n_x), ``r_derivatives(t)`` the same of r,
-        shape (m, n_y); computed by differences if not given.
+        shape (m, n_y); computed if not given.
     names : sequence of str, optional
         Names of x.
 
@@ -80,6 +82,11 @@ class HessenbergDAE:
                 check_arguments(name, getattr(self, name), ("t",), None)
             else:
                 _check_constant(name, getattr(self, name), shape)
+
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function of time is evaluated by default, and where its derivatives come from."""
+        return function_table(self)
 
     @property
     def n(self) -> int:

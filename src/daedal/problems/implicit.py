@@ -19,7 +19,15 @@ from daedal.problems.checks import (
     check_structure,
     set_checked,
 )
-from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.compile import (
+    by_trace,
+    check_backend,
+    compiled_function,
+    compiled_params,
+    function_table,
+    last_argument,
+)
+from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +44,7 @@ class ImplicitDAE:
     jacobian : callable, optional
         ``jacobian(t, y, yp, cj) -> dF/dy + cj dF/dy'``: an (n, n) array; with `bandwidth` the (ml + mu + 1, n) band in
         the layout of :func:`scipy.linalg.solve_banded`; with `sparsity` a scipy.sparse matrix, or (compiled) the vector
-        of its entries in the order of the CSC structure. Differences are used if it is not given.
+        of its entries in the order of the CSC structure. Computed if it is not given.
     params : object, optional
         Passed to the functions as their last argument. Compiled functions need floats, and get them as a vector.
     algebraic : mask or list of int or str, optional
@@ -108,8 +116,19 @@ class ImplicitDAE:
         """The problem as F(t, y, y') = 0: itself."""
         return self
 
-    def compiled(self) -> ImplicitDAE:
-        """The same problem with its functions passed through ``numba.njit``."""
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function is evaluated by default: traced or not, and why not."""
+        return function_table(self)
+
+    def compiled(self, backend: str = "numba") -> ImplicitDAE:
+        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+
+        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
+        not seen any more.
+        """
+        if check_backend(backend) == "trace":
+            return by_trace(self)
         residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
         return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
 

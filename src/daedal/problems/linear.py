@@ -9,7 +9,9 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivative_at
+from daedal.problems.compile import function_table
 from daedal.problems.semi_explicit import SemiExplicitDAE
+from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class LinearDAE:
     n_x, n_y : int
         Numbers of x and y.
     C_derivative, D_derivative, q_derivative : callable, optional
-        Functions of t, for the differentiated constraint; by differences if they are not given.
+        Functions of t, for the differentiated constraint; computed if they are not given.
     names : sequence of str, optional
         Names of x and y.
 
@@ -77,6 +79,11 @@ class LinearDAE:
                 raise InvalidProblemError(f"{name} holds values that are not finite")
 
     @property
+    def functions(self) -> FunctionTable:
+        """How each function of time is evaluated by default, and where its derivatives come from."""
+        return function_table(self)
+
+    @property
     def n(self) -> int:
         """Number of unknowns, n_x + n_y."""
         return self.n_x + self.n_y
@@ -89,11 +96,11 @@ class LinearDAE:
 
     def coefficient(self, name: str, t: float) -> np.ndarray:
         """A, B, C, D, p or q at t."""
-        return coefficient_at(name, getattr(self, name), t, self._shapes[name])
+        return coefficient_at(name, getattr(self, name), t, self.shapes[name])
 
     def derivative(self, name: str, t: float) -> np.ndarray:
         """The derivative of C, D or q at t."""
-        return derivative_at(name, getattr(self, name), getattr(self, f"{name}_derivative"), t, self._shapes[name])
+        return derivative_at(name, getattr(self, name), getattr(self, f"{name}_derivative"), t, self.shapes[name])
 
     def implicit(self):
         """The stacked system F(t, z, z') = 0 in z = (x, y)."""
@@ -116,7 +123,8 @@ class LinearDAE:
         return SemiExplicitDAE(f, g, self.n_x, self.n_y, jacobian=jacobian, names=labels)
 
     @property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the coefficients."""
         n_x, n_y = self.n_x, self.n_y
         return {"A": (n_x, n_x), "B": (n_x, n_y), "C": (n_y, n_x), "D": (n_y, n_y), "p": (n_x,), "q": (n_y,)}
 

@@ -20,7 +20,8 @@ from daedal.problems.checks import (
     check_sparsity,
     set_checked,
 )
-from daedal.problems.compile import compiled_function, compiled_params
+from daedal.problems.compile import by_trace, check_backend, compiled_function, compiled_params, function_table
+from daedal.tabular import FunctionTable
 
 FUNCTIONS = (
     "mass",
@@ -237,8 +238,19 @@ class MechanicalSystem:
 
         return check_system(self, t, q, v)
 
-    def compiled(self) -> MechanicalSystem:
-        """The same system with its functions passed through ``numba.njit``."""
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function is evaluated by default: traced or not, and why not."""
+        return function_table(self)
+
+    def compiled(self, backend: str = "numba") -> MechanicalSystem:
+        """The same system with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+
+        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
+        not seen any more.
+        """
+        if check_backend(backend) == "trace":
+            return by_trace(self)
         names = [name for name in (*FUNCTIONS, "contact_guess") if callable(getattr(self, name))]
         functions = {name: compiled_function(getattr(self, name)) for name in names}
         return self.replaced(**functions, params=compiled_params(self.params))

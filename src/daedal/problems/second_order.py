@@ -20,8 +20,16 @@ from daedal.problems.checks import (
     check_structure,
     set_checked,
 )
-from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.compile import (
+    by_trace,
+    check_backend,
+    compiled_function,
+    compiled_params,
+    function_table,
+    last_argument,
+)
 from daedal.problems.implicit import ImplicitDAE
+from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +116,19 @@ class SecondOrderDAE:
         """The name of variable i."""
         return self.names[i] if self.names else f"x[{i}]"
 
-    def compiled(self) -> SecondOrderDAE:
-        """The same problem with its functions passed through ``numba.njit``."""
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function is evaluated by default: traced or not, and why not."""
+        return function_table(self)
+
+    def compiled(self, backend: str = "numba") -> SecondOrderDAE:
+        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+
+        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
+        not seen any more.
+        """
+        if check_backend(backend) == "trace":
+            return by_trace(self)
         residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
         return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
 

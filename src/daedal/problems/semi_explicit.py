@@ -12,8 +12,16 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
-from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.compile import (
+    by_trace,
+    check_backend,
+    compiled_function,
+    compiled_params,
+    function_table,
+    last_argument,
+)
 from daedal.problems.implicit import ImplicitDAE
+from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +102,19 @@ class SemiExplicitDAE:
         """The same problem with other parameters."""
         return replace(self, params=params)
 
-    def compiled(self) -> SemiExplicitDAE:
-        """The same problem with its functions passed through ``numba.njit``."""
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function is evaluated by default: traced or not, and why not."""
+        return function_table(self)
+
+    def compiled(self, backend: str = "numba") -> SemiExplicitDAE:
+        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+
+        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
+        not seen any more.
+        """
+        if check_backend(backend) == "trace":
+            return by_trace(self)
         functions = {name: compiled_function(getattr(self, name)) for name in ("f", "g", "jacobian")}
         return replace(self, **functions, params=compiled_params(self.params))
 
@@ -114,6 +133,11 @@ class SemiExplicitDAE:
 
 
 _stacked: WeakKeyDictionary = WeakKeyDictionary()  # made once: compiling the stacked functions is slow
+
+
+def adopt_stacked(problem: SemiExplicitDAE, stacked: ImplicitDAE):
+    """Let `stacked` be the implicit form of a problem, the functions of which are known better than one by one."""
+    _stacked[problem] = stacked
 
 
 def _checked(function, name, size, t, y, z, params):

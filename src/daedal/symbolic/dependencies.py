@@ -6,7 +6,8 @@ globals, closures, lists, arrays and attributes may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import is_, itemgetter
 from types import CellType, FunctionType
 from typing import Any
 
@@ -30,7 +31,7 @@ class Dependencies:
         self._names: dict[tuple[int, str], tuple[Mapping[str, Any], str, Any]] = {}
         self._cells: dict[int, tuple[CellType, Any]] = {}
         self._containers: dict[int, tuple[Any, list[Any]]] = {}
-        self._arrays: dict[int, tuple[np.ndarray, bytes]] = {}
+        self._arrays: dict[int, tuple[np.ndarray, tuple[int, ...], bytes]] = {}
         self._attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
 
     def names(self, namespace: Mapping[str, Any], names: Iterable[str]):
@@ -48,26 +49,58 @@ class Dependencies:
         self._containers[id(container)] = container, entries(container)
 
     def array(self, array: np.ndarray):
-        self._arrays[id(array)] = array, array.tobytes()
+        self._arrays[id(array)] = array, array.shape, array.tobytes()
 
     def attributes(self, owner: Any, names: Iterable[str]):
         for name in names:
             self._attributes[id(owner), name] = owner, name, getattr(owner, name, _MISSING)
 
+    def add(self, other: Dependencies):
+        """Depend on what another depends on as well."""
+        for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
+            for key, seen in others.items():
+                mine.setdefault(key, seen)
+
     def are_unchanged(self) -> bool:
         """Whether all of it is as it was."""
-        return (
-            all(space.get(name, _MISSING) is value for space, name, value in self._names.values())
-            and all(_contents(cell) is value for cell, value in self._cells.values())
-            and all(getattr(owner, name, _MISSING) is value for owner, name, value in self._attributes.values())
-            and all(same_entries(entries(container), before) for container, before in self._containers.values())
-            and all(array.tobytes() == before for array, before in self._arrays.values())
-        )
+        return self.check()()
+
+    def check(self) -> Callable[[], bool]:
+        """A quick function that tells whether all of it is as it was, for those who ask often."""
+        bound: dict[int, tuple[Mapping[str, Any], list[str], list[Any]]] = {}
+        absent = []
+        for space, name, value in self._names.values():
+            if value is _MISSING:
+                absent.append((space, name))
+            else:
+                found = bound.setdefault(id(space), (space, [], []))
+                found[1].append(name)
+                found[2].append(value)
+        # An entry more makes sure that the getter returns a tuple.
+        getters = [(itemgetter(*names, names[0]), space, (*v, v[0])) for space, names, v in bound.values()]
+        cells, attributes = tuple(self._cells.values()), tuple(self._attributes.values())
+        containers, arrays = tuple(self._containers.values()), tuple(self._arrays.values())
+
+        def holds() -> bool:
+            try:
+                if not all(all(map(is_, getter(space), values)) for getter, space, values in getters):
+                    return False
+            except KeyError:
+                return False
+            return (
+                not any(name in space for space, name in absent)
+                and all(_contents(cell) is value for cell, value in cells)
+                and all(getattr(owner, name, _MISSING) is value for owner, name, value in attributes)
+                and all(same_entries(entries(container), before) for container, before in containers)
+                and all(array.shape == shape and array.tobytes() == before for array, shape, before in arrays)
+            )
+
+        return holds
 
 
 def same_entries(now: list[Any], before: list[Any]) -> bool:
     """Whether two lists hold the same objects."""
-    return len(now) == len(before) and all(a is b for a, b in zip(now, before))
+    return len(now) == len(before) and all(map(is_, now, before))
 
 
 def _contents(cell: CellType) -> Any:

@@ -290,7 +290,7 @@ def _costs(graph: Graph, outputs: Sequence[int], variables: Sequence[int]) -> tu
         above[output] = above.get(output, 0) | 1 << k
     reverse = 0
     for i in reversed(needed):
-        if i in below:
+        if i in below and i in above:  # what only a sign or a condition depends on has no adjoint
             reverse += above[i].bit_count()
             for operand in graph.operands[i]:
                 above[operand] = above.get(operand, 0) | above[i]

@@ -45,6 +45,8 @@ class MachineFunction:
         How many floats the block has.
     slices : dict
         Where arguments, results and parameters stand in the block.
+    shapes : dict
+        The shapes of the results.
     operations : int
         How many operations a call takes.
     """
@@ -52,7 +54,7 @@ class MachineFunction:
     def __init__(
         self, code: _Code, program: Program, shapes: dict[str, tuple[int, ...]], slices: dict[str, slice], end: int
     ):
-        self._code, self._shapes, self.slices = code, shapes, slices
+        self._code, self.shapes, self.slices = code, shapes, slices
         self.address, self.size, self.operations = code.address, end + program.workspace, program.operations
         self.results = tuple(shapes)
 
@@ -63,7 +65,7 @@ class MachineFunction:
             block[self.slices[name]] = values
         status = _SIGNATURE(self.address)(t, block.ctypes.data)
         return status, {
-            name: block[self.slices[name]].reshape(shape, order="F").copy() for name, shape in self._shapes.items()
+            name: block[self.slices[name]].reshape(shape, order="F").copy() for name, shape in self.shapes.items()
         }
 
 
@@ -74,6 +76,8 @@ def compile_function(
     parameters: Mapping[str, int] | None = None,
     statuses: Sequence[tuple[int, int]] = (),
     time: str = "t",
+    *,
+    skip_zeros: bool = False,
 ) -> MachineFunction:
     """Machine code for results.
 
@@ -91,6 +95,8 @@ def compile_function(
         The status is the code of the first condition that holds, otherwise 0.
     time : str
         The name of the scalar argument that is handed over by value.
+    skip_zeros : bool
+        Whether results that vanish identically are not written: the block must hold zeros there.
     """
     slices: dict[str, slice] = {}
     end = 0
@@ -105,6 +111,7 @@ def compile_function(
         (slices[name].start + k, node)
         for name, nodes in arrays.items()
         for k, node in enumerate(nodes.ravel(order="F").tolist())
+        if not (skip_zeros and graph.is_zero(node))
     ]
     told = [(condition, code) for condition, code in statuses if condition != graph.false]
     program = emit(graph, graph.argument(time, 0), places, targets, told, end)

@@ -176,25 +176,29 @@ def _explore(graph: Graph, function: Callable[..., Any], arguments: Sequence[Any
                     taken[condition] = True
             return taken[condition]
 
-        values, raises = _run(graph, function, arguments, decide, Substitution(dependencies))
+        values, raises = _run(graph, function, arguments, decide, dependencies)
         paths.append((tuple(taken.items()), values, raises))
     return paths
 
 
-def _run(graph: Graph, function, arguments, decide, substitution: Substitution) -> tuple[Any, int]:
+def _run(graph: Graph, function, arguments, decide, dependencies: Dependencies) -> tuple[Any, int]:
     """One run of the function, with answers to what it asks of values."""
+    substitution = Substitution(Dependencies())  # nothing depends on what the caller hands over
     graph.hazards, graph.decide, usual = [], decide, graph.decide
     refused: list[Untraceable] = []
     token = refusals.set(refused)
     given = [plain(a).copy().view(Array) if isinstance(a, Array) else substitution.of(a) for a in arguments]
+    substitution.dependencies = dependencies
     try:
         result = substitution.of(function)(*given)
         values = None if result is None else _as_values(result)
     except Untraceable:
         raise
-    except Exception as error:
+    except BaseException as error:
         if not refused and _is_raised_by_user(error.__traceback__):
             return None, graph.true
+        if not isinstance(error, Exception):
+            raise
         raise (refused[0] if refused else _said(error)) from error
     finally:
         graph.decide = usual

@@ -35,6 +35,11 @@ class Untraceable(DaedalError, TypeError):
         super().__init__(f"{reason}{place}{f'. Remedy: {remedy}' if remedy else ''}")
         refusals.get([]).append(self)
 
+    def forgetting(self) -> "Untraceable":
+        """Without the frames in which it was raised, which would keep the graph alive."""
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
+
 
 def user_site() -> str:
     """'file, line n' of the innermost frame that belongs neither to this room nor to NumPy."""

@@ -1,0 +1,239 @@
+"""A run with functions that are machine code, held against the user's own functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import Request, Settings
+from daedal.errors import IntegrationError
+from daedal.initial.mechanical import split_mechanical
+from daedal.mechanics.sparse.assembly import is_sparse
+from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.tabular import FunctionTable
+from daedal.tracing.agreement import Disagreement, beside, disagreement, has_irregular_derivatives, infinite_derivatives
+from daedal.tracing.problem import traced_problem, untraced_words
+from daedal.tracing.tracer import TracedProblem
+
+_SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
+
+
+class TraceWarning(UserWarning):
+    """A function is not what its trace says; the run was repeated with the function itself."""
+
+
+class TracedPlan:
+    """A plan for machine code, and one for the functions as they are, for when they disagree.
+
+    Parameters
+    ----------
+    problem : object
+        As the user stated it.
+    settings : Settings
+    make : callable
+        ``make(problem, settings)``, a plan that calls functions as they are given.
+    """
+
+    def __init__(self, problem: Any, settings: Settings, make: Callable[[Any, Settings], Any]):
+        self.problem, self.settings, self._make = problem, settings, make
+        self.traced: TracedProblem | None = None
+        if settings.compile != "never":
+            self.traced = traced_problem(problem, settings.compile, _linear_solver(settings))
+        self._untraced = untraced_words(problem)
+        self._sparse: bool | None = None
+        self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
+        self._compared = False
+        self._irregular = self.traced is not None and has_irregular_derivatives(self.traced)
+        self._plan(() if self.traced is not None and self.traced.functions else None)
+
+    def is_current(self) -> bool:
+        """Whether the functions read the same from outside as when they were traced."""
+        return self.traced is None or self.traced.is_current(self.problem.params)
+
+    def with_problem(self, problem: Any) -> TracedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        if self.traced is not None and not self.traced.is_current(problem.params):
+            return None
+        other = copy(self)
+        other.problem = problem
+        other._plans = {}
+        for key, plan in self._plans.items():
+            shared = getattr(plan, "with_problem", None)
+            if shared is None:
+                return None
+            other._plans[key] = shared(with_numbers(plan.problem, problem.params) if key is not None else problem)
+        return other
+
+    def solve(self, request: Request):
+        """Solve with machine code; where it turns out to differ from the functions, with these."""
+        traced = self.traced
+        if traced is None or not traced.functions or self._is_sparse(request):
+            words = self._untraced if traced is None or traced.functions else self._words(())
+            return self._told(self._plan(None).solve(request), words)
+        left_out: tuple[str, ...] = ()
+        start = None if self._compared and not self._irregular else _start(self.problem, request)
+        if start is not None:
+            found = self._compare_at_start(*start)
+            if found is not None:
+                return self._repeated(request, found)
+            if self._irregular:
+                left_out = infinite_derivatives(traced, self.problem.params, *start)
+        try:
+            solution = self._plan(left_out).solve(request)
+        except IntegrationError as error:
+            found = self._compare_along(request, error.solution)
+            if found is None:
+                self._told(error.solution, self._words(left_out))
+                raise
+        else:
+            found = self._compare_along(request, solution)
+            if found is None:
+                return self._told(solution, self._words(left_out))
+        return self._repeated(request, found)
+
+    # --- comparison -------------------------------------------------------------------------------------------------
+
+    def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
+        if self._compared:
+            return None
+        assert self.traced is not None
+        for at in (point, *(beside(point, share) for share in _SHARES)):
+            found = disagreement(self.traced, self.traced.functions, self.problem.params, t, at)
+            if found is not None:
+                return found
+        self._compared = True
+        return None
+
+    def _compare_along(self, request: Request, solution) -> Disagreement | None:
+        """At a few points of the solution; what functions read from outside must not have changed meanwhile."""
+        assert self.traced is not None
+        if solution is None:
+            return None
+        for t, point in _points(self.problem, solution) if self.traced.plain else ():
+            found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
+            if found is not None:
+                return found
+        if (self.traced.refused or request.settings.events is not None) and not self.is_current():
+            return Disagreement("something that the functions read from outside", None, float(request.span[1]))
+        return None
+
+    def _repeated(self, request: Request, found: Disagreement):
+        warnings.warn(
+            f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
+            "they are; compile='never' does so at once",
+            TraceWarning,
+            stacklevel=5,
+        )
+        return self._told(self._plan(None).solve(request), self._untraced)
+
+    # --- plans ------------------------------------------------------------------------------------------------------
+
+    def _plan(self, left_out: tuple[str, ...] | None):
+        if left_out not in self._plans:
+            problem = self.problem
+            if left_out is not None:
+                assert self.traced is not None
+                problem = _without(self.traced.problem, left_out)
+            self._plans[left_out] = self._make(problem, self.settings)
+        return self._plans[left_out]
+
+    def _is_sparse(self, request: Request) -> bool:
+        """Whether the matrices of a mechanism are sparse, which its functions tell."""
+        return isinstance(self.problem, MechanicalSystem) and is_sparse(self.problem, request.span[0], request.initial)
+
+    def _words(self, left_out: tuple[str, ...]) -> FunctionTable:
+        assert self.traced is not None
+        differenced = {name: "differences: the derivative is infinite at the start" for name in left_out}
+        return FunctionTable(self._untraced | self.traced.words | differenced)
+
+    def _told(self, solution, functions: FunctionTable):
+        if solution is not None:
+            solution.functions = functions
+        return solution
+
+
+def _without(problem: Any, names: tuple[str, ...]) -> Any:
+    """The problem without some of its derivatives."""
+    if not names:
+        return problem
+    if isinstance(problem, SemiExplicitDAE):
+        from daedal.problems.semi_explicit import adopt_stacked
+
+        other = copy(problem)
+        adopt_stacked(other, _without(problem.implicit(), names))
+    else:
+        other = copy(problem)
+        for name in names:
+            object.__setattr__(other, name, None)
+    return other
+
+
+def _linear_solver(settings: Settings) -> Any:
+    """The user's choice, by name or as an option of the method."""
+    return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
+
+
+# --- points -----------------------------------------------------------------------------------------------------------
+
+
+def _start(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | None:
+    """Where the run starts, as arguments of functions by name; None if the values are refused, by the run itself."""
+    try:
+        if isinstance(problem, MechanicalSystem):
+            q, v, r, w = split_mechanical(request.initial)
+            parts = {"q": (q, problem.n_q), "v": (v, problem.n_q), "r": (r, problem.n_r), "w": (w, problem.n_w)}
+            parts["lam"] = (None, problem.n_lambda)
+        elif isinstance(problem, (HessenbergDAE, LinearDAE)):  # coefficients depend on nothing but the time
+            parts = {}
+        elif isinstance(problem, SemiExplicitDAE):
+            y, z = request.initial
+            parts = {"y": (y, problem.n_y), "z": (z, problem.n_z), "xp": (None, problem.n)}
+        else:
+            first, second = request.initial
+            names = ("x", "xp", "xpp") if isinstance(problem, SecondOrderDAE) else ("y", "yp")
+            parts = {name: (None, problem.n) for name in names} | {
+                names[0]: (first, problem.n),
+                names[1]: (second, problem.n),
+            }
+        vectors = {name: _vector(values, n) for name, (values, n) in parts.items()}
+    except (TypeError, ValueError):
+        return None
+    return request.span[0], vectors | _FACTORS
+
+
+_FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
+
+
+def _vector(values: Any, n: int) -> np.ndarray:
+    vector = np.zeros(n) if values is None else np.array(values, dtype=float).reshape(-1)
+    if vector.size != n or not np.isfinite(vector).all():
+        raise ValueError
+    return vector
+
+
+def _points(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, Any]]]:
+    """The middle and the end of a solution, as arguments of functions by name."""
+    count = solution.t.size
+    for i in sorted({count // 2, count - 1}) if count else ():
+        t = float(solution.t[i])
+        point: dict[str, Any]
+        if isinstance(problem, MechanicalSystem):
+            state, n = solution.integrated[i], problem.n_q
+            further = {"w": np.ones(problem.n_w), "lam": np.ones(problem.n_lambda)}
+            point = {"q": state[:n], "v": state[n : 2 * n], "r": state[2 * n :], **further}
+        elif isinstance(problem, (HessenbergDAE, LinearDAE)):
+            point = {}
+        elif isinstance(problem, SemiExplicitDAE):
+            y = solution.y[:, i]
+            point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}
+        elif isinstance(problem, SecondOrderDAE):
+            point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
+        else:
+            point = {"y": solution.y[:, i], "yp": solution.yp[:, i]}
+        point["cj"] = point["c1"] = point["c2"] = 1.0
+        yield t, point

@@ -1,0 +1,114 @@
+"""Whether machine code and the user's function agree: to round-off, at points where both are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.tracing.function import TracedFunction
+from daedal.tracing.tracer import TracedProblem
+
+_SAME = 1e-11  # relative difference that is round-off in any case
+_MOVE = 1e-12  # relative move of the arguments that shows how much round-off is to be expected
+_ALLOWED = 100.0  # changes by such a move that round-off may amount to
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A function that is not what its trace says."""
+
+    name: str
+    component: int | None
+    t: float
+
+    def __str__(self) -> str:
+        where = "" if self.component is None else f", component {self.component},"
+        return f"{self.name}{where} at t = {self.t:.6g}"
+
+
+def disagreement(
+    traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
+) -> Disagreement | None:
+    """The first function that differs from its machine code at a point, given by the names of arguments."""
+    last = () if traced.layout is None else (params,)
+    for name, function in functions.items():
+        arrays = [point[argument] for argument in traced.arguments[name]]
+        component = _difference(function, t, arrays, last)
+        if component is not None:
+            return Disagreement(name, None if component < 0 else component, t)
+    return None
+
+
+def has_irregular_derivatives(traced: TracedProblem) -> bool:
+    """Whether :func:`infinite_derivatives` has anything to look at."""
+    return not all(function.is_regular for function in traced.derivatives.values())
+
+
+def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> tuple[str, ...]:
+    """The derivatives that are infinite at a point where their function is not; differences may still be of use there.
+
+    Only those are looked at that can become so otherwise than by overflow.
+    """
+    last = () if traced.layout is None else (params,)
+    found = []
+    for name, function in traced.derivatives.items():
+        if not function.is_regular:
+            arrays = [point[argument] for argument in traced.arguments[name]]
+            status, values = function.evaluate(t, *arrays, *last)
+            if status == 0 and not np.isfinite(values).all():
+                found.append(name)
+    return tuple(found)
+
+
+def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """A point in the neighbourhood, off every axis."""
+    moved = {}
+    for name, values in point.items():
+        if isinstance(values, float):
+            moved[name] = values
+            continue
+        size = np.max(np.abs(values), initial=0.0) or 1.0
+        moved[name] = values + share * size * np.cos(0.4 + 1.9 * np.arange(values.size))
+    return moved
+
+
+def _difference(function: TracedFunction, t: float, arrays: list, last: tuple) -> int | None:
+    """The component that differs most, -1 if there is no result to compare; None if all is well."""
+    status, found = function.evaluate(t, *arrays, *last)
+    if status != 0:
+        return None  # Python is asked there
+    expected = _value(function, t, arrays, last)
+    if expected is None or expected.shape != found.shape:
+        return -1
+    if (found == expected).all():
+        return None
+    with np.errstate(all="ignore"):
+        return _beyond_round_off(function, t, arrays, last, found, expected)
+
+
+def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expected) -> int | None:
+    gap = np.abs(found - expected)
+    wrong = ~((gap <= _SAME * np.abs(expected)) | (found == expected) | (np.isnan(found) & np.isnan(expected)))
+    if not wrong.any():
+        return None
+    moved = _value(function, t * (1.0 + _MOVE), [a * (1.0 + _MOVE * _signs(a)) for a in arrays], last)
+    if moved is None or moved.shape != found.shape:
+        return None  # at the edge of its domain
+    expected_noise = _ALLOWED * np.abs(moved - expected) + 1e-13 * np.max(np.abs(expected), initial=0.0)
+    wrong &= ~(gap <= expected_noise)
+    return int(np.argmax(np.where(wrong, gap, 0.0))) if wrong.any() else None
+
+
+def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.ndarray | None:
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
+    try:
+        return np.asarray(function.reference(t, *copies, *last), dtype=float)
+    except Exception:  # whatever it is, the code should have seen it
+        return None
+
+
+def _signs(values) -> Any:
+    return np.cos(0.7 + 2.3 * np.arange(np.size(values))) if np.ndim(values) else 1.0

@@ -1,0 +1,91 @@
+"""Any problem as the same problem with functions that are machine code; how functions are evaluated, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.mechanical import FUNCTIONS
+from daedal.symbolic import Untraceable
+from daedal.tabular import FunctionTable
+from daedal.tracing import first_order, linear, mechanical
+from daedal.tracing.tracer import TracedProblem
+
+_MOST_COORDINATES = 500  # of a mechanism; larger ones have sparse matrices
+
+TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
+"""Classes of problems whose functions can be traced."""
+
+
+def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "auto") -> TracedProblem | None:
+    """The problem with its functions traced; None if nothing can be or need be."""
+    always = compile == "always"
+    try:
+        traced = _traced(problem, linear_solver, always)
+    except Untraceable as reason:  # there are too many unknowns
+        traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
+        traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
+    if always:
+        _check_complete(problem, traced)
+    return traced
+
+
+def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | None:
+    if isinstance(problem, MechanicalSystem):
+        if not _is_traceable(problem) or (mechanical.is_ready(problem) and not always):
+            return None
+        return mechanical.traced_system(problem, always=always)
+    if isinstance(problem, (HessenbergDAE, LinearDAE)):
+        return None if linear.is_ready(problem) else linear.traced_linear(problem, always=always)
+    if not isinstance(problem, TRACEABLE) or (first_order.is_ready(problem) and not always):
+        return None
+    if isinstance(problem, ImplicitDAE):
+        return first_order.traced_implicit(problem, linear_solver, always=always)
+    if isinstance(problem, SemiExplicitDAE):
+        return first_order.traced_semi_explicit(problem, linear_solver, always=always)
+    return first_order.traced_second_order(problem, linear_solver, always=always)
+
+
+def _is_traceable(system: MechanicalSystem) -> bool:
+    return not system.n_s and system.n_q <= _MOST_COORDINATES and not hasattr(system.mass, "tocsr")
+
+
+def _check_complete(problem: Any, traced: TracedProblem | None):
+    if traced is None:
+        what = "contact coordinates" if getattr(problem, "n_s", 0) else "sparse matrices or many coordinates"
+        if isinstance(problem, MechanicalSystem) and not _is_traceable(problem):
+            raise InvalidProblemError(f"compile='always': a system with {what} is not traced; use compile='auto'")
+        return
+    for name, reason in traced.refused.items():
+        raise InvalidProblemError(f"compile='always': {name} cannot be traced: {reason}") from reason
+
+
+def compiled_by_trace(problem: Any) -> Any:
+    """The same problem with functions that are machine code, for good."""
+    traced = traced_problem(problem, "always")
+    return problem if traced is None else traced.problem
+
+
+def untraced_words(problem: Any) -> FunctionTable:
+    """How the functions of a problem are evaluated if they are called as they are."""
+    if isinstance(problem, MechanicalSystem):
+        names = [name for name in FUNCTIONS if callable(getattr(problem, name))]
+    elif isinstance(problem, (HessenbergDAE, LinearDAE)):
+        names = [name for name in problem.shapes if callable(getattr(problem, name))]
+    else:
+        names = ["f", "g"] if isinstance(problem, SemiExplicitDAE) else ["residual"]
+        names += ["jacobian"] if getattr(problem, "jacobian", None) is not None else []
+    return FunctionTable((name, _kind(getattr(problem, name, None))) for name in names)
+
+
+def words(problem: Any) -> FunctionTable:
+    """How each function of a problem is evaluated by default."""
+    traced = traced_problem(problem)
+    return FunctionTable(untraced_words(problem) | ({} if traced is None else traced.words))
+
+
+def _kind(function: Any) -> str:
+    if hasattr(function, "operations"):
+        return f"traced, {function.operations} operations"
+    return "Numba" if hasattr(function, "py_func") else "Python"

@@ -1,0 +1,194 @@
+"""The functions of one problem on one graph: traced, differentiated, and turned into machine code one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.functions import is_compiled
+from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.graph import MOST_NODES
+from daedal.symbolic.machine import RAISES, compile_function, may_raise
+from daedal.tracing.function import TracedFunction
+from daedal.tracing.parameters import NAME, ParameterLayout
+
+MOST_OPERATIONS = 5_000
+"""Operations of a problem, derivatives included, beyond which functions are called as they are by default."""
+
+
+@dataclass(eq=False)
+class TracedProblem:
+    """A problem whose functions are machine code as far as possible.
+
+    Attributes
+    ----------
+    problem : object
+        Of the same class as the one that was given.
+    words : dict
+        For each function how it is evaluated.
+    functions : dict
+        Those functions of the user's that are machine code.
+    derivatives : dict
+        Derivatives as machine code.
+    refused : dict
+        What cannot be traced, with the reason.
+    arguments : dict
+        For each function the names of its arguments behind the time, without the parameters.
+    """
+
+    problem: Any
+    layout: ParameterLayout | None
+    dependencies: Dependencies = field(default_factory=Dependencies)
+    words: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, TracedFunction] = field(default_factory=dict)
+    derivatives: dict[str, TracedFunction] = field(default_factory=dict)
+    refused: dict[str, Untraceable] = field(default_factory=dict)
+    arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def is_current(self, params: Any) -> bool:
+        """Whether the functions still read the same from outside, and the parameters have the same structure."""
+        if self.layout is not None and not self.layout.fits(params):
+            return False
+        return self._holds()
+
+    @cached_property
+    def plain(self) -> dict[str, TracedFunction]:
+        """Functions that could change their mind: those that are not compiled, with globals as they were, already."""
+        return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
+
+    @cached_property
+    def _holds(self) -> Callable[[], bool]:
+        return self.dependencies.check()
+
+
+class Tracer:
+    """Traces the functions of a problem with given arguments.
+
+    Parameters
+    ----------
+    problem : object
+        What is traced.
+    sizes : mapping
+        Names and lengths of the vectors that functions have as arguments.
+    scalars : sequence of str
+        Names of the numbers.
+    always : bool
+        Whether there may be more operations than pay.
+    """
+
+    def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
+        self.graph = Graph(MOST_NODES if always else MOST_OPERATIONS)
+        self.sizes = {**sizes, **dict.fromkeys(scalars, 1)}
+        self.t = scalar_argument(self.graph, "t")
+        self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
+        self._symbols |= {name: scalar_argument(self.graph, name) for name in scalars}
+        params = problem.params
+        self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
+        self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.combined: dict[str, TracedFunction] = {}
+        self.result = TracedProblem(problem, self.layout)
+
+    def nodes(self, name: str) -> list[int]:
+        """The nodes of an argument."""
+        return [self.graph.argument(name, k) for k in range(self.sizes[name])]
+
+    def function(
+        self, name: str, function: Any, arguments: Sequence[str], shape: tuple[int, ...] | None
+    ) -> Traced | None:
+        """Trace a function of the user's and keep its machine code; None if that is impossible."""
+        if not callable(function):
+            return None
+        if isinstance(function, TracedFunction):
+            self.result.words[name] = f"traced, {_count(function.operations)}"
+            return None
+        self.result.arguments[name] = tuple(arguments)
+        try:
+            traced = replace(self._trace(function, arguments, shape), name=name)
+            raises = may_raise(self.graph, traced.nodes, traced.raises)
+            code = self._code(arguments, traced.array, raises)
+        except Untraceable as reason:
+            self._refuse(name, function, reason)
+            return None
+        self.result.dependencies.add(traced.dependencies)
+        self.result.functions[name] = TracedFunction(name, code, self.layout, function)
+        self.result.words[name] = f"traced, {_count(code.operations)}"
+        return traced
+
+    def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
+        """Nodes that were made from several functions as one, which Python knows as `function`."""
+        raises = self.graph.false
+        for part in parts:
+            raises = self.graph.either(raises, part.raises)
+        try:
+            code = self._code(arguments, np.array(nodes), may_raise(self.graph, nodes, raises))
+        except Untraceable as reason:
+            self.result.refused[name] = reason.forgetting()
+            return None
+        self.combined[name] = TracedFunction(name, code, self.layout, function)
+        return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Witness())
+
+    def derivative(
+        self,
+        name: str,
+        of: Traced,
+        arguments: Sequence[str],
+        nodes: Callable[[], Any],
+        shared: Sequence[int | np.ndarray],
+    ) -> TracedFunction | None:
+        """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
+
+        `shared` says which arguments the function itself is called with, if it must be asked.
+        """
+        try:
+            array = np.asarray(nodes(), dtype=np.int64)
+            self._check_arguments(array, arguments)
+            code = self._code(arguments, array, may_raise(self.graph, of.nodes, of.raises), skip_zeros=True)
+        except Untraceable as reason:
+            self.result.refused[name] = reason.forgetting()
+            return None
+        original = (self.result.functions | self.combined)[of.name].original
+        regular = all(self.graph.regular[i] for i in array.flat)
+        made = TracedFunction(name, code, self.layout, original, arguments=tuple(shared), is_regular=regular)
+        self.result.derivatives[name] = made
+        self.result.arguments[name] = tuple(arguments)
+        self.result.words[name] = f"exact derivative, {_count(code.operations)}"
+        return made
+
+    def finished(self, problem: Any) -> TracedProblem:
+        """The result, with the problem that was made of the functions."""
+        if self.layout is not None:
+            graph, layout = self.graph, self.layout
+            layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
+        self.result.problem = problem
+        return self.result
+
+    def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...] | None) -> Traced:
+        last = self._params[1:] if is_compiled(function) else self._params[:1]
+        return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
+
+    def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int, skip_zeros: bool = False):
+        sizes = {name: self.sizes[name] for name in arguments}
+        parameters = {} if self.layout is None else {NAME: self.layout.count}
+        results, statuses = {"result": nodes}, [(raises, RAISES)]
+        return compile_function(self.graph, sizes, results, parameters, statuses, skip_zeros=skip_zeros)
+
+    def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
+        """A derivative may not depend on anything but its arguments."""
+        allowed = {"t", NAME, *arguments}
+        for i in self.graph.needed(nodes.ravel().tolist()):
+            if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
+                raise Untraceable(f"has a derivative that depends on {self.graph.data[i][0]}", "")
+
+    def _refuse(self, name: str, function, reason: Untraceable):
+        kind = "Numba" if hasattr(function, "py_func") else "Python"
+        self.result.refused[name] = reason.forgetting()
+        self.result.words[name] = f"{kind}: {str(reason).split('. Remedy')[0]}"
+
+
+def _count(operations: int) -> str:
+    return f"{operations} operation{'s' * (operations != 1)}"

@@ -1,0 +1,462 @@
+"""Plain functions become machine code by default: the same results, and nothing that lies gets through."""
+
+import copy
+import math
+import pickle
+import random
+import warnings
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal import library
+from daedal.drive.traced import TraceWarning
+from daedal.tracing.parameters import ParameterLayout
+from daedal.tracing.problem import traced_problem
+
+START = ([1.0, 0.0], [0.0, 0.0])
+
+
+def pendulum(force=lambda t, q, v: [0.0, -9.81], constraint=lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], **options):
+    return daedal.MechanicalSystem(1.0, force, constraint, n_q=2, n_constraints=1, **options)
+
+
+def oscillator(residual, **options):
+    return daedal.ImplicitDAE(residual, 2, **options)
+
+
+def swing(t, y, yp):
+    return [yp[0] - y[1], yp[1] + math.sin(y[0])]
+
+
+def both(problem, span, initial, **options):
+    """The same run with functions as they are and traced."""
+    return tuple(daedal.solve(problem, span, initial, compile=choice, **options) for choice in ("never", "auto"))
+
+
+# --- the same results -------------------------------------------------------------------------------------------------
+
+QUICK = ("robertson", "planar_pendulum", "crank_slider", "car_axis", "seven_body", "double_pendulum", "skate")
+
+
+@pytest.mark.parametrize("name", sorted(set(QUICK) & set(library.names())))
+def test_library_problems_give_the_same_traced_and_untraced(name):
+    model = getattr(library, name)()
+    t0, t1 = model.t_span
+    span = (t0, t0 + 0.2 * (t1 - t0))
+    plain, traced = both(model.problem, span, model.initial, t_eval=np.linspace(*span, 5))
+    assert any(words.startswith("traced") for words in traced.functions.values())
+    assert set(plain.functions.values()) <= {"Python", "Numba"}
+    scale = np.max(np.abs(plain.y), axis=1, keepdims=True) + 1e-6
+    assert np.max(np.abs(traced.y - plain.y) / scale) < 2e-4
+
+
+def test_traced_functions_save_nothing_but_time():
+    problem = pendulum()
+    plain, traced = both(problem, (0.0, 2.0), START, rtol=1e-9, atol=1e-12)
+    assert traced.stats.steps == plain.stats.steps
+    assert traced.q[:, -1] == pytest.approx(plain.q[:, -1], abs=1e-8)
+    assert traced.functions["constraint_jacobian"].startswith("exact derivative")
+
+
+def test_all_first_order_and_second_order_classes_are_traced():
+    implicit = oscillator(swing)
+    semi = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [z[0] + y[0] * np.cos(t)], 1, 1)
+    second = daedal.SecondOrderDAE(lambda t, x, xp, xpp: [xpp[0] + math.sin(x[0])], 1)
+    for problem, initial in ((implicit, ([1.0, 0.0], None)), (semi, ([1.0], None)), (second, ([1.0], [0.0]))):
+        plain, traced = both(problem, (0.0, 2.0), initial, rtol=1e-8, atol=1e-10)
+        assert traced.y[:, -1] == pytest.approx(plain.y[:, -1], abs=1e-6)
+        assert all(words.startswith(("traced", "exact")) for words in traced.functions.values()), traced.functions
+    assert semi.functions["jacobian"].startswith("exact derivative")
+
+
+def test_exact_derivatives_need_no_residuals_for_matrices():
+    plain, traced = both(oscillator(swing), (0.0, 5.0), ([1.0, 0.0], None))
+    assert plain.stats.jacobian_residual_evaluations > 0
+    assert traced.stats.jacobian_residual_evaluations == 0
+
+
+def test_velocity_constraints_have_exact_derivatives():
+    def knife_edge(t, q, v):
+        return [v[0] * np.sin(q[2]) - v[1] * np.cos(q[2])]
+
+    system = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v: [0.5, 0.0, 0.0],
+        n_q=3,
+        velocity_constraint=knife_edge,
+        n_velocity_constraints=1,
+    )
+    plain, traced = both(system, (0.0, 2.0), ([0.0, 0.0, 0.3], [0.0, 0.0, 1.0]), rtol=1e-8, atol=1e-10)
+    assert traced.functions["velocity_jacobian"].startswith("exact derivative")
+    assert traced.functions["velocity_bias"].startswith("exact derivative")
+    assert traced.q[:, -1] == pytest.approx(plain.q[:, -1], abs=1e-6)
+
+
+def test_coefficients_of_linear_problems_have_exact_derivatives():
+    def C(t):
+        return [[np.cos(t), np.sin(t)]]
+
+    def r(t):
+        return [-np.exp(-t) * np.cos(3.0 * t)]
+
+    problem = daedal.HessenbergDAE([np.zeros((2, 2))] * 2, [[1.0], [0.5]], C, [0.0, 1.0], r, n_x=2, n_y=1, order=2)
+    exact = traced_problem(problem).problem
+    for t in (0.3, 2.0):
+        found = exact.C_derivatives(t)
+        assert found[0] == pytest.approx(np.array([[-np.sin(t), np.cos(t)]]), abs=1e-15)
+        assert found[1] == pytest.approx(-np.array(C(t)), abs=1e-15)
+        assert exact.coefficients(t) == pytest.approx(problem.coefficients(t), abs=1e-7)
+    linear = daedal.LinearDAE(
+        lambda t: [[-1.0 - np.sin(t)]],
+        [[1.0]],
+        lambda t: [[2.0 + np.cos(t)]],
+        [[0.0]],
+        [0.0],
+        lambda t: [-t],
+        n_x=1,
+        n_y=1,
+    )
+    made = traced_problem(linear)
+    assert made.problem.derivative("C", 0.5) == pytest.approx(np.array([[-np.sin(0.5)]]), abs=1e-15)
+    sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None), formulation="stabilised_reduction")
+    assert sol.functions["C_derivative"].startswith("exact derivative") and sol.functions["C"] == "Python"
+
+
+def test_structure_is_found_where_it_pays():
+    n = 60
+
+    def diffusion(t, y, yp):
+        r = np.zeros(n)
+        for i in range(n):
+            left = y[i - 1] if i > 0 else 0.0
+            right = y[i + 1] if i < n - 1 else 0.0
+            r[i] = yp[i] - 100.0 * (left - 2.0 * y[i] + right)
+        return r
+
+    problem = daedal.ImplicitDAE(diffusion, n)
+    assert traced_problem(problem).problem.bandwidth == (1, 1)
+    y0 = np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
+    plain, traced = both(problem, (0.0, 0.5), (y0, None))
+    assert traced.y[:, -1] == pytest.approx(plain.y[:, -1], abs=1e-4)
+    assert traced_problem(problem, linear_solver="dense").problem.bandwidth is None
+
+
+def test_given_sparsity_and_bandwidth_are_kept():
+    from scipy.sparse import csc_array
+
+    pattern = csc_array(np.ones((2, 2)))
+    for structure in ({"sparsity": pattern}, {"bandwidth": (1, 1)}):
+        problem = oscillator(swing, **structure)
+        plain, traced = both(problem, (0.0, 2.0), ([1.0, 0.0], None))
+        assert traced.y[:, -1] == pytest.approx(plain.y[:, -1], abs=1e-4)
+        assert traced.stats.jacobian_residual_evaluations == 0
+
+
+# --- what cannot be traced --------------------------------------------------------------------------------------------
+
+
+def test_untraceable_functions_are_named_with_the_reason_and_the_others_are_traced():
+    calls = []
+
+    def force(t, q, v):
+        calls.append(t)
+        return [0.0, -9.81]
+
+    sol = daedal.solve(pendulum(force), (0.0, 1.0), START)
+    assert len(calls) > 50
+    assert sol.functions["force"].startswith("Python: changes 'calls'")
+    assert sol.functions["constraint"].startswith("traced")
+    assert "Python: changes 'calls'" in str(sol) and "traced" in str(sol)
+
+
+def test_always_raises_with_the_reason_and_never_leaves_functions_alone():
+    def noisy(t, y, yp):
+        return [yp[0] + y[0] + 0.0 * random.random(), yp[1]]
+
+    with pytest.raises(daedal.InvalidProblemError, match="residual cannot be traced: uses random numbers"):
+        daedal.solve(oscillator(noisy), (0.0, 1.0), ([1.0, 0.0], None), compile="always")
+    sol = daedal.solve(oscillator(swing), (0.0, 1.0), ([1.0, 0.0], None), compile="never")
+    assert sol.functions == {"residual": "Python"}
+    with pytest.raises(daedal.InvalidProblemError, match="compile must be one of"):
+        daedal.solve(oscillator(swing), (0.0, 1.0), ([1.0, 0.0], None), compile="maybe")
+
+
+def test_a_table_says_how_functions_are_evaluated():
+    table = pendulum().functions
+    assert table["force"].startswith("traced, ")
+    assert str(table).splitlines()[0].split()[0] == "force"
+
+
+# --- functions that lie -----------------------------------------------------------------------------------------------
+
+
+def counting():
+    count = [0]
+
+    def residual(t, y, yp):
+        count[0] += 1
+        return swing(t, y, yp)
+
+    return residual
+
+
+def mutating():
+    def residual(t, y, yp):
+        y[0] = math.sin(y[0])
+        return [yp[0] - y[1], yp[1] + y[0]]
+
+    return residual
+
+
+def rolling():
+    generator = np.random.default_rng(1)
+
+    def residual(t, y, yp):
+        return [yp[0] - y[1] + 1e-12 * generator.random(), yp[1] + math.sin(y[0])]
+
+    return residual
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"), [(counting, "changes"), (mutating, "changes its arguments"), (rolling, "random")]
+)
+def test_functions_that_lie_are_found_and_solved_as_they_are(make, reason):
+    sol = daedal.solve(oscillator(make()), (0.0, 2.0), ([1.0, 0.0], [0.0, -math.sin(1.0)]))
+    honest = daedal.solve(oscillator(swing), (0.0, 2.0), ([1.0, 0.0], [0.0, -math.sin(1.0)]), compile="never")
+    assert sol.functions["residual"].startswith("Python: ") and reason in sol.functions["residual"]
+    assert sol.y[:, -1] == pytest.approx(honest.y[:, -1], abs=1e-4)
+
+
+def test_results_of_different_shapes_are_refused_as_before():
+    def shapeless(t, y, yp):
+        return [yp[0], yp[1]] if t < 0.5 else [yp[0]]
+
+    with pytest.raises(daedal.InvalidProblemError, match="shape"):
+        daedal.solve(oscillator(shapeless), (0.0, 1.0), ([1.0, 0.0], [0.0, 0.0]))
+
+
+STIFFNESS = 1.0
+
+
+def test_a_changed_global_is_seen_by_the_next_run():
+    global STIFFNESS
+
+    def spring(t, y, yp):
+        return [yp[0] - y[1], yp[1] + STIFFNESS * y[0]]
+
+    problem = oscillator(spring)
+    for STIFFNESS in (1.0, 4.0):
+        sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12)
+        assert sol.y[0, -1] == pytest.approx(math.cos(math.sqrt(STIFFNESS)), abs=1e-6)
+        assert sol.functions["residual"].startswith("traced")
+
+
+@pytest.mark.parametrize("kind", ["closure", "array", "list", "attribute"])
+def test_whatever_else_changed_outside_is_seen_by_the_next_run(kind):
+    k, values, entries, bundle = 1.0, np.array([1.0]), [1.0], SimpleNamespace(k=1.0)
+    stiffness = {
+        "closure": lambda: k,
+        "array": lambda: values[0],
+        "list": lambda: entries[0],
+        "attribute": lambda: bundle.k,
+    }[kind]
+    problem = oscillator(lambda t, y, yp: [yp[0] - y[1], yp[1] + stiffness() * y[0]])
+    for number in (1.0, 4.0):
+        k, values[0], entries[0], bundle.k = number, number, number, number
+        sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12)
+        assert sol.y[0, -1] == pytest.approx(math.cos(math.sqrt(number)), abs=1e-6)
+
+
+def test_a_function_that_changes_what_another_reads_is_found_after_the_run():
+    state = {"k": 1.0}
+
+    def force(t, q, v):
+        return [-state["k"] * q[0]]
+
+    def mass(t, q):
+        state["k"] = 1.0 if t < 0.5 else 4.0  # not traceable, and the force depends on it
+        return [[1.0]]
+
+    system = daedal.MechanicalSystem(mass, force, n_q=1)
+    with pytest.warns(TraceWarning, match="force, component 0, at t = "):
+        sol = daedal.solve(system, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8, atol=1e-10)
+    assert set(sol.functions.values()) == {"Python"}
+    at = (math.cos(0.5), -math.sin(0.5))
+    exact = at[0] * math.cos(1.0) + at[1] / 2.0 * math.sin(1.0)
+    assert sol.q[0, -1] == pytest.approx(exact, abs=1e-4)
+
+
+# --- what functions raise ---------------------------------------------------------------------------------------------
+
+
+class Broken(Exception):
+    pass
+
+
+def test_exceptions_arrive_unchanged():
+    def residual(t, y, yp):
+        if t > 0.5:
+            raise Broken("beyond the table")
+        return swing(t, y, yp)
+
+    problem = oscillator(residual)
+    assert problem.functions["residual"].startswith("traced")
+    with pytest.raises(Broken, match="beyond the table"):
+        daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None))
+
+
+def test_unevaluable_points_and_nan_shorten_the_step():
+    def falling(t, y, yp):
+        if y[0] < 0.0:
+            raise daedal.Unevaluable
+        return [yp[0] + np.sqrt(y[0])]
+
+    problem = daedal.ImplicitDAE(falling, 1)
+    plain, traced = both(problem, (0.0, 1.5), ([1.0], None), rtol=1e-6)
+    assert traced.functions["residual"].startswith("traced")
+    assert traced.y[0, -1] == pytest.approx((1.0 - 0.75) ** 2, abs=1e-4)
+    assert plain.y[0, -1] == pytest.approx(traced.y[0, -1], abs=1e-4)
+
+
+def test_infinite_derivatives_at_the_start_are_left_to_differences():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - 1.0 - np.sqrt(np.abs(y[0]))], 1)
+    plain, traced = both(problem, (0.0, 1.0), ([0.0], [1.0]))
+    assert traced.functions["jacobian"] == "differences: the derivative is infinite at the start"
+    assert traced.y[0, -1] == pytest.approx(plain.y[0, -1], abs=1e-4)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+Pair = namedtuple("Pair", "k m")
+
+
+@dataclass
+class Data:
+    k: float
+    m: float
+    kind: str = "linear"
+
+
+STRUCTURES = {
+    "array": (lambda k, m: np.array([k, m]), lambda p: (p[0], p[1])),
+    "list": (lambda k, m: [k, m], lambda p: (p[0], p[1])),
+    "dict": (lambda k, m: {"k": k, "inner": {"m": [m]}}, lambda p: (p["k"], p["inner"]["m"][0])),
+    "dataclass": (lambda k, m: Data(k, m), lambda p: (p.k, p.m)),
+    "namedtuple": (lambda k, m: Pair(k, m), lambda p: (p.k, p.m)),
+    "namespace": (lambda k, m: SimpleNamespace(k=k, m=np.array([m, 0.0])), lambda p: (p.k, p.m[0])),
+    "number": (lambda k, m: k / m, lambda p: (p, 1.0)),
+}
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_parameters_of_any_structure_change_without_another_trace(kind):
+    make, read = STRUCTURES[kind]
+
+    def residual(t, y, yp, p):
+        k, m = read(p)
+        return [yp[0] - y[1], m * yp[1] + k * y[0]]
+
+    problem = oscillator(residual, params=make(1.0, 1.0))
+    solver = daedal.prepare(problem, rtol=1e-9, atol=1e-12)
+    for k, m in ((4.0, 1.0), (9.0, 4.0)):
+        exact = math.cos(math.sqrt(k / m))
+        for sol in (
+            solver.solve((0.0, 1.0), ([1.0, 0.0], None), params=make(k, m)),
+            daedal.solve(problem.with_params(make(k, m)), (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12),
+        ):
+            assert sol.functions["residual"].startswith("traced")
+            assert sol.y[0, -1] == pytest.approx(exact, abs=1e-6)
+    layout = ParameterLayout(make(1.0, 2.0))
+    assert layout.fits(make(3.0, 4.0)) and layout.numbers(make(3.0, 4.0)).size == layout.count
+
+
+def test_parameters_that_decide_the_structure_are_traced_anew():
+    def residual(t, y, yp, p):
+        rate = sum(p["rate"] for _ in range(int(p["times"]))) if p["kind"] == "sum" else 7.0
+        return [yp[0] + rate * y[0]]
+
+    problem = daedal.ImplicitDAE(residual, 1, params={"rate": 0.5, "times": 2.0, "kind": "sum"})
+    solver = daedal.prepare(problem, rtol=1e-9, atol=1e-12)
+    cases = (({"rate": 0.5, "times": 3.0, "kind": "sum"}, 1.5), ({"rate": 0.5, "times": 2.0, "kind": "other"}, 7.0))
+    for params, rate in cases:
+        sol = solver.solve((0.0, 1.0), ([1.0], None), params=params)
+        assert sol.y[0, -1] == pytest.approx(math.exp(-rate), abs=1e-6)
+
+
+def test_parameters_changed_in_place_are_seen():
+    params = {"k": 1.0}
+    problem = oscillator(lambda t, y, yp, p: [yp[0] - y[1], yp[1] + p["k"] * y[0]], params=params)
+    for params["k"] in (1.0, 4.0):
+        sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12)
+        assert sol.y[0, -1] == pytest.approx(math.cos(math.sqrt(params["k"])), abs=1e-6)
+
+
+# --- explicit compilation, pickles, threads ---------------------------------------------------------------------------
+
+
+def test_compiled_by_trace_is_for_good():
+    scale = [1.0]
+    problem = oscillator(lambda t, y, yp: [yp[0] - y[1], yp[1] + scale[0] * y[0]]).compiled(backend="trace")
+    assert problem.functions["residual"].startswith("traced")
+    scale[0] = 4.0
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], [0.0, -1.0]), rtol=1e-9, atol=1e-12)
+    assert sol.y[0, -1] == pytest.approx(math.cos(1.0), abs=1e-6)
+    with pytest.raises(daedal.InvalidProblemError, match="backend"):
+        oscillator(swing).compiled(backend="c")
+
+
+def module_level_residual(t, y, yp):
+    return swing(t, y, yp)
+
+
+def test_problems_solvers_and_solutions_are_stored():
+    problem = oscillator(module_level_residual)
+    solver = daedal.prepare(problem)
+    sol = solver.solve((0.0, 1.0), ([1.0, 0.0], None))
+    for stored in (problem, problem.compiled(backend="trace"), solver):
+        again = pickle.loads(pickle.dumps(stored))
+        solve = getattr(again, "solve", None) or (lambda *request, p=again: daedal.solve(p, *request))
+        assert np.array_equal(solve((0.0, 1.0), ([1.0, 0.0], None)).y, sol.y)
+    again = pickle.loads(pickle.dumps(sol))
+    assert np.array_equal(again.y, sol.y) and again.functions == sol.functions
+    assert copy.copy(problem).functions == problem.functions
+
+
+def test_threads_trace_and_solve_at_once():
+    def work(k):
+        problem = oscillator(lambda t, y, yp: [yp[0] - y[1], yp[1] + k * y[0]])
+        return daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None)).y[:, -1]
+
+    numbers = [1.0 + 0.1 * i for i in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, numbers))
+    assert all(np.array_equal(a, work(k)) for a, k in zip(found, numbers))
+
+
+def test_the_same_problem_stated_anew_gives_the_same_bits():
+    def run():
+        return daedal.solve(pendulum(), (0.0, 1.0), START).q
+
+    first = run()
+    daedal.solve(oscillator(swing), (0.0, 1.0), ([1.0, 0.0], None))
+    assert np.array_equal(first, run())
+
+
+def test_nothing_is_said_where_nothing_is_wrong():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TraceWarning)
+        daedal.solve(pendulum(), (0.0, 1.0), START)
+
+
+def test_hybrid_runs_are_traced_mode_by_mode():
+    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
+    ground = daedal.Event(lambda t, q, v: q[0], terminal=True, direction=-1)
+    sol = daedal.solve(ball, (0.0, 1.0), ([1.0], [0.0]), events=ground)
+    assert sol.t[-1] == pytest.approx(math.sqrt(2.0 / 9.81), abs=1e-6)
+    assert sol.functions["force"].startswith("traced")
