@@ -130,7 +130,7 @@ class Tracer:
             self.result.refused[name] = reason.forgetting()
             return None
         self.combined[name] = TracedFunction(name, code, self.layout, function)
-        return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Witness())
+        return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Dependencies())
 
     def derivative(
         self,
