@@ -35,19 +35,13 @@ from daedal.symbolic.stand_ins import (
 )
 from daedal.symbolic.untraceable import Untraceable, place
 
-_HARMLESS = (
-    "abc array bisect builtins cmath collections collections_abc contextlib copy dataclasses decimal enum fractions "
-    "functools heapq itertools math numbers operator re statistics string struct textwrap types typing weakref"
-)
 _OUTSIDE_WORLD = {
-    **{
-        name: f"uses {name.lstrip('_')}"
-        for name in sys.stdlib_module_names - {"__main__"}
-        if name.lstrip("_") not in _HARMLESS.split()
-    },
     **dict.fromkeys(("random", "secrets", "uuid"), "uses random numbers"),
     **dict.fromkeys(("time", "datetime"), "asks for the time"),
     **dict.fromkeys(("logging", "warnings"), "writes messages"),
+    **dict.fromkeys(("os", "sys", "io", "pathlib", "subprocess", "socket", "shutil", "ctypes", "sqlite3"), "uses {}"),
+    **dict.fromkeys(("threading", "_thread", "queue", "multiprocessing", "asyncio", "concurrent", "urllib"), "uses {}"),
+    **dict.fromkeys(("signal", "_signal", "faulthandler", "gc", "atexit", "inspect", "traceback"), "uses {}"),
     "cmath": "uses complex numbers",
 }
 """What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
