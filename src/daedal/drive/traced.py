@@ -12,6 +12,7 @@ import numpy as np
 from daedal.drive.request import Request, Settings
 from daedal.errors import IntegrationError
 from daedal.initial.mechanical import split_mechanical
+from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
@@ -151,6 +152,8 @@ class TracedPlan:
     def _told(self, solution, functions: FunctionTable):
         if solution is not None:
             solution.functions = functions
+            if isinstance(solution, ConstrainedSolution):
+                solution.as_stated(self.problem)
         return solution
 
 
