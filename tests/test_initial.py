@@ -345,6 +345,19 @@ def test_large_sparse_problem_gets_its_missing_derivatives():
     np.testing.assert_allclose(y, model.initial[0], atol=1e-9)
 
 
+def test_an_exact_matrix_leads_to_the_start_as_differences_do():
+    """The first correction of v is off by that of u, which is given; it is taken back and does not count as failure."""
+
+    def jacobian(t, y, yp, cj):
+        return [[cj + 1.0, -1.0], [1.0, 1.0]]
+
+    problem = daedal.ImplicitDAE(
+        lambda t, y, yp: [yp[0] + y[0] - y[1], y[0] + y[1] - np.cos(t)], 2, jacobian=jacobian, algebraic=[1]
+    )
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0], None), compile="never")
+    assert sol.yp[0, 0] == pytest.approx(-1.0, abs=1e-9) and sol.y[1, 0] == pytest.approx(0.0, abs=1e-12)
+
+
 # --- z0 is not given --------------------------------------------------------------------------------------------------
 
 

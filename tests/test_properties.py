@@ -79,16 +79,17 @@ def test_arrays_of_every_kind_mean_the_same(clothes):
     def residual(t, y, yp):
         return yp + y if clothes in ("integers", "integer array", "objects") else dress((yp + y).tolist())
 
-    def solve(dress, residual):
+    def solve(dress, residual, compile="never"):
         start, slope = dress(values), dress([-v for v in values])
         tolerances = dress([1.0, 1.0, 1.0])
         return daedal.solve_dae(
-            residual, (0, 2), start, slope, atol=tolerances, rtol=1e-3, t_eval=dress([0.0, 1.0, 2.0])
+            residual, (0, 2), start, slope, atol=tolerances, rtol=1e-3, t_eval=dress([0.0, 1.0, 2.0]), compile=compile
         )
 
     plain = solve(list, lambda t, y, yp: yp + y)
     tolerance = 1e-4 if clothes == "float32" else 0.0
     assert np.allclose(solve(dress, residual).y, plain.y, rtol=tolerance, atol=tolerance)
+    assert np.allclose(solve(dress, residual, "auto").y, plain.y, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -60,6 +60,10 @@ class ConstrainedSolution(Solution):
         """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
         return self._evaluator.lend()
 
+    def as_stated(self, system):
+        """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
+        self._system = system
+
     @property
     def integrated(self) -> np.ndarray:
         """The states at the output points as they were integrated, before projection, in rows."""

@@ -19,9 +19,9 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_numbers
-from daedal.tracing.problem import TRACEABLE
 
 _MOST_SOLVERS = 32
+_TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
 
 
 def prepare(
@@ -118,7 +118,7 @@ class Solver:
 
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
-    if isinstance(problem, TRACEABLE):
+    if isinstance(problem, _TRACEABLE):
         from daedal.drive.traced import TracedPlan
 
         return TracedPlan(problem, settings, _plan_as_it_is)

@@ -12,19 +12,17 @@ import numpy as np
 from daedal.drive.request import Request, Settings
 from daedal.errors import IntegrationError
 from daedal.initial.mechanical import split_mechanical
+from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
+from daedal.tracing import TraceWarning
 from daedal.tracing.agreement import Disagreement, beside, disagreement, has_irregular_derivatives, infinite_derivatives
 from daedal.tracing.problem import traced_problem, untraced_words
 from daedal.tracing.tracer import TracedProblem
 
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
-
-
-class TraceWarning(UserWarning):
-    """A function is not what its trace says; the run was repeated with the function itself."""
 
 
 class TracedPlan:
@@ -154,6 +152,8 @@ class TracedPlan:
     def _told(self, solution, functions: FunctionTable):
         if solution is not None:
             solution.functions = functions
+            if isinstance(solution, ConstrainedSolution):
+                solution.as_stated(self.problem)
         return solution
 
 

@@ -103,17 +103,29 @@ def _norm(v, inverse) -> float:
 
 
 def _linesearch(workspace, t, y, yp, delta, size, derivative_unknown, cj, inverse):
-    """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step does."""
+    """Backtrack on f = 1/2 ||A^{-1} F||^2 until it decreases sufficiently; None if no step does.
+
+    A full correction moves v by dF/du times that of u, which stays where it is, and the next one takes it back: so two
+    full corrections may do what the first alone does not.
+    """
     step = 1.0
     smallest = _SMALLEST / max(size, 1e-300)
     while step >= min(smallest, 0.5):
-        new_y, new_yp = _corrected(y, yp, step * delta, derivative_unknown, cj)
-        r = workspace.residual(t, new_y, new_yp)
-        if r is not None:
-            new_delta = workspace.solve(t, new_y, new_yp, r, cj, inverse)
-            if new_delta is not None:
-                new_size = _norm(new_delta, inverse)
-                if new_size**2 <= (1.0 - 2.0 * _SUFFICIENT * step) * size**2:
-                    return new_y, new_yp, new_delta, new_size
+        limit = (1.0 - 2.0 * _SUFFICIENT * step) * size**2
+        moved = _attempt(workspace, t, y, yp, step * delta, derivative_unknown, cj, inverse)
+        if moved is not None and moved[3] ** 2 <= limit:
+            return moved
+        if moved is not None and step == 1.0:
+            again = _attempt(workspace, t, *moved[:3], derivative_unknown, cj, inverse)
+            if again is not None and again[3] ** 2 <= limit:
+                return again
         step *= 0.5
     return None
+
+
+def _attempt(workspace, t, y, yp, delta, derivative_unknown, cj, inverse):
+    """The values after a correction, the next correction and its norm; None where that cannot be computed."""
+    y, yp = _corrected(y, yp, delta, derivative_unknown, cj)
+    r = workspace.residual(t, y, yp)
+    following = None if r is None else workspace.solve(t, y, yp, r, cj, inverse)
+    return None if following is None else (y, yp, following, _norm(following, inverse))

@@ -21,6 +21,10 @@ class Array(np.ndarray):
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         return apply_ufunc(ufunc, method, inputs, options)
 
+    def tobytes(self, *arguments):
+        """The bytes of symbols are not those of numbers."""
+        raise Untraceable("asks for the bytes of an array")
+
     def __array_function__(self, function, types, arguments, options):
         from daedal.symbolic.numpy_functions import apply_function
 

@@ -90,7 +90,8 @@ class Substitution:
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
-            self.dependencies.array(value)
+            if not isinstance(value, Array):
+                self.dependencies.array(value)
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":
             if isinstance(getattr(value, "data", None), np.ndarray):

@@ -1,1 +1,5 @@
 """Problems whose functions are machine code with exact derivatives, made from problems in plain functions."""
+
+
+class TraceWarning(UserWarning):
+    """A function is not what its trace says; the run was repeated with the functions as they are."""
