@@ -86,7 +86,8 @@ class Substitution:
         if callable(value) and home in _OUTSIDE_WORLD and not isinstance(value, type):
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
-            self.witness.numbers(value)
+            if not isinstance(value, Array):  # parameters as symbols
+                self.witness.numbers(value)
             return _constant_array(value)
         if isinstance(value, np.ufunc) or (callable(value) and home == "numpy"):
             return numpy_stand_in(value)
