@@ -92,6 +92,8 @@ class Solver:
         request = checked_request(
             self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
         )
+        if not getattr(self._plan, "is_current", _always)():
+            self._plan = make_plan(self._problem, self._settings)
         return self._plan.solve(request)
 
     def _with_params(self, params) -> Solver:

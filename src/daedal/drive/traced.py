@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -18,7 +19,7 @@ from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOr
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
 from daedal.tracing import TraceWarning
-from daedal.tracing.agreement import Disagreement, beside, disagreement, has_irregular_derivatives, infinite_derivatives
+from daedal.tracing.agreement import Disagreement, beside, disagreement, infinite_derivatives, irregular_derivatives
 from daedal.tracing.problem import traced_problem, untraced_words
 from daedal.tracing.tracer import TracedProblem
 
@@ -46,7 +47,7 @@ class TracedPlan:
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._compared = False
-        self._irregular = self.traced is not None and has_irregular_derivatives(self.traced)
+        self._irregular = () if self.traced is None else irregular_derivatives(self.traced)
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
@@ -56,7 +57,7 @@ class TracedPlan:
     def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
         if self.traced is not None and not self.traced.is_current(problem.params):
-            return None
+            return None  # another structure, or something outside has changed
         other = copy(self)
         other.problem = problem
         other._plans = {}
@@ -86,13 +87,20 @@ class TracedPlan:
         except IntegrationError as error:
             found = self._compare_along(request, error.solution)
             if found is None:
-                self._told(error.solution, self._words(left_out))
-                raise
+                return self._without_irregular(request, left_out, error)
         else:
             found = self._compare_along(request, solution)
             if found is None:
                 return self._told(solution, self._words(left_out))
         return self._repeated(request, found)
+
+    def _without_irregular(self, request: Request, left_out: tuple[str, ...], error: IntegrationError):
+        """After a failure: once more with differences for derivatives that can be infinite; else the failure stands."""
+        if self._irregular and left_out != self._irregular:
+            with suppress(IntegrationError):
+                return self._told(self._plan(self._irregular).solve(request), self._words(self._irregular))
+        self._told(error.solution, self._words(left_out))
+        raise error
 
     # --- comparison -------------------------------------------------------------------------------------------------
 
@@ -142,11 +150,14 @@ class TracedPlan:
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether the matrices of a mechanism are sparse, which its functions tell."""
-        return isinstance(self.problem, MechanicalSystem) and is_sparse(self.problem, request.span[0], request.initial)
+        if self._sparse is None:
+            mechanism = isinstance(self.problem, MechanicalSystem)
+            self._sparse = mechanism and is_sparse(self.problem, request.span[0], request.initial)
+        return self._sparse
 
     def _words(self, left_out: tuple[str, ...]) -> FunctionTable:
         assert self.traced is not None
-        differenced = {name: "differences: the derivative is infinite at the start" for name in left_out}
+        differenced = {name: "differences: the derivative is infinite somewhere" for name in left_out}
         return FunctionTable(self._untraced | self.traced.words | differenced)
 
     def _told(self, solution, functions: FunctionTable):

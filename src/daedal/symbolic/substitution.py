@@ -90,7 +90,7 @@ class Substitution:
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
         if isinstance(value, np.ndarray):
-            if not isinstance(value, Array):
+            if not isinstance(value, Array):  # parameters as symbols
                 self.dependencies.array(value)
             return _constant_array(value)
         if home == "scipy" and hasattr(value, "tocsr") and not isinstance(value, type) and value.dtype.kind in "fi":

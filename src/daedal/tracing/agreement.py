@@ -42,24 +42,20 @@ def disagreement(
     return None
 
 
-def has_irregular_derivatives(traced: TracedProblem) -> bool:
-    """Whether :func:`infinite_derivatives` has anything to look at."""
-    return not all(function.is_regular for function in traced.derivatives.values())
+def irregular_derivatives(traced: TracedProblem) -> tuple[str, ...]:
+    """The derivatives that can become infinite otherwise than by overflow."""
+    return tuple(name for name, function in traced.derivatives.items() if not function.is_regular)
 
 
 def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Mapping[str, Any]) -> tuple[str, ...]:
-    """The derivatives that are infinite at a point where their function is not; differences may still be of use there.
-
-    Only those are looked at that can become so otherwise than by overflow.
-    """
+    """Those that are infinite at a point where their function is not; differences may still be of use there."""
     last = () if traced.layout is None else (params,)
     found = []
-    for name, function in traced.derivatives.items():
-        if not function.is_regular:
-            arrays = [point[argument] for argument in traced.arguments[name]]
-            status, values = function.evaluate(t, *arrays, *last)
-            if status == 0 and not np.isfinite(values).all():
-                found.append(name)
+    for name in irregular_derivatives(traced):
+        arrays = [point[argument] for argument in traced.arguments[name]]
+        status, values = traced.derivatives[name].evaluate(t, *arrays, *last)
+        if status == 0 and not np.isfinite(values).all():
+            found.append(name)
     return tuple(found)
 
 
