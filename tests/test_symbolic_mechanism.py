@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 
 import daedal
 from daedal.symbolic import Untraceable
 from daedal.symbolic.evaluate import evaluate
-from daedal.symbolic.implicit import Implicit
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, compile_function
 from daedal.symbolic.mechanism import Mechanism
 
@@ -165,31 +163,6 @@ def test_callbacks_have_the_blocks_of_the_kernels():
     a, lam = results["accelerations"][:3], results["accelerations"][3:]
     np.testing.assert_allclose(results["mass"] @ a + k.T @ lam, results["force"], rtol=1e-11)
     np.testing.assert_allclose(k @ a, [*results["acceleration_bias"], *results["velocity_bias"]], rtol=1e-11)
-
-
-def test_the_iteration_matrix_has_its_true_sparsity():
-    def residual(t, y, yp, p):
-        return [yp[0] - y[1] * y[0], y[1] * yp[1] + t, y[2] - p[0] * np.sin(y[3]), yp[3] + yp[2] ** 2]
-
-    problem = Implicit(residual, 4, np.array([1.0]))
-    assert [sorted(row) for row in problem.matrix] == [[0, 1], [1], [2, 3], [2, 3]]
-    assert problem.bandwidth == (1, 1)
-    given = {"y": [1.0, 2.0, 3.0, 4.0], "yp": [5.0, 6.0, 7.0, 8.0], "cj": [10.0], "p": [1.0]}
-    expected = np.array([[8, -1, 0, 0], [0, 26, 0, 0], [0, 0, 1, -np.cos(4.0)], [0, 0, 140, 10]])
-    status, found = problem.jacobian()(0.0, **given)
-    assert status == 0
-    np.testing.assert_allclose(found["jacobian"], expected, rtol=1e-14)
-    columns, rows = problem.pattern
-    entries = problem.jacobian(sparse=True)(0.0, **given)[1]["jacobian"]
-    np.testing.assert_allclose(csc_array((entries, rows, columns), shape=(4, 4)).toarray(), expected, rtol=1e-14)
-    del given["cj"]
-    np.testing.assert_allclose(problem.residual()(0.0, **given)[1]["residual"], residual(0.0, *given.values()))
-
-
-def test_the_pattern_of_a_partial_differential_equation_is_found():
-    model = daedal.library.get("flame")
-    problem = Implicit(model.problem.residual, model.problem.n, model.problem.params)
-    assert problem.bandwidth == model.problem.bandwidth
 
 
 def test_one_function_that_cannot_be_traced_names_its_line():
