@@ -25,6 +25,10 @@ def decays(t, y, yp, p):
     return yp + p * y
 
 
+def falls(t, y, yp):
+    return yp + y
+
+
 def solve_decays(n=2, t_span=(0.0, 1.0), y0=None, yp0=None, t0=0.0, **options):
     p = rates(n)
     y0 = np.exp(-p * (t_span[0] - t0)) if y0 is None else y0
@@ -326,13 +330,13 @@ def test_any_names_are_kept_or_refused(names, n):
             assert np.array_equal(sol[name], sol.y[i])
     else:
         with pytest.raises(daedal.InvalidProblemError, match="names"):
-            daedal.ImplicitDAE(decays, n, names=names)
+            daedal.ImplicitDAE(falls, n, names=names)
 
 
 @given(names=st.lists(st.from_regex(r"[a-z]\w{0,5}", fullmatch=True), min_size=1, max_size=5, unique=True))
 @pytest.mark.parametrize("separator", [" ", ",", ", ", "  "])
 def test_names_may_be_written_in_one_string(separator, names):
-    assert daedal.ImplicitDAE(decays, len(names), names=separator.join(names)).names == tuple(names)
+    assert daedal.ImplicitDAE(falls, len(names), names=separator.join(names)).names == tuple(names)
 
 
 @given(mask=st.lists(st.booleans(), min_size=1, max_size=8))
@@ -342,26 +346,26 @@ def test_masks_indices_and_names_say_the_same(mask):
     indices = [i for i in range(n) if mask[i]]
     spoken = [names[i] for i in indices]
     for algebraic in (mask, np.array(mask), indices, np.array(indices, dtype=int), [i - n for i in indices], spoken):
-        assert daedal.ImplicitDAE(decays, n, algebraic=algebraic, names=names).algebraic.tolist() == mask
+        assert daedal.ImplicitDAE(falls, n, algebraic=algebraic, names=names).algebraic.tolist() == mask
 
 
 @given(n=sizes, entries=st.lists(st.integers(-8, 8), max_size=6))
 def test_any_list_of_indices_is_used_or_refused(n, entries):
     if all(-n <= i < n for i in entries):
-        mask = daedal.ImplicitDAE(decays, n, algebraic=entries).algebraic
+        mask = daedal.ImplicitDAE(falls, n, algebraic=entries).algebraic
         assert np.flatnonzero(mask).tolist() == sorted({i % n for i in entries})
     else:
         with pytest.raises(daedal.InvalidProblemError, match="algebraic"):
-            daedal.ImplicitDAE(decays, n, algebraic=entries)
+            daedal.ImplicitDAE(falls, n, algebraic=entries)
 
 
 @given(n=sizes, ml=st.integers(-2, 8), mu=st.integers(-2, 8))
 def test_any_bandwidth_is_used_or_refused(n, ml, mu):
     if 0 <= ml < n and 0 <= mu < n:
-        assert daedal.ImplicitDAE(decays, n, bandwidth=(ml, mu)).bandwidth == (ml, mu)
+        assert daedal.ImplicitDAE(falls, n, bandwidth=(ml, mu)).bandwidth == (ml, mu)
     else:
         with pytest.raises(daedal.InvalidProblemError, match="bandwidth"):
-            daedal.ImplicitDAE(decays, n, bandwidth=(ml, mu))
+            daedal.ImplicitDAE(falls, n, bandwidth=(ml, mu))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 
 
+_MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
+
+
 @dataclass(frozen=True, eq=False)
 class Settings:
     """What does not depend on the interval and the start: the arguments of :func:`daedal.prepare`."""
@@ -181,10 +184,11 @@ def _check_stop(t_stop, span) -> float:
 
 
 def _check_fixed_step(step: float, span, max_steps: int | None) -> float:
-    length = abs(span[1] - span[0])
-    if max_steps is not None and length / step > max_steps + 0.5:
+    length, most = abs(span[1] - span[0]), _MOST_FIXED_STEPS if max_steps is None else max_steps
+    if length / step > most + 0.5:
+        limit = f"the {most} that are made without being asked for" if max_steps is None else f"max_steps = {most}"
         raise InvalidProblemError(
-            f"fixed_step = {step:g} takes {length / step:.4g} steps, more than max_steps = {max_steps}; "
+            f"fixed_step = {step:g} takes {length / step:.4g} steps, more than {limit}; "
             "use longer steps or a larger max_steps"
         )
     count = round(length / step)
