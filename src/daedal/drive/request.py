@@ -15,8 +15,6 @@ from daedal.problems.checks import check_flag, check_number, check_positive, che
 _COMPILE = ("auto", "never", "always")
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
-
-
 _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
 
 
