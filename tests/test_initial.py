@@ -329,6 +329,20 @@ def test_values_off_a_constraint_of_differential_variables_cannot_be_corrected_s
         daedal.solve(model.problem, model.t_span, (y0, yp0), error_test="differential", correct_initial=True)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("t", [0.0, 2.0])
+def test_constraint_on_a_variable_that_is_zero(t, unit):
+    """Sliding along v = 0: v' comes out as round-off, and nothing in its equation says of what."""
+    problem = daedal.SemiExplicitDAE(
+        lambda t, y, z: [(1.0 - 2.0 * z[0]) / unit, z[0] / unit], lambda t, y, z: [y[0]], 2, 1
+    )
+    y, z = daedal.consistent_initial(problem, t * unit, ([0.0, 0.0], [0.3]))
+    assert np.array_equal(y, [0.0, 0.0])
+    assert z == pytest.approx([0.5], rel=1e-8)
+    with pytest.raises(daedal.InconsistentInitialError):
+        daedal.consistent_initial(problem, t * unit, ([1e-8, 0.0], [0.3]))
+
+
 def test_consistent_start_is_not_moved_by_a_correction():
     model = library.pendulum(form="index1")
     y0, yp0 = model.initial

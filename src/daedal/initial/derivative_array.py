@@ -85,14 +85,17 @@ class _Array:
         return here, (4.0 * ahead - 3.0 * here - further) / (2.0 * h)
 
     def terms(self, y, yp, ypp, h) -> np.ndarray:
-        """The size of the terms of every equation on the way to t + h: what a change of one unknown by itself makes."""
+        """The size of the terms of every equation on the way to t + h: what a change of one unknown by itself makes.
+
+        A value that is zero changes by its `size`: what it leaves in an equation such as v = 0 is round-off of that.
+        """
         y, yp = y + h * yp, yp + h * ypp
         here = self.residual(self.t + h, y, yp)
         total = np.abs(here)
-        for values, place in [(y, 0), (yp, 1)]:
+        for place, values in enumerate([np.where(np.abs(y) < self.size, self.size, y), yp]):
             for j in np.flatnonzero(values):
                 point = [y.copy(), yp.copy()]
-                point[place][j] *= 1.0 + _DIFFERENCE
+                point[place][j] += _DIFFERENCE * values[j]
                 change = np.abs(self.residual(self.t + h, *point) - here) / _DIFFERENCE
                 total = np.maximum(total, np.nan_to_num(change))
         return total
