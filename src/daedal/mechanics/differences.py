@@ -27,6 +27,8 @@ _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # of rounding errors beyond their estimate
 _ROUGHLY = 1e-6
 _FEATURE = 1e3  # rounding errors by which a constraint changes that seemed not to depend on a coordinate
+_BISECTIONS, _RAMP = 12, 1e-2  # part of a change by which it may begin if it is not a rounding error
+_BEYOND = 1e6  # times the increment of a first change to one side, the other one is looked at
 _LONGEST = 0.1  # the last one
 _ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L where n is the unit round-off
 _NOISIEST = 1e-4
@@ -170,7 +172,11 @@ def _scale(c, t, shifted, j, low, high):
                 seen = seen or move > 0.0
                 if before > 0.0:
                     if odd_before[i] == 0.0 and even_before[i] == 0.0 and move > _FEATURE * noise[i]:
-                        length = min(length, half)  # flat as far as the last increment: something begins here
+                        # flat as far as the last increment: something begins here, or it was lost in large terms
+                        jump = _step_of_rounding(c, t, shifted, j, kept, before, h, high, i)
+                        if jump == 0.0:
+                            length = min(length, half)
+                        noise[i] = max(noise[i], jump)
                     change, change_even = abs(odd - odd_before[i]), abs(even - even_before[i])
                     if before < 2.0 * low:
                         noise[i] = max(noise[i], min(before * change, 1e-4 * size))
@@ -208,6 +214,36 @@ def _scale(c, t, shifted, j, low, high):
         if change > 0.0:
             least = min(least, noise[i] / change)
     return length, max(least, _EPS), before
+
+
+@part
+def _step_of_rounding(c, t, shifted, j, kept, low, h, high, i):
+    """By how much constraint i changes where it first does, between increments low and h; 0 if that is no rounding.
+
+    Terms that cancel, and whose derivatives vanish as well, show in no other way: 20 + 20 cos q near q = pi. What is
+    lost in their rounding errors begins with a step, unlike a ramp, and goes on to both sides, unlike a jump.
+    """
+    rows = c.all_g + c.all_v
+    probes = floats(c.probes, PROBES * rows)
+    here, ahead, behind = probes[i], probes[rows : 2 * rows], probes[2 * rows : 3 * rows]
+    whole = max(abs(ahead[i] - here), abs(behind[i] - here))
+    least, far, end, nearer = whole, h, h, 0.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + end)
+        if _both_sides(c, t, shifted, j, kept + middle, kept - middle, ahead, behind) != 0:
+            break
+        move = max(abs(ahead[i] - here), abs(behind[i] - here))
+        if move > 0.0:
+            end, least = middle, min(least, move)
+        else:
+            low = middle
+    while least > _RAMP * whole and nearer <= 2.0 * least and far < min(_BEYOND * h, high):
+        far = min(_RATIO * far, high)
+        if _both_sides(c, t, shifted, j, kept + far, kept - far, ahead, behind) != 0:
+            break
+        nearer = min(abs(ahead[i] - here), abs(behind[i] - here))
+    _both_sides(c, t, shifted, j, kept + h, kept - h, ahead, behind)
+    return least if nearer > 2.0 * least else 0.0
 
 
 @part
@@ -282,6 +318,9 @@ def differentiate(c, function, t, state, variable, jacobian):
         kept = state[variable + j]
         h = increments[nx + j] if variable == 0 else max(abs(kept), 1.0)
         up, down = kept + h, kept - h
+        if not up > down:  # found where this coordinate was far smaller
+            up, down = kept + 4.0 * _EPS * abs(kept), kept - 4.0 * _EPS * abs(kept)
+            too_noisy = True
         shifted[variable + j] = up
         status = fetch(function, t, shifted, n_arguments, rows)
         if status != 0:

@@ -25,6 +25,7 @@ _CONTROLLERS = ("default", "thesis")
 _HIGHEST = {"direct": 5, "sand": 2, "ordinary": 2}
 _SHARE = 0.03  # of the tolerance that one step may err, for the errors of many steps add up
 _SHARPEST = 3e-9  # but not less than that: velocities are differences of positions, with their round-off
+_TINY = float(np.finfo(float).tiny)
 _GROWTH = np.array([1.0, 4.0, 2.0, 2.0, 2.0, 1.75])  # largest ratio of steps with which orders 1 to 5 are stable
 
 
@@ -210,7 +211,7 @@ class _ModifiedBDFRun(Run):
         own.array("velocities")[0] = xp
         own.array("last_xpp")[:] = xpp
         own.array("past_t")[0], own.array("past_y")[0] = t0, task.y0
-        own["share"] = np.clip(_SHARPEST / np.min(np.maximum(task.rtol, task.atol)), _SHARE, 1.0)
+        own["share"] = np.clip(_SHARPEST / self._sharpest_tolerance(task), _SHARE, 1.0)
         if self._grid is not None:
             own["n_grid"], own["grid"], own["grid_orders"] = (
                 self._grid.size,
@@ -224,6 +225,13 @@ class _ModifiedBDFRun(Run):
             set_fixed_tolerances(task, self._rtol, self._atol)
         if self._past is not None:
             self._load_past(*self._past)
+
+    def _sharpest_tolerance(self, task: Task) -> float:
+        """The least tolerance: of variables of order 1 near zero, since they may be velocities by another name."""
+        form, order = self._form, np.asarray(self._form.problem.order)
+        rtol, atol = (np.broadcast_to(given, form.n) for given in (task.rtol, task.atol))
+        first = order[form.source % order.size] == 1
+        return max(np.min(np.where(first, atol, np.maximum(rtol, atol))), _TINY)
 
     def _load_past(self, times: np.ndarray, values: np.ndarray) -> None:
         """Begin with given values behind: the recurrence of :func:`modified_bdf_formulas.update_differences`."""

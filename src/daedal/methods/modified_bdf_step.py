@@ -30,7 +30,7 @@ _REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # as in DASSL, for c_2
 _MAX_FAILURES = 15
 _PATIENCE, _FALLING = 3, 0.5  # failures of a step before the past is given up, unless errors fall by this factor
 _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # with prescribed steps
-_MOST_FOLLOWING = 8
+_MOST_FOLLOWING, _FAR_WORSE = 8, 10.0
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # of the weight of other variables is left to multipliers with prescribed steps
 _SHARPER = 1000.0  # than the error test must Newton's method be: high differences amplify what it leaves
@@ -270,10 +270,13 @@ def _size_of_others(method, form, correction):
 
 @part
 def _follow(system, linear, method, form, t):
-    """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x."""
+    """Iterate until multipliers have followed, or their corrections are noise: c_2 times the round-off of x.
+
+    Corrections that grow are no noise, even if x is too heavy to feel them in a short step.
+    """
     n = form.n
     x, e, delta = floats(method.x, n), floats(method.e, n), floats(method.delta, n)
-    size = _size_of_others(method, form, delta)
+    size, worse = _size_of_others(method, form, delta), 0
     for _ in range(_MOST_FOLLOWING):
         if size <= 1.0:
             return CONVERGED
@@ -289,7 +292,11 @@ def _follow(system, linear, method, form, t):
             e[i] -= delta[i]
         before, size = size, _size_of_others(method, form, delta)
         weights = floats(method.weights, n)
-        if size >= 0.5 * before and wrms(delta, weights) <= max(1.0, _ROUNDOFF_LEVEL * wrms(x, weights)):
+        worse += 1 if size > _FAR_WORSE * before else 0
+        if worse == 2 or not size < np.inf:
+            return DIVERGED
+        stays = 0.5 * before <= size <= _FAR_WORSE * before
+        if stays and wrms(delta, weights) <= max(1.0, _ROUNDOFF_LEVEL * wrms(x, weights)):
             return CONVERGED
     return CONVERGED if size <= 1.0 else DIVERGED
 
