@@ -8,17 +8,17 @@ A gross disagreement makes the step be repeated, with increments that are chosen
 does not go away, the run stops and the constraint is named. Constraints that were taken not to depend on time are
 evaluated at other times, and derivatives by the complex step are compared with differences.
 
-A few calls of the constraints for a step; none where all derivatives are given.
+A few calls of the constraints for a step; none where all derivatives are given, or made of a trace without switches.
 """
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, POSITION, VELOCITY, evaluate
+from daedal.mechanics.constrained import BIAS, CONSTRAINED, JACOBIAN, POSITION, VELOCITY, evaluate
 from daedal.mechanics.differences import all_constraints, along_line, may_search, search
 
 DEPENDS_ON_TIME, NOT_ANALYTIC, UNEXPLAINED = HOOK_STOP + 4, HOOK_STOP + 5, HOOK_STOP + 6
@@ -68,13 +68,18 @@ def inspect(record, t, h, y):
             return found
     if p.changes == NO_CHANGES or (p.changes == CHANGES_WITH_TIME and c.autonomous):
         return HOOK_DONE
-    nx, rows = c.nx, c.all_g
-    status = evaluate(c, t, POSITION | JACOBIAN | (VELOCITY if p.complex_step else 0))
+    nx, rows, exact = c.nx, c.all_g, is_given(c.constraint_t) and is_given(c.acceleration_bias)
+    wanted = VELOCITY | BIAS if exact else VELOCITY if p.complex_step else 0
+    status = evaluate(c, t, POSITION | JACOBIAN | wanted)
     doubtful = False
     if status == 0:
-        state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
         rate, second = floats(p.values, rows), floats(p.values + 8 * rows, rows)
-        status, doubtful = along_line(c, c.constraint, t, state, nx, rows, rate, second, 1)
+        if exact:
+            copy(rate, floats(c.all_velocity, rows))
+            copy(second, floats(c.all_bias, rows))
+        else:
+            state = floats(c.state, c.m * nx + c.n_r + c.n_w + rows + c.all_v)
+            status, doubtful = along_line(c, c.constraint, t, state, nx, rows, rate, second, 1)
     if status != 0:
         return status if h != 0.0 else HOOK_DONE
     if p.complex_step and not doubtful and _is_not_analytic(p, c):
@@ -198,7 +203,9 @@ def make_inspection(assembly, *, changes: bool):
     system, nx = assembly.system, assembly.nx
     rows, total = system.n_constraints, system.n_lambda
     compares = NO_CHANGES
-    if changes and rows and system.constraint_jacobian is None:
+    # Exact derivatives of a function with jumps, made of its trace, do not know of them.
+    may_jump = not getattr(system.constraint, "is_smooth", True)
+    if changes and rows and (system.constraint_jacobian is None or may_jump):
         compares = ALL_CHANGES
     elif changes and rows and system.constraint_t is None:
         compares = CHANGES_WITH_TIME
@@ -221,7 +228,7 @@ def unexplained(assembly, inspection, t: float) -> str:
     return (
         f"Stopped at t = {t:.10g}: the constraint {name} changes by {float(inspection['found']):.4g} between "
         f"t = {float(inspection['t']):.10g} and there, but {float(inspection['expected']):.4g} is what its derivatives "
-        "by differences say, however short the step. It jumps there, or changes faster than differences can tell. "
-        "Remedy: give constraint_jacobian and constraint_t; if it jumps, give the time as a break point and a state "
-        "that satisfies it afterwards."
+        "say, however short the step. It jumps there, or changes faster than differences can tell. "
+        "Remedy: if it jumps, give the time as a break point and a state that satisfies it afterwards; otherwise give "
+        "constraint_jacobian and constraint_t."
     )

@@ -205,6 +205,8 @@ class Forbidden:
     def __getattr__(self, name: str):
         if name.startswith("__"):  # what Python itself looks for
             raise AttributeError(name)
+        if self._module is None:
+            self._refuse()
         value = getattr(self._module, name, None)
         return value if isinstance(value, (int, float, str, tuple)) else self
 

@@ -28,6 +28,8 @@ class TracedFunction(CodedFunction):
         Whether this is a derivative, which exists as machine code only.
     is_regular : bool
         Whether nothing but overflow can make its result infinite.
+    is_smooth : bool
+        Whether it has no choices, absolute values, tables and the like.
     operations : int
         How many operations a call takes.
     """
@@ -41,10 +43,11 @@ class TracedFunction(CodedFunction):
         *,
         arguments: tuple[int | np.ndarray, ...] | None = None,
         is_regular: bool = False,
+        is_smooth: bool = False,
     ):
         self.__name__ = name
         self.original, self.layout, self._code = original, layout, code
-        self.is_derivative, self.is_regular = arguments is not None, is_regular
+        self.is_derivative, self.is_regular, self.is_smooth = arguments is not None, is_regular, is_smooth
         self.address, self.operations = code.address, code.operations
         [result] = code.results
         self._place, self._shape, self._size = code.slices[result], code.shapes[result], code.size

@@ -14,6 +14,7 @@ from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, 
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
+from daedal.symbolic.switches import switches
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.parameters import NAME, ParameterLayout
 
@@ -115,7 +116,8 @@ class Tracer:
             self._refuse(name, function, reason)
             return None
         self.result.dependencies.add(traced.dependencies)
-        self.result.functions[name] = TracedFunction(name, code, self.layout, function)
+        smooth = not switches(self.graph, traced.nodes)
+        self.result.functions[name] = TracedFunction(name, code, self.layout, function, is_smooth=smooth)
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
 
