@@ -83,7 +83,10 @@ class Tracer:
     """
 
     def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
-        self.graph = Graph(MOST_NODES if always else MOST_OPERATIONS)
+        most = MOST_NODES if always else MOST_OPERATIONS
+        if sum(sizes.values()) > most:
+            raise Untraceable(f"needs more than {most} operations", "")
+        self.graph = Graph(most)
         self.sizes = {**sizes, **dict.fromkeys(scalars, 1)}
         self.t = scalar_argument(self.graph, "t")
         self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
