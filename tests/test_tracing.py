@@ -487,3 +487,13 @@ def test_hybrid_runs_are_traced_mode_by_mode():
     sol = daedal.solve(ball, (0.0, 1.0), ([1.0], [0.0]), events=ground)
     assert sol.t[-1] == pytest.approx(math.sqrt(2.0 / 9.81), abs=1e-6)
     assert sol.functions["force"].startswith("traced")
+
+
+def test_functions_with_many_results_are_called_as_they_are():
+    """A dense matrix of a million entries would be a million instructions, and minutes of code generation."""
+    n = 300
+    problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, n, jacobian=lambda t, y, yp, cj: (1.0 + cj) * np.eye(n))
+    assert problem.functions["residual"].startswith("traced")
+    assert "has 90000 results" in problem.functions["jacobian"]
+    sol = daedal.solve(problem, (0.0, 1.0), (np.ones(n), -np.ones(n)))
+    np.testing.assert_allclose(sol.y[:, -1], np.exp(-1.0), rtol=1e-4)

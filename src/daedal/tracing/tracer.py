@@ -83,10 +83,10 @@ class Tracer:
     """
 
     def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
-        most = MOST_NODES if always else MOST_OPERATIONS
-        if sum(sizes.values()) > most:
-            raise Untraceable(f"needs more than {most} operations", "")
-        self.graph = Graph(most)
+        self._most = MOST_NODES if always else MOST_OPERATIONS
+        if sum(sizes.values()) > self._most:
+            raise Untraceable(f"needs more than {self._most} operations", "")
+        self.graph = Graph(self._most)
         self.sizes = {**sizes, **dict.fromkeys(scalars, 1)}
         self.t = scalar_argument(self.graph, "t")
         self._symbols: dict[str, Any] = {name: vector_argument(self.graph, name, n) for name, n in sizes.items()}
@@ -177,6 +177,9 @@ class Tracer:
         return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
 
     def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int, skip_zeros: bool = False):
+        written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
+        if written > self._most:  # a dense matrix, say: every entry is an instruction
+            raise Untraceable(f"has {written} results, more than {self._most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         results, statuses = {"result": nodes}, [(raises, RAISES)]
