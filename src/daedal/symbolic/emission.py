@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
-LONGEST, PIECE = 1000, 300
+LONGEST, PIECE = 1000, 500
 """Operations up to which a program is one function, and in each function of a longer one."""
 ENTRY = "daedal_entry"
 _TYPED_POINTERS = llvm.llvm_version_info[0] < 17
@@ -117,14 +117,34 @@ def emit(
     return _Writer(graph, time, places, results, statuses, end).program()
 
 
+def _depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
+    """What the outputs are computed from, operands first and each just before its first use.
+
+    Values live shortly, so that most stay in registers. The conditions of pivots come first among the outputs: they
+    call for the elimination in its order, and for what enters it in the order in which it does.
+    """
+    order: list[int] = []
+    seen: set[int] = set()
+    for output in outputs:
+        waiting = [(output, False)]
+        while waiting:
+            i, is_ready = waiting.pop()
+            if is_ready:
+                order.append(i)
+            elif i not in seen:
+                seen.add(i)
+                waiting.append((i, True))
+                waiting += [(k, False) for k in reversed(graph.operands[i]) if k not in seen]
+    return order
+
+
 class _Writer:
     def __init__(self, graph: Graph, time, places, results, statuses, end: int):
         self.graph, self.time, self.places, self.statuses, self.end = graph, time, places, statuses, end
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
             self.targets.setdefault(node, []).append(place)
-        wanted = [*self.targets, *(condition for condition, _ in statuses)]
-        needed = graph.needed(wanted)
+        needed = _depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
         self.order = [i for i in needed if graph.operands[i]]
         self.leaves = [i for i in needed if not graph.operands[i]]
         self.piece = PIECE if len(self.order) > LONGEST else LONGEST
