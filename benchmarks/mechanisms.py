@@ -1,6 +1,6 @@
 """Mechanisms of ``daedal.library`` in the forms that solvers for ODEs and first-order DAEs can take.
 
-Daedal is given M, f, g and the derivatives of g as they are. The others get, with q' = v and n coordinates,
+Daedal is given M, f and g as they are. The others get, with q' = v, n coordinates and derivatives of g by hand,
 
 * ``index1``: M v' = f - G^T lam, G v' = gamma, the unknowns (q, v, lam);
 * ``ggl``: q' = v - G^T mu, M v' = f - G^T lam, 0 = g, 0 = G v + g_t, the unknowns (q, v, lam, mu), index 2;
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal import library
+from daedal import MechanicalSystem, library
 
 Array = np.ndarray
 
@@ -32,6 +32,12 @@ class Mechanism:
 
     def model(self, compiled: bool) -> library.Model:
         return _model(self.name, compiled)
+
+    def statement(self) -> MechanicalSystem:
+        """M, f and g in plain functions, and nothing else."""
+        system = self.model(False).problem
+        sizes = {"n_q": system.n_q, "n_constraints": system.n_constraints}
+        return MechanicalSystem(system.mass, system.force, system.constraint, params=system.params, **sizes)
 
     def residual(self, form: str, compiled: bool) -> Callable[..., Array]:
         """F(t, y, y', p) of a form."""

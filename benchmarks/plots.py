@@ -8,7 +8,7 @@ from benchmarks import cases
 from benchmarks.compare import Line
 from benchmarks.measure import Point
 from benchmarks.report import CALLBACKS
-from benchmarks.solvers import SOLVERS
+from benchmarks.solvers import SOLVERS, belongs
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart: one for each package. The marker shows
 # the method; a full one says that the functions are compiled.
@@ -44,7 +44,7 @@ def draw(points: list[Point], folder: Path) -> list[Path]:
     files = []
     for name in dict.fromkeys(point.case for point in points):
         panels = {
-            callbacks: [p for p in points if p.case == name and SOLVERS[p.solver].callbacks == callbacks and p.worked]
+            callbacks: [p for p in points if p.case == name and belongs(p.solver, callbacks) and p.worked]
             for callbacks in CALLBACKS
         }
         panels = {callbacks: chosen for callbacks, chosen in panels.items() if chosen}

@@ -14,9 +14,9 @@ from typing import Any
 from benchmarks import cases
 from benchmarks.compare import SMALLEST_ERROR, Line, compare, ratio_at
 from benchmarks.measure import Point
-from benchmarks.solvers import SOLVERS, baseline, release
+from benchmarks.solvers import SOLVERS, baseline, belongs, release
 
-CALLBACKS = {"python": "Python callbacks", "compiled": "compiled callbacks"}
+CALLBACKS = {"python": "plain Python functions", "compiled": "compiled"}
 TARGET_ERRORS = tuple(10.0**-k for k in range(2, 11))
 DRIFT_AT_ERROR = 1e-5
 LONGEST_NOTE = 110
@@ -78,7 +78,7 @@ def tables(points: list[Point]) -> list[Table]:
     found = []
     for case_name in dict.fromkeys(point.case for point in points):
         for callbacks, title in CALLBACKS.items():
-            chosen = [p for p in points if p.case == case_name and SOLVERS[p.solver].callbacks == callbacks]
+            chosen = [p for p in points if p.case == case_name and belongs(p.solver, callbacks)]
             if not chosen:
                 continue
             heads = ["solver", "tolerance", "ms", "error", "drift", "evaluations", "steps"]

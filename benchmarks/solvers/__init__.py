@@ -28,7 +28,7 @@ SOLVERS: dict[str, type[Solver]] = {
         odes.Ddaspk,
         solve_dae.SolveDaeBDF,
         solve_dae.SolveDaeRadau,
-        daedal.DaedalCompiled,
+        daedal.DaedalNumba,
         ida_c.IdaC,
         sundials.SundialsNumba,
         sundae.SundaeNumba,
@@ -45,6 +45,7 @@ SOLVERS: dict[str, type[Solver]] = {
         # on mechanisms
         daedal_mechanics.DaedalAuto,
         daedal_mechanics.DaedalProjection,
+        daedal_mechanics.DaedalHalfExplicit,
         daedal_mechanics.DaedalGGL,
         daedal_mechanics.DaedalInvariants,
         daedal_mechanics.DaedalModifiedBDF,
@@ -56,12 +57,7 @@ SOLVERS: dict[str, type[Solver]] = {
         in_form(solve_dae.SolveDaeRadau, "ggl1"),
         scipy_ode.ScipyDop853,
         scipy_ode.ScipyLsoda,
-        daedal_mechanics.DaedalAutoCompiled,
-        daedal_mechanics.DaedalProjectionCompiled,
-        daedal_mechanics.DaedalGGLCompiled,
-        daedal_mechanics.DaedalInvariantsCompiled,
-        daedal_mechanics.DaedalModifiedBDFCompiled,
-        daedal_mechanics.DaedalCollocationCompiled,
+        daedal_mechanics.DaedalAutoNumba,
         *(in_form(ida_c.IdaC, form) for form in ("index1", "ggl", "ggl1")),
         *(in_form(sundials.SundialsNumba, form) for form in ("index1", "ggl", "ggl1")),
         in_form(sundae.SundaeNumba, "ggl1"),
@@ -75,18 +71,18 @@ SOLVERS: dict[str, type[Solver]] = {
         scipy_ode.ScipyLsodaNumba,
     )
 }
-BASELINES = {
-    ("python", False): "daedal",
-    ("compiled", False): "daedal-compiled",
-    ("python", True): "daedal-auto",
-    ("compiled", True): "daedal-auto-compiled",
-}
-"""The run of Daedal that others are compared with, by kind of callbacks and whether the case is a mechanism."""
+BASELINES = {False: daedal.Daedal.name, True: daedal_mechanics.DaedalAuto.name}
+"""The runs of Daedal that all others are compared with, on plain functions: by whether the case is a mechanism."""
 
 
 def baseline(solver: str) -> str:
     """The run of Daedal that a solver is compared with."""
-    return BASELINES[SOLVERS[solver].callbacks, bool(SOLVERS[solver].form)]
+    return BASELINES[bool(SOLVERS[solver].form)]
+
+
+def belongs(solver: str, callbacks: str) -> bool:
+    """Whether a solver stands in the tables of a kind of callbacks; the baselines stand in all."""
+    return SOLVERS[solver].callbacks == callbacks or solver == baseline(solver)
 
 
 def installed(solver: type[Solver]) -> bool:

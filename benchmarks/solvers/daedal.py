@@ -1,4 +1,4 @@
-"""Daedal itself, with the residual in plain Python or compiled."""
+"""Daedal itself, with residuals as they are written or compiled by Numba."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from benchmarks.solvers.base import Level, Outcome, SolveFailure, Solver
 
 
 class Daedal(Solver):
+    """Given the plain residual, which it traces; that of the large problems is compiled already."""
+
     name = "daedal"
     label = "Daedal DASSL"
     package = "daedal"
@@ -18,7 +20,7 @@ class Daedal(Solver):
 
     @classmethod
     def handles(cls, case: Any) -> bool:
-        return case.interpreted or cls.callbacks == "compiled"
+        return True
 
     @classmethod
     def levels(cls, case: Any, rtols: tuple[float, ...]) -> list[Level]:
@@ -29,24 +31,28 @@ class Daedal(Solver):
     def prepare(self, level: Level) -> Callable[[], Any]:
         import daedal
 
+        problem, initial, options = self.stated()
+        options |= {"rtol": level.rtol, "atol": level.atol, "max_steps": 10**7}
+        options |= {"t_eval": [self.case.t_span[1]], "dense_output": False}
+        if self.callbacks == "compiled":
+            problem = problem.compiled("numba")
+            options["compile"] = "never"
+        return lambda: daedal.solve(problem, self.case.t_span, initial, **options)
+
+    def stated(self) -> tuple[Any, Any, dict[str, Any]]:
+        """The problem in plain functions, its initial values and the options that are its own."""
+        import daedal
+
         case = self.case
         problem = daedal.ImplicitDAE(
             case.residual, case.n, params=case.params, algebraic=list(case.algebraic) or None, sparsity=case.sparsity
         )
-        if self.callbacks == "compiled":
-            problem = problem.compiled()
-        options: dict[str, Any] = {
-            "rtol": level.rtol,
-            "atol": level.atol,
-            "max_steps": 10**7,
-            "linear_solver": case.linear,
-        }
-        options |= {"t_eval": [case.t_span[1]], "dense_output": False}
+        options: dict[str, Any] = {"method": "dassl", "linear_solver": case.linear}
         if case.masked:
             options["error_test"] = "differential"
         if case.preconditioner is not None:
             options["preconditioner"] = case.preconditioner.daedal()
-        return lambda: daedal.solve(problem, case.t_span, (case.y0, case.yp0), method="dassl", **options)
+        return problem, (case.y0, case.yp0), options
 
     def outcome(self, raw: Any) -> Outcome:
         if not raw.success:
@@ -54,7 +60,11 @@ class Daedal(Solver):
         return Outcome(np.array(raw.y[:, -1]), int(raw.stats.residual_evaluations), int(raw.stats.steps))
 
 
-class DaedalCompiled(Daedal):
-    name = "daedal-compiled"
-    label = "Daedal DASSL"
+class DaedalNumba(Daedal):
+    name = "daedal-numba"
+    label = "Daedal DASSL, Numba residual"
     callbacks = "compiled"
+
+    @classmethod
+    def handles(cls, case: Any) -> bool:
+        return case.interpreted
