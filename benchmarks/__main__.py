@@ -47,8 +47,9 @@ def chosen(wanted: list[str] | None, names: list[str], what: str) -> list[str]:
 def main() -> None:
     options = parse()
     limit_threads()
-    from benchmarks import cases, fixed_cost, plots, report
-    from benchmarks.measure import Point, measure
+    from benchmarks import cases, evaluation, first_call, fixed_cost, plots, report
+    from benchmarks.measure import measure
+    from benchmarks.results import Results
     from benchmarks.solvers import BASELINES, SOLVERS, installed
 
     problems = chosen(
@@ -70,17 +71,24 @@ def main() -> None:
         logs=options.output / "logs",
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
-    points: list[Point] = []
+    results = Results(skipped)
     figures: list[Path] = []
+
+    def save() -> None:
+        results.write(options.output / "results.json")
+        report.write_markdown(options.output / "report.md", results, figures)
+
     for ladder in measured:
         # Written after every problem: a run that is stopped has not been in vain.
-        points += ladder
+        results.points += ladder
         figures += plots.draw(ladder, options.output)
-        report.write_json(options.output / "results.json", points, skipped)
-        report.write_markdown(options.output / "report.md", points, skipped, figures)
-    report.show(points, skipped)
-    print()
-    fixed_cost.main()
+        interpreted = [p for p in ladder if cases.get(p.case).interpreted]
+        results.first_calls += first_call.measure(interpreted, 1 if options.quick else 3)
+        save()
+    results.fixed_cost = fixed_cost.rows()
+    results.evaluations = evaluation.measure(evaluation.QUICK_BODIES if options.quick else evaluation.BODIES)
+    save()
+    report.show(results)
     print(f"\nsaved in {options.output}: results.json, report.md and {len(figures)} plots")
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.measure import Point
+from benchmarks.solvers import SOLVERS, baseline
 
 # Errors below this are rounding, and zero has no logarithm.
 SMALLEST_ERROR = 1e-16
+TARGET_ERRORS = tuple(float(f"1e-{k}") for k in range(2, 11))
+DRIFT_AT_ERROR = 1e-5
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,72 @@ def compare(point: Point, baseline: Line) -> Comparison:
     return Comparison(None, f"more accurate than every run of Daedal, {times:.2g} x the time of its most accurate")
 
 
-def ratio_at(error: float, peer: Line, baseline: Line) -> float | None:
-    """The peer's time over Daedal's where both lines reach ``error``; None elsewhere."""
+@dataclass(frozen=True)
+class Standing:
+    """A solver on one case against Daedal: the ratios of the times at ``TARGET_ERRORS``, where both reach them."""
+
+    case: str
+    solver: str
+    ratios: tuple[float | None, ...]
+    failed: int
+    runs: int
+    drift: float
+
+    @property
+    def mean(self) -> float | None:
+        """The geometric mean of the ratios that are known."""
+        known = [math.log(ratio) for ratio in self.ratios if ratio is not None]
+        return math.exp(sum(known) / len(known)) if known else None
+
+    def at(self, error: float) -> float | None:
+        return self.ratios[TARGET_ERRORS.index(error)]
+
+
+def standings(points: list[Point]) -> list[Standing]:
+    """Every solver on every case, Daedal's baselines too."""
+    groups: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        groups.setdefault((point.case, point.solver), []).append(point)
+    lines = {key: Line.through(group) for key, group in groups.items()}
+    found = []
+    for (case, solver), group in groups.items():
+        theirs, ours = lines[case, solver], lines.get((case, baseline(solver)), Line())
+        ratios = tuple(_ratio_at(error, theirs, ours) for error in TARGET_ERRORS)
+        failed = sum(not point.worked for point in group)
+        drift = next((point.drift for point in nearest(group, DRIFT_AT_ERROR)), float("nan"))
+        found.append(Standing(case, solver, ratios, failed, len(group), drift))
+    return found
+
+
+def _ratio_at(error: float, peer: Line, baseline: Line) -> float | None:
     theirs, ours = peer.seconds_at(error), baseline.seconds_at(error)
     return None if theirs is None or ours is None else theirs / ours
+
+
+def quickest_forms(standings: Iterable[Standing]) -> list[Standing]:
+    """Of a solver that took a mechanism in several forms the one that was quickest, at 1e-5 if it reached that."""
+    found: dict[tuple[str, str], Standing] = {}
+    for standing in standings:
+        key = standing.case, standing.solver.removesuffix(f"-{SOLVERS[standing.solver].form}")
+        if key not in found or _slowness(standing) < _slowness(found[key]):
+            found[key] = standing
+    return list(found.values())
+
+
+def _slowness(standing: Standing) -> float:
+    ratio = standing.at(1e-5) or standing.mean
+    return math.inf if ratio is None else ratio
+
+
+def nearest(points: Iterable[Point], error: float) -> list[Point]:
+    """For each case and solver the run whose error is nearest to ``error``."""
+    found: dict[tuple[str, str], Point] = {}
+    for point in points:
+        key = point.case, point.solver
+        if point.worked and (key not in found or _distance(point, error) < _distance(found[key], error)):
+            found[key] = point
+    return list(found.values())
+
+
+def _distance(point: Point, error: float) -> float:
+    return abs(math.log(max(point.error, SMALLEST_ERROR) / error))

@@ -1,6 +1,6 @@
 """What a call costs besides its steps, and what a step costs; `make bench` prints it, ``-m benchmarks.fixed_cost`` too.
 
-The functions of all models are compiled. Fixed costs are those of a span of 1e-9, the shortest of many calls: through
+All functions are plain, and traced. Fixed costs are those of a span of 1e-9, the shortest of many calls: through
 `daedal.solve` on a problem that it has seen before, through a prepared solver, and through one with new parameters.
 """
 
@@ -14,6 +14,7 @@ import daedal
 
 SPAN = 1e-9
 MODELS = ("robertson", "planar_pendulum", "crank_slider", "car_axis", "seven_body")
+HEADS = ("microseconds", "solve", "prepared", "new params", "a step")
 
 
 def shortest(action: Callable[[], object], seconds: float = 1.0) -> float:
@@ -29,7 +30,7 @@ def shortest(action: Callable[[], object], seconds: float = 1.0) -> float:
 def costs(name: str) -> tuple[float, float, float, float]:
     """`solve`, prepared, prepared with new parameters, and one step of the default method, in microseconds."""
     model = daedal.library.get(name)
-    problem, initial, (t0, t1) = model.problem.compiled(), model.initial, model.t_span
+    problem, initial, (t0, t1) = model.problem, model.initial, model.t_span
     solver, short = daedal.prepare(problem), (t0, t0 + SPAN)
     fixed = shortest(lambda: daedal.solve(problem, short, initial))
     prepared = shortest(lambda: solver.solve(short, initial))
@@ -43,12 +44,15 @@ def costs(name: str) -> tuple[float, float, float, float]:
     return fixed, prepared, anew, (whole - prepared) / steps
 
 
+def rows() -> list[list[str]]:
+    """The table under `HEADS`."""
+    return [[name, *(f"{x:.0f}" for x in found[:3]), f"{found[3]:.2f}"] for name in MODELS if (found := costs(name))]
+
+
 def main() -> None:
     """Print the table."""
-    print(f"{'microseconds':18} {'solve':>8} {'prepared':>9} {'new params':>11} {'a step':>8}")
-    for name in MODELS:
-        fixed, prepared, anew, step = costs(name)
-        print(f"{name:18} {fixed:8.0f} {prepared:9.0f} {anew:11.0f} {step:8.2f}")
+    for row in (HEADS, *rows()):
+        print(f"{row[0]:18}" + "".join(f"{cell:>12}" for cell in row[1:]))
 
 
 if __name__ == "__main__":

@@ -51,16 +51,16 @@ class Mechanism:
         """Consistent unknowns and derivatives."""
         model = self.model(False)
         q, v = model.initial
-        point = model.problem.at(model.t_span[0], q, v)
+        acceleration, multipliers = _accelerations(model.problem, model.t_span[0], q, v)
         none = np.zeros(model.problem.n_constraints)
-        state, slope = np.concatenate([q, v]), np.concatenate([v, point.acceleration])
+        state, slope = np.concatenate([q, v]), np.concatenate([v, acceleration])
         if form == "ode":
             return state, slope
         if form == "index1":
-            return np.concatenate([state, point.multipliers]), np.concatenate([slope, none])
+            return np.concatenate([state, multipliers]), np.concatenate([slope, none])
         if form == "ggl":
-            return np.concatenate([state, point.multipliers, none]), np.concatenate([slope, none, none])
-        return np.concatenate([state, none, none]), np.concatenate([slope, point.multipliers, none])
+            return np.concatenate([state, multipliers, none]), np.concatenate([slope, none, none])
+        return np.concatenate([state, none, none]), np.concatenate([slope, multipliers, none])
 
     def drift(self, y: Array) -> float:
         """The largest residual of a position constraint at the end point ``y``."""
@@ -80,7 +80,7 @@ def _residual(name: str, form: str, compiled: bool) -> Callable[..., Array]:
     system = _model(name, compiled).problem
     n, m = system.n_q, system.n_constraints
     if form == "ode":
-        written = _rate(system, n, m)
+        written = rate_function(system, n, m)
     elif form == "index1":
         written = _index1(system, n, m)
     else:
@@ -97,7 +97,7 @@ def _through_numba(function: Callable[..., Array], compiled: bool) -> Callable[.
     return numba.njit(function)
 
 
-def _mass(system: Any) -> Callable[..., Array]:
+def mass_function(system: Any) -> Callable[..., Array]:
     """M(t, q), also where it is constant; compiled if the other functions are."""
     matrix = system.mass
     if callable(matrix):
@@ -105,8 +105,22 @@ def _mass(system: Any) -> Callable[..., Array]:
     return _through_numba(lambda t, q, p: matrix, hasattr(system.force, "py_func"))
 
 
+def _accelerations(system: Any, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    """Accelerations and multipliers at one point, by NumPy alone: a first call of Daedal must find nothing loaded."""
+    n, m, p = system.n_q, system.n_constraints, system.params
+    rows = system.constraint_jacobian(t, q, p)
+    matrix = np.block([[mass_function(system)(t, q, p), rows.T], [rows, np.zeros((m, m))]])
+    solved = np.linalg.solve(matrix, np.concatenate([system.force(t, q, v, p), system.acceleration_bias(t, q, v, p)]))
+    return solved[:n], solved[n:]
+
+
 def _index1(system: Any, n: int, m: int) -> Callable[..., Array]:
-    mass, force, jacobian, bias = _mass(system), system.force, system.constraint_jacobian, system.acceleration_bias
+    mass, force, jacobian, bias = (
+        mass_function(system),
+        system.force,
+        system.constraint_jacobian,
+        system.acceleration_bias,
+    )
 
     def residual(t, y, yp, p):
         q, v, lam, a = y[:n], y[n : 2 * n], y[2 * n :], yp[n : 2 * n]
@@ -121,7 +135,12 @@ def _index1(system: Any, n: int, m: int) -> Callable[..., Array]:
 
 
 def _ggl(system: Any, n: int, m: int, lowered: bool, velocity_level: Callable[..., Array]) -> Callable[..., Array]:
-    mass, force, constraint, jacobian = _mass(system), system.force, system.constraint, system.constraint_jacobian
+    mass, force, constraint, jacobian = (
+        mass_function(system),
+        system.force,
+        system.constraint,
+        system.constraint_jacobian,
+    )
 
     def residual(t, y, yp, p):
         q, v = y[:n], y[n : 2 * n]
@@ -144,8 +163,14 @@ def _velocity_level(partial_t: Any) -> Callable[..., Array]:
     return lambda rows, t, q, v, p: rows @ v + partial_t(t, q, p)
 
 
-def _rate(system: Any, n: int, m: int) -> Callable[..., Array]:
-    mass, force, jacobian, bias = _mass(system), system.force, system.constraint_jacobian, system.acceleration_bias
+def rate_function(system: Any, n: int, m: int) -> Callable[..., Array]:
+    """q' = v and v' from the augmented system, as f(t, y, p)."""
+    mass, force, jacobian, bias = (
+        mass_function(system),
+        system.force,
+        system.constraint_jacobian,
+        system.acceleration_bias,
+    )
 
     def rate(t, y, p):
         q, v = y[:n], y[n:]

@@ -1,80 +1,27 @@
-"""The results as tables (Markdown, and the same on the terminal) and as JSON."""
+"""The results as tables, in Markdown and on the terminal."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import platform
-from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from benchmarks import cases
-from benchmarks.compare import SMALLEST_ERROR, Line, compare, ratio_at
+from benchmarks import cases, fixed_cost
+from benchmarks.compare import DRIFT_AT_ERROR, TARGET_ERRORS, Line, Standing, compare, standings
+from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
-from benchmarks.solvers import SOLVERS, baseline, belongs, release
+from benchmarks.results import Results
+from benchmarks.solvers import SOLVERS, baseline, belongs
 
 CALLBACKS = {"python": "plain Python functions", "compiled": "compiled"}
-TARGET_ERRORS = tuple(10.0**-k for k in range(2, 11))
-DRIFT_AT_ERROR = 1e-5
 LONGEST_NOTE = 110
 
 Table = tuple[str, list[str], list[list[str]]]
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers were measured on and with."""
-    model = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        names = [
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ]
-        model = names[0] if names else model
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
-
-
-def results(points: Iterable[Point], skipped: dict[str, str]) -> dict[str, Any]:
-    """Everything measured, ready for JSON."""
-    points = list(points)
-    lines = _lines(points)
-    rows = []
-    for point in points:
-        row = asdict(point)
-        del row["spent"]
-        comparison = compare(point, _baseline(lines, point))
-        row |= {
-            "callbacks": SOLVERS[point.solver].callbacks,
-            "ratio_to_daedal": comparison.ratio,
-            "note": comparison.note,
-        }
-        rows.append(
-            {key: value if not isinstance(value, float) or math.isfinite(value) else None for key, value in row.items()}
-        )
-    used = dict.fromkeys(point.solver for point in points)
-    return {
-        "machine": machine(),
-        "releases": {SOLVERS[name].package: release(SOLVERS[name]) for name in used},
-        "left_out": skipped,
-        "points": rows,
-    }
-
-
-def write_json(path: Path, points: Iterable[Point], skipped: dict[str, str]) -> None:
-    path.write_text(json.dumps(results(points, skipped), indent=1) + "\n")
-
-
-def tables(points: list[Point]) -> list[Table]:
+def tables(results: Results) -> list[Table]:
     """One table for every case and kind of callbacks."""
-    lines = _lines(points)
+    lines, points = results.lines(), results.points
     found = []
     for case_name in dict.fromkeys(point.case for point in points):
         for callbacks, title in CALLBACKS.items():
@@ -91,24 +38,17 @@ def tables(points: list[Point]) -> list[Table]:
     return found
 
 
-def summary(points: list[Point]) -> list[Table]:
+def summary(results: Results) -> list[Table]:
     """For both kinds of callbacks, the time of every solver over Daedal's at fixed errors."""
-    lines = _lines(points)
     found = []
+    everyone = [s for s in standings(results.points) if s.solver != baseline(s.solver)]
     for callbacks, title in CALLBACKS.items():
         rows = []
-        for (case_name, solver), line in lines.items():
-            if SOLVERS[solver].callbacks != callbacks or solver == baseline(solver):
-                continue
-            ours = lines.get((case_name, baseline(solver)), Line())
-            ratios = [ratio_at(error, line, ours) for error in TARGET_ERRORS]
-            known = [r for r in ratios if r is not None]
-            mean = math.exp(sum(map(math.log, known)) / len(known)) if known else None
-            cells = [_ratio(r) for r in ratios]
-            runs = [p.worked for p in points if (p.case, p.solver) == (case_name, solver)]
-            failed = f"{runs.count(False)} of {len(runs)}" if False in runs else ""
-            drift = _drift([p for p in points if (p.case, p.solver) == (case_name, solver)])
-            rows.append([case_name, SOLVERS[solver].label, SOLVERS[solver].family, *cells, _ratio(mean), drift, failed])
+        for standing in everyone:
+            solver = SOLVERS[standing.solver]
+            if solver.callbacks == callbacks:
+                cells = [ratio_text(ratio) for ratio in (*standing.ratios, standing.mean)]
+                rows.append([standing.case, solver.label, solver.family, *cells, *drift_and_failures(standing)])
         heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS)]
         heads += ["mean", f"drift at {DRIFT_AT_ERROR:.0e}", "failed"]
         if rows:
@@ -116,8 +56,35 @@ def summary(points: list[Point]) -> list[Table]:
     return found
 
 
-def write_markdown(path: Path, points: list[Point], skipped: dict[str, str], figures: list[Path]) -> None:
-    facts = machine()
+def first_call_table(calls: list[FirstCall]) -> Table:
+    """First calls, without and with the import; ratios to Daedal's."""
+    heads = [
+        "problem",
+        "solver",
+        "error",
+        "first call [ms]",
+        "with import [ms]",
+        "/ Daedal's",
+        "with import / Daedal's",
+    ]
+    rows = []
+    ours = {call.case: call for call in calls if call.solver == baseline(call.solver)}
+    for call in calls:
+        whole, base = call.seconds + call.import_seconds, ours.get(call.case)
+        times = [f"{1e3 * seconds:.3g}" for seconds in (call.seconds, whole)]
+        ratios = ["", ""]
+        if base is not None and base is not call:
+            ratios = [ratio_text(call.seconds / base.seconds), ratio_text(whole / (base.seconds + base.import_seconds))]
+        rows.append([call.case, SOLVERS[call.solver].label, f"{call.error:.0e}", *times, *ratios])
+    return "First call in a new process", heads, rows
+
+
+def fixed_cost_table(results: Results) -> Table:
+    return "What a call costs besides its steps", list(fixed_cost.HEADS), results.fixed_cost
+
+
+def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
+    facts = results.machine
     text = [
         "# Benchmark",
         "",
@@ -127,55 +94,52 @@ def write_markdown(path: Path, points: list[Point], skipped: dict[str, str], fig
         "line; outside this line there is no ratio but a note. Differences below a factor of about 1.3 are noise.",
         "",
     ]
-    text += [f"- {name}: left out, {reason}" for name, reason in skipped.items()]
-    for title, heads, rows in summary(points) + tables(points):
-        text += ["", f"## {title}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-        text += ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in rows]
+    text += [f"- {name}: left out, {reason}" for name, reason in results.left_out.items()]
+    for title, heads, rows in [*summary(results), first_call_table(results.first_calls), *tables(results)]:
+        text += ["", f"## {title}", "", *markdown(heads, rows)]
     text += ["", *(f"![{figure.stem}]({figure.name})" for figure in figures)]
     path.write_text("\n".join(text) + "\n")
 
 
-def show(points: list[Point], skipped: dict[str, str]) -> None:
+def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """The lines of a table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return ["| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines]
+
+
+def show(results: Results) -> None:
     """Print the tables."""
     from rich.console import Console
     from rich.table import Table as RichTable
 
     console = Console(width=None if os.isatty(1) else 180)
-    for title, heads, rows in tables(points) + summary(points):
+    for title, heads, rows in [
+        *tables(results),
+        *summary(results),
+        first_call_table(results.first_calls),
+        fixed_cost_table(results),
+    ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):
             table.add_column(head, justify="left" if k == 0 or not head else "right", overflow="fold")
         for row in rows:
             table.add_row(*row, style="bold" if row[0].startswith("Daedal") else "")
         console.print(table)
-    for name, reason in skipped.items():
+    for name, reason in results.left_out.items():
         console.print(f"{name}: left out, {reason}")
 
 
-def _lines(points: list[Point]) -> dict[tuple[str, str], Line]:
-    keys = dict.fromkeys((point.case, point.solver) for point in points)
-    return {key: Line.through(p for p in points if (p.case, p.solver) == key) for key in keys}
-
-
-def _baseline(lines: dict[tuple[str, str], Line], point: Point) -> Line:
-    return lines.get((point.case, baseline(point.solver)), Line())
-
-
-def _drift(points: list[Point]) -> str:
-    """The residual of the constraints in the run with an error nearest to ``DRIFT_AT_ERROR``."""
-    known = [p for p in points if p.worked and math.isfinite(p.drift)]
-    if not known:
-        return ""
-    nearest = min(known, key=lambda p: abs(math.log(max(p.error, SMALLEST_ERROR) / DRIFT_AT_ERROR)))
-    return f"{nearest.drift:.0e}"
+def drift_and_failures(standing: Standing) -> list[str]:
+    drift = f"{standing.drift:.0e}" if math.isfinite(standing.drift) else ""
+    return [drift, f"{standing.failed} of {standing.runs}" if standing.failed else ""]
 
 
 def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:
     solver = SOLVERS[point.solver]
     note, ratio = point.failure, ""
     if point.solver != baseline(point.solver):
-        comparison = compare(point, _baseline(lines, point))
-        note, ratio = comparison.note, _ratio(comparison.ratio)
+        comparison = compare(point, lines.get((point.case, baseline(point.solver)), Line()))
+        note, ratio = comparison.note, ratio_text(comparison.ratio)
     note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
     if point.failure:
         return [solver.label, point.level.label, "-", "-", "-", "-", "-", "", note]
@@ -184,5 +148,5 @@ def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:
     return [solver.label, point.level.label, *figures, *counts, ratio, note]
 
 
-def _ratio(value: float | None) -> str:
+def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"

@@ -1,4 +1,4 @@
-"""Mechanisms as text: Daedal's graph of their plain functions, written in the operations that CasADi and DiffSL share."""
+"""Mechanisms as text: Daedal's graph of their plain functions in the operations that CasADi and DiffSL share."""
 
 from __future__ import annotations
 

@@ -50,13 +50,15 @@ class Solver(ABC):
 
     ``prepare`` does what a user does once for a problem and a tolerance (building, compiling); it returns the call to
     be timed, which is everything a user repeats to solve the problem again. ``outcome`` reads its result, untimed.
-    ``form`` is that in which the solver takes mechanisms, see ``benchmarks.mechanisms``; a solver with a form runs on
-    mechanisms only, one without a form on the other cases only.
+    ``module`` is what a user imports, if it is not the package itself. ``form`` is that in which the solver takes
+    mechanisms, see ``benchmarks.mechanisms``; a solver with a form runs on mechanisms only, one without a form on the
+    other cases only.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     package: ClassVar[str]
+    module: ClassVar[str] = ""
     requires: ClassVar[tuple[str, ...]] = ()
     callbacks: ClassVar[str]
     family: ClassVar[str] = "BDF"

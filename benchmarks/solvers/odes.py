@@ -17,6 +17,7 @@ class Ddaspk(ResidualSolver):
     name = "ddaspk"
     label = "scikits-odes DDASPK"
     package = "scikits_odes_daepack"
+    module = "scikits_odes_daepack.ddaspkint"
     callbacks = "python"
 
     def prepare(self, level: Level) -> Callable[[], Any]:

@@ -13,6 +13,7 @@ class ScipyDop853(Solver):
     name = "scipy-dop853"
     label = "SciPy DOP853, reduced to an ODE"
     package = "scipy"
+    module = "scipy.integrate"
     callbacks = "python"
     family = "Runge-Kutta"
     form = "ode"

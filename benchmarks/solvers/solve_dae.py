@@ -13,6 +13,7 @@ class SolveDaeBDF(ResidualSolver):
     name = "solve_dae-bdf"
     label = "solve-dae BDF"
     package = "solve_dae"
+    module = "solve_dae.integrate"
     callbacks = "python"
     method = "BDF"
 

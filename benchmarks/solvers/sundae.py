@@ -15,6 +15,7 @@ class Sundae(ResidualSolver):
     name = "sksundae"
     label = "scikit-sundae IDA"
     package = "sksundae"
+    module = "sksundae.ida"
     callbacks = "python"
 
     def prepare(self, level: Level) -> Callable[[], Any]:

@@ -15,6 +15,7 @@ class Sundials(ResidualSolver):
     name = "sundials4py"
     label = "sundials4py IDAS"
     package = "sundials4py"
+    module = "sundials4py.idas"
     callbacks = "python"
 
     @classmethod
