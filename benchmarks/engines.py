@@ -46,26 +46,38 @@ Measured = dict[str, Evaluation]
 
 def daedal(system: MechanicalSystem, q: np.ndarray, v: np.ndarray) -> Measured:
     """Traced, differentiated, eliminated and compiled; the accelerations with the test of every pivot."""
-    began = time.perf_counter()
-    mechanism = graph_of(system)
-    graph, state = mechanism.graph, {"q": mechanism.n_q, "v": mechanism.n_q}
-    rows = {"M": mechanism.mass, "G": mechanism.jacobian}
-    matrices = {name: [[row.get(k, graph.zero) for k in range(mechanism.n_q)] for row in rows[name]] for name in rows}
-    results = {**matrices, "f": mechanism.force, "gamma": mechanism.bias}
-    functions = compile_function(graph, state, results, skip_zeros=True)
-    between = time.perf_counter()
-    accelerations = mechanism.callback("accelerations")
-    ended = time.perf_counter()
-    seconds = {"functions": between - began, "accelerations": ended - between}
-
-    def timed(function: MachineFunction) -> float:
+    measured = {}
+    for name, make in PREPARED.items():
+        began = time.perf_counter()
+        function = make(system)
+        seconds = time.perf_counter() - began
         block = np.zeros(function.size)
         block[function.slices["q"]], block[function.slices["v"]] = q, v
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_void_p)
-        return _microseconds(_loop(signature(function.address), 0.0, block.ctypes.data), block)
+        loop = _loop(signature(function.address), 0.0, block.ctypes.data)
+        measured[name] = Evaluation(function.operations, _microseconds(loop, block, function), seconds)
+    return measured
 
-    made = {"functions": functions, "accelerations": accelerations}
-    return {name: Evaluation(f.operations, timed(f), seconds[name]) for name, f in made.items()}
+
+def functions(system: MechanicalSystem) -> MachineFunction:
+    """M, f, G and gamma, from the plain functions to machine code."""
+    mechanism = graph_of(system)
+    graph, n = mechanism.graph, mechanism.n_q
+    rows = {"M": mechanism.mass, "G": mechanism.jacobian}
+    matrices = {name: [[row.get(k, graph.zero) for k in range(n)] for row in rows[name]] for name in rows}
+    results = {**matrices, "f": mechanism.force, "gamma": mechanism.bias}
+    return compile_function(graph, {"q": n, "v": n}, results, skip_zeros=True)
+
+
+def accelerations(system: MechanicalSystem) -> MachineFunction:
+    """Accelerations and multipliers, from the plain functions to machine code."""
+    return graph_of(system).callback("accelerations")
+
+
+PREPARED: dict[str, Callable[[MechanicalSystem], MachineFunction]] = {
+    "functions": functions,
+    "accelerations": accelerations,
+}
 
 
 def numba(system: MechanicalSystem, q: np.ndarray, v: np.ndarray) -> Measured:

@@ -7,14 +7,23 @@ the engines of ``benchmarks.engines``. It is part of `make bench`.
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.worker import limit_threads
 
+if TYPE_CHECKING:
+    from daedal import MechanicalSystem
+
 BODIES, QUICK_BODIES = (5, 10, 20, 50, 100, 200), (5, 20)
-SEVEN_BODY = "seven-body"
+SEVEN_BODY, CHAIN = "seven-body", "chain"
 TITLES = {"functions": "M, f, G and γ", "accelerations": "accelerations and multipliers"}
 COLOURS = {"Daedal": "#000000", "Numba": "#0072B2", "CasADi, virtual machine": "#E69F00", "CasADi, C": "#D55E00"}
 MARKERS = {"Daedal": "o", "Numba": "s", "CasADi, virtual machine": "v", "CasADi, C": "^"}
@@ -24,21 +33,54 @@ def measure(bodies: tuple[int, ...] = BODIES) -> list[dict[str, Any]]:
     """A row for each mechanism, engine and thing evaluated."""
     import numpy as np
 
-    from benchmarks.chains import chain
     from benchmarks.engines import ENGINES
     from benchmarks.mechanisms import Mechanism
 
     random = np.random.default_rng(0)
-    model = Mechanism("seven_body").model(False)
-    systems = [(SEVEN_BODY, 7, model.problem, *model.initial)]
-    systems += [("chain", n, chain(n), random.random(3 * n), random.random(3 * n)) for n in bodies]
+    q0, v0 = Mechanism("seven_body").model(False).initial
+    systems = [(SEVEN_BODY, 7, q0, v0)]
+    systems += [(CHAIN, n, random.random(3 * n), random.random(3 * n)) for n in bodies]
     rows: list[dict[str, Any]] = []
-    for name, n, system, q, v in systems:
+    for name, n, q, v in systems:
+        system = _system(name, n)
         for engine, evaluated in ENGINES.items():
             for what, evaluation in evaluated(system, np.array(q, float), np.array(v, float)).items():
                 rows.append({"mechanism": name, "bodies": n, "engine": engine, "what": what, **asdict(evaluation)})
-                print(_line(rows[-1]), flush=True)
+        mine = [row for row in rows if row["bodies"] == n and row["engine"] == "Daedal"]
+        for row, seconds in zip(mine, preparations(name, n), strict=True):
+            row["preparing_seconds"], row["cached_seconds"] = seconds
+        for row in rows[-2 * len(ENGINES) :]:
+            print(_line(row), flush=True)
     return rows
+
+
+def preparations(name: str, bodies: int) -> list[tuple[float, float]]:
+    """Seconds from plain functions to Daedal's code in a new process: generated, and then found on disk."""
+    with tempfile.TemporaryDirectory(prefix="daedal-bench-") as folder:
+        environment = {**os.environ, "DAEDAL_CACHE_DIR": folder}
+        command = [sys.executable, "-c", f"from {__name__} import prepare; prepare({name!r}, {bodies})"]
+        runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    return list(zip(*(json.loads(run.stdout) for run in runs), strict=True))
+
+
+def prepare(name: str, bodies: int) -> None:
+    """Print the seconds that Daedal takes for its functions, once everything is loaded."""
+    from benchmarks.engines import PREPARED
+
+    system, seconds = _system(name, bodies), []
+    for make in PREPARED.values():
+        make(_system(CHAIN, 1))
+        began = time.perf_counter()
+        make(system)
+        seconds.append(time.perf_counter() - began)
+    print(json.dumps(seconds))
+
+
+def _system(name: str, bodies: int) -> MechanicalSystem:
+    from benchmarks.chains import chain
+    from benchmarks.mechanisms import Mechanism
+
+    return Mechanism("seven_body").model(False).problem if name == SEVEN_BODY else chain(bodies)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -50,12 +92,15 @@ def _line(row: dict[str, Any]) -> str:
 def table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: operations and microseconds of every engine."""
     heads = ["mechanism", "evaluated", *(f"{engine} [us]" for engine in COLOURS), "operations", "CasADi's operations"]
+    heads += ["Daedal prepared [ms]", "from disk [ms]", "CasADi, C prepared [ms]"]
     found = []
     for name, n, what in dict.fromkeys((r["mechanism"], r["bodies"], r["what"]) for r in rows):
         chosen = {r["engine"]: r for r in rows if (r["mechanism"], r["bodies"], r["what"]) == (name, n, what)}
         times = [f"{chosen[e]['microseconds']:.3g}" if e in chosen else "-" for e in COLOURS]
         sizes = [str(chosen[e]["operations"]) if e in chosen else "-" for e in ("Daedal", "CasADi, virtual machine")]
-        found.append([name if name == SEVEN_BODY else f"chain of {n}", TITLES[what], *times, *sizes])
+        prepared = [("Daedal", "preparing_seconds"), ("Daedal", "cached_seconds"), ("CasADi, C", "preparing_seconds")]
+        times_before = [f"{1e3 * chosen[e][key]:.3g}" if e in chosen else "-" for e, key in prepared]
+        found.append([name if name == SEVEN_BODY else f"chain of {n}", TITLES[what], *times, *sizes, *times_before])
     return heads, found
 
 
@@ -97,7 +142,7 @@ def draw(rows: list[dict[str, Any]], file: Path) -> None:
 
 def _line_of(ax: Any, engine: str, rows: list[dict[str, Any]], quantity: str) -> None:
     style: dict[str, Any] = {"color": COLOURS[engine], "zorder": 3 if engine == "Daedal" else 2}
-    chains = [r for r in rows if r["mechanism"] == "chain"]
+    chains = [r for r in rows if r["mechanism"] == CHAIN]
     bodies, values = [r["bodies"] for r in chains], [r[quantity] for r in chains]
     width = 2.4 if engine == "Daedal" else 1.4
     ax.plot(bodies, values, marker=MARKERS[engine], linewidth=width, markersize=5.5, label=engine, **style)

@@ -178,6 +178,32 @@ def test_pieces_of_any_length_give_the_same_bits(monkeypatch, piece):
     assert np.array_equal(reference, found)
 
 
+def test_many_results_are_stored_by_functions_of_bounded_length():
+    """Constants, arguments and values, each in many places: every store counts, whatever it stores."""
+    graph = Graph()
+    q = [graph.argument("q", k) for k in range(3)]
+    kinds = [graph.constant(2.5), q[1], graph.multiply(q[0], q[2]), graph.zero, graph.add(q[0], q[1])]
+    program = emission.emit(graph, None, dict(zip(q, range(3))), [(3 + k, kinds[k % 5]) for k in range(2000)], [], 2003)
+    longest = max(text.count("store ") for text in program.text.split("define ")[1:])
+    assert longest <= 2 * 400 and program.operations == 2  # a value of 400 places is stored where it is computed
+    code = compile_function(graph, {"q": 3}, {"r": [kinds[k % 5] for k in range(2000)]})
+    _, found = code(0.0, q=[2.0, 3.0, 5.0])
+    assert found["r"].tolist() == [[2.5, 3.0, 10.0, 0.0, 5.0][k % 5] for k in range(2000)]
+
+
+def test_values_that_wait_do_not_become_more_along_a_chain():
+    """What a long program hands on from piece to piece is what its recurrence does, not all that it has computed."""
+    graph = Graph()
+    n = 1500
+    q = [graph.argument("q", k) for k in range(n)]
+    sines = [graph.apply("sin", x) for x in q]  # all made before any is used
+    total = graph.zero
+    for sine in sines:
+        total = graph.subtract(graph.multiply(total, total), sine)
+    code = compile_function(graph, {"q": n}, {"r": [total]})
+    assert code.operations > emission.LONGEST and code.size - (n + 1) <= 4
+
+
 def test_the_block_is_that_of_a_callback():
     """Arguments, result by columns, parameters: kernels take the address in place of that of a compiled function."""
     graph = Graph()

@@ -18,7 +18,9 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 
 LONGEST, PIECE = 1000, 500
-"""Operations up to which a program is one function, and in each function of a longer one."""
+"""Instructions up to which a program is one function, and in each function of a longer one."""
+_STORED = 2  # instructions that a stored result counts for: their order is what code generation spends its time on
+_TOGETHER = 100  # results that are the same constant, in one function
 ENTRY = "daedal_entry"
 _TYPED_POINTERS = llvm.llvm_version_info[0] < 17
 _POINTER = "double*" if _TYPED_POINTERS else "ptr"
@@ -146,10 +148,9 @@ class _Writer:
             self.targets.setdefault(node, []).append(place)
         needed = _depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
         self.order = [i for i in needed if graph.operands[i]]
-        self.leaves = [i for i in needed if not graph.operands[i]]
-        self.piece = PIECE if len(self.order) > LONGEST else LONGEST
-        self.piece_of = {i: k // self.piece for k, i in enumerate(self.order)}
-        self.n_pieces = max(1, -(-len(self.order) // self.piece))
+        self.pieces = self._cut(needed)
+        self.n_pieces = len(self.pieces)
+        self.piece_of = {i: k for k, piece in enumerate(self.pieces) for i, _ in piece if graph.operands[i]}
         self.declared: dict[str, str] = {}
         self.tables: dict[tuple[float, ...], str] = {}
 
@@ -161,6 +162,27 @@ class _Writer:
         helpers = [text for name, text in (("locate", _LOCATE), ("pick", _PICK)) if name in self.declared]
         declarations = [text for text in self.declared.values() if text]
         return Program("\n".join([*self._table_lines(), *declarations, *helpers, *parts]), workspace, len(self.order))
+
+    def _cut(self, needed: Sequence[int]) -> list[list[tuple[int, list[int]]]]:
+        """What each function computes and where it stores it, in an order that is operands first."""
+        items: list[tuple[int, list[int]]] = []
+        for i in needed:
+            places = self.targets.get(i, [])
+            if self.graph.operands[i]:
+                items.append((i, places))
+            else:
+                items += [(i, places[k : k + _TOGETHER]) for k in range(0, len(places), _TOGETHER)]
+        sizes = [1 + _STORED * len(places) for _, places in items]
+        most = LONGEST if sum(sizes) <= LONGEST else PIECE
+        pieces: list[list[tuple[int, list[int]]]] = [[]]
+        size = 0
+        for item, more in zip(items, sizes):
+            if pieces[-1] and size + more > most:
+                pieces.append([])
+                size = 0
+            pieces[-1].append(item)
+            size += more
+        return pieces
 
     # --- values that outlive their piece ------------------------------------------------------------------------------
 
@@ -201,13 +223,13 @@ class _Writer:
 
     def _piece(self, k: int, slots: Mapping[int, int]) -> str:
         is_last = k == self.n_pieces - 1
-        nodes = self.order[k * self.piece : (k + 1) * self.piece]
-        body = _Body(self, nodes, slots)
-        for i in nodes:
-            body.compute(i)
+        body = _Body(self, slots)
+        for i, places in self.pieces[k]:
+            if self.graph.operands[i]:
+                body.compute(i)
+            for place in places:
+                body.store(body.value(i), place)
         if is_last:
-            for i in self.leaves:
-                body.store_results(i)
             body.finish(self.statuses)
         else:
             body.lines.append("  ret void")
@@ -241,11 +263,10 @@ class _Writer:
 class _Body:
     """The instructions of one function."""
 
-    def __init__(self, writer: _Writer, nodes: Sequence[int], slots: Mapping[int, int]):
+    def __init__(self, writer: _Writer, slots: Mapping[int, int]):
         self.writer, self.graph, self.slots = writer, writer.graph, slots
         self.lines: list[str] = []
         self.values: dict[int, str] = {}
-        self.own = set(nodes)
         self.fresh = 0
 
     def value(self, i: int) -> str:
@@ -275,21 +296,16 @@ class _Body:
     def _pointer(self, place: int) -> str:
         return self._new(f"getelementptr double, {_POINTER} %block, i64 {place}")
 
-    def _store(self, value: str, place: int):
+    def store(self, value: str, place: int):
         self.lines.append(f"  store double {value}, {_POINTER} {self._pointer(place)}")
-
-    def store_results(self, i: int):
-        for place in self.writer.targets.get(i, ()):
-            self._store(self.value(i), place)
 
     def compute(self, i: int):
         self.values[i] = self._instruction(i, [self.value(k) for k in self.graph.operands[i]])
-        self.store_results(i)
         if i in self.slots:
             value = self.values[i]
             if self.graph.is_condition(i):
                 value = self._new(f"select i1 {value}, double {_hex(1.0)}, double {_hex(0.0)}")
-            self._store(value, self.slots[i])
+            self.store(value, self.slots[i])
 
     def _instruction(self, i: int, operands: list[str]) -> str:
         operation = self.graph.operations[i]
