@@ -82,7 +82,7 @@ class Mechanism:
             self.mass = rows_of(graph, self.traced["mass"].array)
         else:
             values = np.asarray(mass, dtype=float)
-            self.mass = [{j: graph.constant(x) for j, x in enumerate(row) if x != 0.0} for row in values]
+            self.mass = [{j: graph.constant(row[j]) for j in np.flatnonzero(row).tolist()} for row in values]
         self.traced["force"] = trace(force, (t, q, v, *last), (n_q,))
         if constraint is not None:
             self.traced["constraint"] = trace(constraint, (t, q, *last), (n_constraints,))
