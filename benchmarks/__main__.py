@@ -71,7 +71,7 @@ def main() -> None:
         logs=options.output / "logs",
         say=lambda text: print(text, file=sys.stderr, flush=True),
     )
-    results = Results(skipped)
+    results = Results(skipped, options.quick)
     figures: list[Path] = []
 
     def save() -> None:

@@ -91,15 +91,17 @@ def _line(row: dict[str, Any]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: operations and microseconds of every engine."""
+    from benchmarks.report import number_text
+
     heads = ["mechanism", "evaluated", *(f"{engine} [us]" for engine in COLOURS), "operations", "CasADi's operations"]
     heads += ["Daedal prepared [ms]", "from disk [ms]", "CasADi, C prepared [ms]"]
     found = []
     for name, n, what in dict.fromkeys((r["mechanism"], r["bodies"], r["what"]) for r in rows):
         chosen = {r["engine"]: r for r in rows if (r["mechanism"], r["bodies"], r["what"]) == (name, n, what)}
-        times = [f"{chosen[e]['microseconds']:.3g}" if e in chosen else "-" for e in COLOURS]
+        times = [number_text(chosen[e]["microseconds"]) if e in chosen else "-" for e in COLOURS]
         sizes = [str(chosen[e]["operations"]) if e in chosen else "-" for e in ("Daedal", "CasADi, virtual machine")]
         prepared = [("Daedal", "preparing_seconds"), ("Daedal", "cached_seconds"), ("CasADi, C", "preparing_seconds")]
-        times_before = [f"{1e3 * chosen[e][key]:.3g}" if e in chosen else "-" for e, key in prepared]
+        times_before = [number_text(1e3 * chosen[e][key]) if e in chosen else "-" for e, key in prepared]
         found.append([name if name == SEVEN_BODY else f"chain of {n}", TITLES[what], *times, *sizes, *times_before])
     return heads, found
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import cases, evaluation, fixed_cost, report
 from benchmarks.compare import Standing, nearest, quickest_forms, standings
 from benchmarks.mechanisms import FORMS
-from benchmarks.report import drift_and_failures, markdown, ratio_text
+from benchmarks.report import drift_and_failures, markdown, number_text, ratio_text
 from benchmarks.results import Results
 from benchmarks.solvers import SOLVERS, baseline
 
@@ -36,7 +36,8 @@ def session(results: Results) -> list[str]:
     releases = ", ".join(f"{package} {number}" for package, number in sorted(results.releases.items()))
     host = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}"
     left_out = [f"Left out: {name} ({reason})." for name, reason in results.left_out.items()]
-    return [f"Measured on {facts['date']}: {host}, {releases}.", *left_out]
+    quick = ["Quick mode: three tolerances, two rounds."] if results.quick else []
+    return [f"Measured on {facts['date']}: {host}, {releases}.", *quick, *left_out]
 
 
 def closest(results: Results) -> list[str]:
@@ -93,7 +94,7 @@ def own_times(results: Results) -> list[str]:
     rows = []
     for case in dict.fromkeys(point.case for point in own):
         runs = [p for error in SHOWN_ERRORS for p in nearest((p for p in own if p.case == case), error)]
-        rows.append([case, *(f"{1e3 * p.seconds:.3g} ms ({p.error:.0e})" for p in runs)])
+        rows.append([case, *(f"{number_text(1e3 * p.seconds)} ms ({p.error:.0e})" for p in runs)])
     return markdown(heads, rows)
 
 

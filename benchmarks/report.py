@@ -71,7 +71,7 @@ def first_call_table(calls: list[FirstCall]) -> Table:
     ours = {call.case: call for call in calls if call.solver == baseline(call.solver)}
     for call in calls:
         whole, base = call.seconds + call.import_seconds, ours.get(call.case)
-        times = [f"{1e3 * seconds:.3g}" for seconds in (call.seconds, whole)]
+        times = [number_text(1e3 * seconds) for seconds in (call.seconds, whole)]
         ratios = ["", ""]
         if base is not None and base is not call:
             ratios = [ratio_text(call.seconds / base.seconds), ratio_text(whole / (base.seconds + base.import_seconds))]
@@ -149,4 +149,11 @@ def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:
 
 
 def ratio_text(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+    if value is None:
+        return ""
+    return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+
+
+def number_text(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:.3g}" if value < 100.0 else f"{value:.0f}"

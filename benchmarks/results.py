@@ -42,6 +42,7 @@ class Results:
     """What was measured so far."""
 
     left_out: dict[str, str]
+    quick: bool = False
     points: list[Point] = field(default_factory=list)
     first_calls: list[FirstCall] = field(default_factory=list)
     fixed_cost: list[list[str]] = field(default_factory=list)

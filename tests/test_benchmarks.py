@@ -24,7 +24,7 @@ def results():
     points = [*ladder("daedal-auto", 1e-3), *ladder("sundials4py-index1", 8e-3), *ladder("sundials4py-ggl", 4e-3)]
     points += [*ladder("casadi-erk-jit", 5e-4, failed=1), *ladder("ida-c-ggl1", 3e-3, errors=(1e-3, 1e-5))]
     calls = [FirstCall(CASE, "daedal-auto", 1e-5, 0.2, 0.3), FirstCall(CASE, "sundials4py-ggl", 1e-5, 0.1, 0.4)]
-    return Results({}, points, calls)
+    return Results({}, points=points, first_calls=calls)
 
 
 def test_ratios_are_taken_at_equal_error(results):
