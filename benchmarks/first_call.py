@@ -16,13 +16,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from benchmarks.compare import nearest, quickest_forms, standings
+from benchmarks.compare import TYPICAL_ERROR, nearest, quickest_forms, standings
 from benchmarks.measure import Point
 from benchmarks.solvers import SOLVERS, baseline
 from benchmarks.solvers.base import Level
 
-ERROR = 1e-5
-"""Each solver runs with the tolerance that brought it nearest to this error."""
 LIMIT_SECONDS = 60.0
 
 
@@ -38,9 +36,9 @@ class FirstCall:
 
 
 def measure(points: list[Point], repeats: int) -> Iterable[FirstCall]:
-    """The first calls of Daedal and of all peers with Python callbacks, each in its quickest form."""
+    """The first calls of Daedal and of all peers with Python callbacks, each in its quickest form, near one error."""
     chosen = {(standing.case, standing.solver) for standing in quickest_forms(standings(points))}
-    for point in nearest((p for p in points if (p.case, p.solver) in chosen), ERROR):
+    for point in nearest((p for p in points if (p.case, p.solver) in chosen), TYPICAL_ERROR):
         solver = SOLVERS[point.solver]
         if solver.callbacks != "python" or (solver.package == "daedal" and point.solver != baseline(point.solver)):
             continue

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from benchmarks import cases, fixed_cost
-from benchmarks.compare import DRIFT_AT_ERROR, TARGET_ERRORS, Line, Standing, compare, standings
+from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
 from benchmarks.results import Results
@@ -50,7 +50,7 @@ def summary(results: Results) -> list[Table]:
                 cells = [ratio_text(ratio) for ratio in (*standing.ratios, standing.mean)]
                 rows.append([standing.case, solver.label, solver.family, *cells, *drift_and_failures(standing)])
         heads = ["problem", "solver", "family", *(f"{error:.0e}" for error in TARGET_ERRORS)]
-        heads += ["mean", f"drift at {DRIFT_AT_ERROR:.0e}", "failed"]
+        heads += ["mean", f"drift at {TYPICAL_ERROR:.0e}", "failed"]
         if rows:
             found.append((f"Time over Daedal's at equal error: {title} (above 1: Daedal is faster)", heads, rows))
     return found
