@@ -176,7 +176,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         formulation = "auto"
     any_form = isinstance(formulation, str) and formulation == "auto"
     if any_form and any_method:
-        if assembly.n_c > 0 and not assembly.linear:
+        if assembly.n_c > 0 and not assembly.linear and not assembly.has_straight_line:
             method = named_method("phem56", {"norm": "max", "stop_when_stiff": True})
         else:
             method = named_method("dopri5", {"stop_when_stiff": True})

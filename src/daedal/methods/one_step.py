@@ -189,19 +189,34 @@ def _accept_with_hermite(run, t, h):
 
 
 @part
+def weighted_sum(row, count, k, first, last, target):
+    """target = sum_j row_j k_j for the components from `first` to `last`, slope by slope."""
+    for i in range(first, last):
+        target[i] = 0.0
+    for j in range(count):
+        weight = row[j]
+        if weight != 0.0:
+            for i in range(first, last):
+                target[i] += weight * k[j, i]
+
+
+@part
+def combine(row, count, k, start, h, first, last, target):
+    """target = start + h sum_j row_j k_j for the components from `first` to `last`."""
+    weighted_sum(row, count, k, first, last, target)
+    for i in range(first, last):
+        target[i] = start[i] + h * target[i]
+
+
+@part
 def polynomial(run, h, y, k, inner, n, nodes):
     """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
     phi = differences(run)
+    for q in range(nodes - 1):
+        combine(inner[q], k.shape[0], k, phi[0], h, 0, n, phi[q + 1])
     for j in range(n):
-        start = phi[0, j]
-        phi[nodes, j] = start
+        phi[nodes, j] = phi[0, j]
         phi[0, j] = y[j]
-        for q in range(nodes - 1):
-            value = 0.0
-            for i in range(k.shape[0]):
-                if inner[q, i] != 0.0:
-                    value += inner[q, i] * k[i, j]
-            phi[q + 1, j] = start + h * value
 
 
 @part

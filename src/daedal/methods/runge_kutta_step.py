@@ -19,10 +19,12 @@ from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
     close_polynomial,
+    combine,
     give_to_owner,
     polynomial,
     size_of_error,
     watch_stiffness,
+    weighted_sum,
 )
 from daedal.methods.run_record import RUN, differences
 
@@ -58,17 +60,6 @@ def runge_kutta_accept(address, t, h):
 
 
 @part
-def combine(row, count, k, start, h, first, last, target):
-    """target = start + h sum_j row_j k_j for the components from `first` to `last`."""
-    for i in range(first, last):
-        value = 0.0
-        for j in range(count):
-            if row[j] != 0.0:
-                value += row[j] * k[j, i]
-        target[i] = start[i] + h * value
-
-
-@part
 def _attempt(system, tableau, run, h):
     n, s = run.n, tableau.stages
     start, k, y, stage = differences(run)[0], float_rows(tableau.k, s, n), floats(run.y, n), floats(run.slope, n)
@@ -84,13 +75,10 @@ def _attempt(system, tableau, run, h):
         if status != 0:
             return status
     error = floats(run.error, n)
-    for j in range(n):
-        value, difference = 0.0, 0.0
-        for i in range(s):
-            value += b[i] * k[i, j]
-            difference += e[i] * k[i, j]
-        y[j] = start[j] + h * value
-        error[j] = h * difference
+    combine(b, s, k, start, h, 0, n, y)
+    weighted_sum(e, s, k, 0, n, error)
+    for i in range(n):
+        error[i] *= h
     if not run.fixed:
         run.error_of_step = size_of_error(system, run)
     return 0

@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,11 @@ def augmented(n_q: int, mass: Sequence[Row], directions: Sequence[Row], constrai
 def rows_of(graph: Graph, nodes: np.ndarray) -> list[Row]:
     """The rows of a matrix of nodes, without zeros."""
     return [{j: int(x) for j, x in enumerate(row) if not graph.is_zero(int(x))} for row in nodes]
+
+
+def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
+    """The rows of a matrix of numbers, without zeros."""
+    return [{j: graph.constant(x) for j, x in enumerate(row) if x != 0.0} for row in np.asarray(matrix, dtype=float)]
 
 
 class _Elimination:
