@@ -4,7 +4,6 @@ The code eliminates [[M, K^T], [K, 0]] without choosing pivots at run time. Wher
 raises or a result is not finite, the matrices are evaluated and factored with pivoting as for any other system.
 """
 
-
 from daedal.kernels.callbacks import call, is_given
 from daedal.kernels.compilation import part
 from daedal.kernels.records import float_rows, floats

@@ -10,8 +10,9 @@ so that whatever is compiled together shares what it has in common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from daedal.symbolic.derivative import Row, acceleration_bias, directional, jacobian
 from daedal.symbolic.elimination import Solved, augmented, solve
@@ -35,6 +36,9 @@ class Dynamics:
         The rows of M as {column: node}.
     force, constraint, velocity_constraint : sequence of int
         f, g and h.
+    given : mapping, optional
+        Derivatives that are known, by the names of :class:`daedal.MechanicalSystem`: ``constraint_jacobian`` and
+        ``velocity_jacobian`` (rows), ``constraint_t``, ``acceleration_bias`` and ``velocity_bias``.
     """
 
     def __init__(
@@ -47,7 +51,9 @@ class Dynamics:
         force: Sequence[int],
         constraint: Sequence[int] = (),
         velocity_constraint: Sequence[int] = (),
+        given: Mapping[str, Any] | None = None,
     ):
+        self.given = given or {}
         self.graph, self.t, self.q, self.v = graph, t, list(q), list(v)
         self.mass, self.force = list(mass), tuple(force)
         self.constraint, self.velocity_constraint = tuple(constraint), tuple(velocity_constraint)
@@ -62,12 +68,17 @@ class Dynamics:
     @cached_property
     def jacobian(self) -> list[Row]:
         """The rows of G and of G^."""
-        return jacobian(self.graph, self.constraint, self.q) + jacobian(self.graph, self.velocity_constraint, self.v)
+        pairs = (
+            ("constraint_jacobian", self.constraint, self.q),
+            ("velocity_jacobian", self.velocity_constraint, self.v),
+        )
+        return [row for name, nodes, by in pairs for row in self.given.get(name) or jacobian(self.graph, nodes, by)]
 
     @cached_property
-    def constraint_t(self) -> list[int]:
+    def constraint_t(self) -> Sequence[int]:
         """g_t."""
-        return directional(self.graph, self.constraint, {self.t: self.graph.one})
+        known = self.given.get("constraint_t")
+        return known or directional(self.graph, self.constraint, {self.t: self.graph.one})
 
     @cached_property
     def _motion(self) -> dict[int, int]:
@@ -76,14 +87,24 @@ class Dynamics:
     @cached_property
     def rate(self) -> list[int]:
         """G v + g_t, and h."""
-        return [*directional(self.graph, self.constraint, self._motion), *self.velocity_constraint]
+        graph = self.graph
+        if "constraint_jacobian" not in self.given and "constraint_t" not in self.given:
+            return [*directional(graph, self.constraint, self._motion), *self.velocity_constraint]
+        rates = list(self.constraint_t)
+        for i, row in enumerate(self.jacobian[: self.n_constraints]):
+            for j, x in row.items():
+                rates[i] = graph.add(rates[i], graph.multiply(x, self.v[j]))
+        return [*rates, *self.velocity_constraint]
 
     @cached_property
     def bias(self) -> list[int]:
         """gamma with K a = gamma: -(G v)_q v - 2 G_t v - g_tt, and -h_q v - h_t."""
-        gamma = acceleration_bias(self.graph, self.constraint, self.t, self.q, self.v)
-        along = directional(self.graph, self.velocity_constraint, self._motion)
-        return gamma + [self.graph.negative(x) for x in along]
+        graph = self.graph
+        gamma = self.given.get("acceleration_bias")
+        gamma = gamma or acceleration_bias(graph, self.constraint, self.t, self.q, self.v)
+        own = self.given.get("velocity_bias")
+        own = own or [graph.negative(x) for x in directional(graph, self.velocity_constraint, self._motion)]
+        return [*gamma, *own]
 
     # --- derivatives of the equations of motion -----------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ class _Elimination:
         found = -1
         while heap:
             degree, i = heapq.heappop(heap)
-            if i not in self.left:
+            if i not in self.left or i not in self.rows[i]:  # done, or cancelled for now
                 continue
             now = self._degree(i)
             if now != degree:

@@ -27,12 +27,9 @@ from daedal.tracing.tracer import Tracer
 
 MOST_OPERATIONS = 20_000
 """Nodes of the graph beyond which matrices are factored with pivoting."""
-PARTS = ("mass", "force", "constraint", "velocity_constraint")
-DERIVATIVES = {
-    "constraint": ("constraint_jacobian", "constraint_t", "acceleration_bias"),
-    "velocity_constraint": ("velocity_jacobian", "velocity_bias"),
-}
-"""The derivatives that a mechanical system may be given, or have made of its trace."""
+DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
+PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
+"""The functions of a system that its accelerations are made of."""
 STAGE = ("bar_q", "bar_v", "bar_t", "factor")
 """The further arguments of a half-explicit stage: where its constraints are imposed, and 1 / (h ab_ii)."""
 
@@ -53,17 +50,12 @@ class StraightLine:
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
         self._tracer, self._system, self._traces = tracer, system, traces
         self._lock, self._made = Lock(), dict[str, TracedFunction | None]()
-        traced = tracer.result.functions
-        self._parts = {name: traced.get(name, getattr(system, name)) for name in PARTS}
+        made = tracer.result.functions | tracer.result.derivatives
+        self._parts = {name: made.get(name, getattr(system, name)) for name in PARTS}
 
     def belongs_to(self, system: MechanicalSystem) -> bool:
-        """Whether `system` has the functions that this is made of, and none of their derivatives is left out."""
-        same = all(_is_same(getattr(system, name), part) for name, part in self._parts.items())
-        return same and not any(
-            getattr(system, parent) is not None and getattr(system, name) is None
-            for parent, names in DERIVATIVES.items()
-            for name in names
-        )
+        """Whether `system` has the functions that this is made of, and the derivatives."""
+        return all(_is_same(getattr(system, name), part) for name, part in self._parts.items())
 
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
@@ -84,7 +76,12 @@ class StraightLine:
         mass = traces["mass"]
         rows = constant_rows(graph, self._system.mass) if mass is None else rows_of(graph, mass.array)
         nodes = {name: _nodes(traces[name]) for name in ("force", "constraint", "velocity_constraint")}
-        return Dynamics(graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v"), rows, **nodes)
+        given: dict[str, Any] = {}
+        for name in DERIVATIVES:
+            trace = traces[name]
+            if trace is not None:
+                given[name] = rows_of(graph, trace.array) if trace.array.ndim == 2 else list(trace.nodes)
+        return Dynamics(graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v"), rows, **nodes, given=given)
 
     def _accelerations(self) -> TracedFunction:
         solved = self._dynamics.accelerations
