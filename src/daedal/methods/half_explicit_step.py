@@ -44,6 +44,7 @@ from daedal.methods.one_step import (
     combine,
     give_to_owner,
     polynomial,
+    size_in,
     watch_stiffness,
 )
 from daedal.methods.run_record import RUN, differences
@@ -251,16 +252,6 @@ def _keep_slope(c, t, slope):
 
 
 @part
-def _size(method, vector, scale):
-    """The weighted norm of an error."""
-    total, n = 0.0, vector.size
-    for i in range(n):
-        value = abs(vector[i] * scale[i])
-        total = max(total, value) if method.maximum_norm else total + value * value
-    return total if method.maximum_norm else np.sqrt(total / n)
-
-
-@part
 def _estimate(weights, k, h, error):
     """error = h sum_j weights_j k_j."""
     for i in range(error.size):
@@ -281,11 +272,11 @@ def _error(method, c, run, h):
         scale[i] = 1.0 / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
     if method.error_kind == PROJECTED_ERROR and c.n_c > 0:
         _project_error(c, error)
-    size = _size(method, error, scale)
+    size = size_in(method.maximum_norm, error, scale)
     if method.error_kind != TWO_ESTIMATES or size == 0.0:
         return size
     _estimate(floats(method.e2, s), k, h, error)
-    return size * size / (size + 0.01 * _size(method, error, scale))
+    return size * size / (size + 0.01 * size_in(method.maximum_norm, error, scale))
 
 
 @part
@@ -314,7 +305,7 @@ def _accept(system, method, c, run, t, h):
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = _size(method, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(method.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status

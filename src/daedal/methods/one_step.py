@@ -139,14 +139,24 @@ def _next_step_size(run, h):
 
 
 @part
-def size_of_error(system, run):
+def size_in(maximum, vector, scale):
+    """The weighted norm of a vector: the maximum, or the root mean square."""
+    total, n = 0.0, vector.size
+    for i in range(n):
+        value = abs(vector[i] * scale[i])
+        total = max(total, value) if maximum else total + value * value
+    return total if maximum else np.sqrt(total / n)
+
+
+@part
+def size_of_error(system, run, maximum=0):
     """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
     n = run.n
     start, y, error, scale = differences(run)[0], floats(run.y, n), floats(run.error, n), floats(run.scale, n)
     rtol, atol, included = floats(run.rtol, n), floats(run.atol, n), floats(run.included, n)
     for i in range(n):
         scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
-    return norm(system, run.t, error, scale)
+    return size_in(1, error, scale) if maximum else norm(system, run.t, error, scale)
 
 
 @part

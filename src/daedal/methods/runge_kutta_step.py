@@ -12,7 +12,6 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
 from daedal.methods.one_step import (
@@ -22,6 +21,7 @@ from daedal.methods.one_step import (
     combine,
     give_to_owner,
     polynomial,
+    size_in,
     size_of_error,
     watch_stiffness,
     weighted_sum,
@@ -35,6 +35,7 @@ HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, lea
 TABLEAU = np.dtype(
     [
         ("stages", INTEGER),
+        ("maximum_norm", INTEGER),
         ("a", ADDRESS),
         ("b", ADDRESS),
         ("c", ADDRESS),
@@ -80,7 +81,7 @@ def _attempt(system, tableau, run, h):
     for i in range(n):
         error[i] *= h
     if not run.fixed:
-        run.error_of_step = size_of_error(system, run)
+        run.error_of_step = size_of_error(system, run, tableau.maximum_norm)
     return 0
 
 
@@ -94,7 +95,7 @@ def _accept(system, tableau, run, t, h):
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = norm(system, t, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(tableau.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status
