@@ -217,10 +217,10 @@ def test_turning_constraint_forces_are_left_to_projected_invariants(nu, kappa, c
     """Case 4 of the decision; V_B grows like nu, and the explicit steps end where h V_B meets the bound."""
     method, form = FIRST[compile]
     model = daedal.library.stability_example3(nu=nu, kappa=kappa)
-    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7, compile=compile)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-6, atol=1e-6, compile=compile)
     assert sol.method == f"{method}, then DASSL"
     assert sol.formulation == f"{form}, then ProjectedInvariants"
-    np.testing.assert_allclose(sol.y[:, -1], math.e, atol=3e-6)
+    np.testing.assert_allclose(sol.y[:, -1], math.e, atol=3e-5)
     assert sol.stats.steps < 150
 
 

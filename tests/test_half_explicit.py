@@ -653,9 +653,9 @@ def peak(steps):
 
 
 def test_memory_does_not_grow():
-    """Nothing is kept of the steps in between."""
+    """Nothing is kept of the steps in between; one float of each would be 2 MB."""
     long_run(1000)
-    assert peak(300_000) < peak(20_000) + 20_000
+    assert peak(300_000) < peak(20_000) + 100_000
 
 
 ALLOCATIONS = """
