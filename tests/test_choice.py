@@ -11,6 +11,10 @@ import daedal
 from daedal.analysis import measures
 from daedal.analysis.thresholds import PATIENCE, STABILITY_BOUND, STEPS_BEFORE_QUESTION
 
+FIRST = {"auto": ("DOPRI5", "CoordinateProjection"), "never": ("PHEM56", "VelocityConstraints")}
+"""What a run begins with where accelerations are straight-line code, and where functions are called."""
+either = pytest.mark.parametrize("compile", FIRST)
+
 PENDULUM = daedal.library.get("planar_pendulum")
 START = ([1.0, 0.0], [0.0, 0.0])
 
@@ -50,7 +54,8 @@ def steps_around(sol, t):
 @pytest.mark.parametrize(
     "given, method, formulation",
     [
-        ({}, "PHEM56", "VelocityConstraints"),
+        ({}, "DOPRI5", "CoordinateProjection"),
+        ({"compile": "never"}, "PHEM56", "VelocityConstraints"),
         ({"method": "dassl"}, "DASSL", "GGL"),
         ({"method": "dopri5"}, "DOPRI5", "CoordinateProjection"),
         ({"method": "modified_bdf"}, "ModifiedBDF", "Index3"),
@@ -79,11 +84,13 @@ def test_without_constraints_and_for_linear_systems_it_begins_with_dopri5():
 # --- stiff ----------------------------------------------------------------------------------------------------------
 
 
+@either
 @pytest.mark.parametrize("damping", [1e2, 1e3, 1e4])
-def test_the_explicit_method_is_left_where_stability_limits_its_steps(damping):
+def test_the_explicit_method_is_left_where_stability_limits_its_steps(damping, compile):
     """Not while c h is below the bound, and before many steps are lost at the limit on the negative real axis."""
-    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 5.0), START, rtol=1e-6, atol=1e-6)
-    assert (sol.method, sol.formulation) == ("PHEM56, then DASSL", "VelocityConstraints, then GGL")
+    method, form = FIRST[compile]
+    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 5.0), START, rtol=1e-6, atol=1e-6, compile=compile)
+    assert (sol.method, sol.formulation) == (f"{method}, then DASSL", f"{form}, then GGL")
     (t,) = changes(sol)
     last, _ = steps_around(sol, t)
     assert STABILITY_BOUND <= damping * last < 6.0
@@ -91,16 +98,20 @@ def test_the_explicit_method_is_left_where_stability_limits_its_steps(damping):
     assert np.diff(sol.t).max() > 100.0 / damping
 
 
+@either
 @pytest.mark.parametrize("damping", [0.0, 1.0])
-def test_what_is_not_stiff_keeps_the_explicit_method(damping):
-    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 20.0), START, rtol=1e-4, atol=1e-4)
-    assert sol.method == "PHEM56" and sol.notes == ()
+def test_what_is_not_stiff_keeps_the_explicit_method(damping, compile):
+    method, _form = FIRST[compile]
+    sol = daedal.solve(pendulum_in_liquid(lambda t: damping), (0.0, 20.0), START, rtol=1e-4, atol=1e-4, compile=compile)
+    assert sol.method == method and sol.notes == ()
 
 
+@either
 @pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
-def test_vibrations_that_limit_explicit_steps_are_left_to_collocation(constrained, tolerance):
+def test_vibrations_that_limit_explicit_steps_are_left_to_collocation(constrained, tolerance, compile):
     """A chain of undamped stiff springs about a known slow path, free, and with two coordinates on a circle."""
+    method, _form = FIRST[compile]
     n, stiffness = 6, 1e7
     springs = stiffness * (2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
 
@@ -119,8 +130,8 @@ def test_vibrations_that_limit_explicit_steps_are_left_to_collocation(constraine
 
     circle = {"constraint": lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], "n_constraints": 1} if constrained else {}
     system = daedal.MechanicalSystem(1.0, force, n_q=n, **circle)
-    sol = daedal.solve(system, (0.0, 3.0), path(0.0)[:2], rtol=tolerance, atol=tolerance)
-    assert sol.method == ("PHEM56" if constrained else "DOPRI5") + ", then Collocation"
+    sol = daedal.solve(system, (0.0, 3.0), path(0.0)[:2], rtol=tolerance, atol=tolerance, compile=compile)
+    assert sol.method == (method if constrained else "DOPRI5") + ", then Collocation"
     assert sol.stats.steps < 500  # an explicit method needs 3 (4 stiffness)^(1/2) / 1
     errors = np.abs(sol.y - np.array([np.concatenate(path(t)[:2]) for t in sol.t]).T)
     # what the explicit method left of vibrations is damped slowly
@@ -136,11 +147,13 @@ def test_advise_recommends_collocation_for_vibrations():
     assert (advice.case, advice.method.name) == (3, "collocation") and "vibrations" in advice.reasons[0]
 
 
-def test_stiff_at_first_and_then_no_longer():
+@either
+def test_stiff_at_first_and_then_no_longer(compile):
+    method, form = FIRST[compile]
     system = honey(1.0)
-    sol = daedal.solve(system, (0.0, 20.0), START, rtol=1e-7, atol=1e-7)
-    assert sol.method == "PHEM56, then DASSL, then PHEM56"
-    assert sol.formulation == "VelocityConstraints, then GGL, then VelocityConstraints"
+    sol = daedal.solve(system, (0.0, 20.0), START, rtol=1e-7, atol=1e-7, compile=compile)
+    assert sol.method == f"{method}, then DASSL, then {method}"
+    assert sol.formulation == f"{form}, then GGL, then {form}"
     assert [note.split(" from ")[0] for note in sol.notes] == ["Stiff", "No longer stiff"]
     # it was asked after 300 steps of the stiff method, or after 600 more
     stiff, clear = changes(sol)
@@ -153,26 +166,32 @@ def test_stiff_at_first_and_then_no_longer():
     assert np.max(np.abs(np.sum(between.q**2, axis=0) - 1.0)) < 1e-12
 
 
-def test_stiff_clear_and_stiff_again():
+@either
+def test_stiff_clear_and_stiff_again(compile):
     """The explicit method that goes on watches for stiffness as the first one did."""
+    method, _form = FIRST[compile]
 
     def damping(t):
         return 5e3 * (2.0 - np.tanh(10.0 * (t - 1.0)) + np.tanh(10.0 * (t - 12.0)))
 
-    sol = daedal.solve(pendulum_in_liquid(damping), (0.0, 20.0), START, rtol=1e-7, atol=1e-7)
-    assert sol.method == "PHEM56, then DASSL, then PHEM56, then DASSL"
+    sol = daedal.solve(pendulum_in_liquid(damping), (0.0, 20.0), START, rtol=1e-7, atol=1e-7, compile=compile)
+    assert sol.method == f"{method}, then DASSL, then {method}, then DASSL"
     assert 11.0 < changes(sol)[-1] < 12.0
 
 
-def test_max_steps_counts_all_segments():
+@either
+def test_max_steps_counts_all_segments(compile):
+    method, _form = FIRST[compile]
     with pytest.raises(daedal.IntegrationError) as caught:
-        daedal.solve(honey(1e3), (0.0, 1e4), START, rtol=1e-10, atol=1e-10, max_steps=700)
+        daedal.solve(honey(1e3), (0.0, 1e4), START, rtol=1e-10, atol=1e-10, max_steps=700, compile=compile)
     sol = caught.value.solution
-    assert sol.method == "PHEM56, then DASSL, then PHEM56" and sol.stats.steps == 700 and sol.t.size == 701
+    assert sol.method == f"{method}, then DASSL, then {method}" and sol.stats.steps == 700 and sol.t.size == 701
 
 
-def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeypatch):
+@either
+def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeypatch, compile):
     """Steps at the limit of stability alone are no proof: where the measures show nothing fast, nothing is changed."""
+    method, _form = FIRST[compile]
     measured = []
 
     def calm(assembly, t, state):
@@ -181,8 +200,8 @@ def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeyp
 
     measure = measures.measure
     monkeypatch.setattr(measures, "measure", calm)
-    sol = daedal.solve(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START, rtol=1e-6, atol=1e-6)
-    assert sol.method == "PHEM56" and sol.notes == () and sol.success
+    sol = daedal.solve(pendulum_in_liquid(lambda t: 1e3), (0.0, 4.0), START, rtol=1e-6, atol=1e-6, compile=compile)
+    assert sol.method == method and sol.notes == () and sol.success
     between = [np.sum((sol.t > a) & (sol.t <= b)) for a, b in pairwise(measured)]
     assert len(between) >= 3
     assert all(PATIENCE * 2**i <= steps < PATIENCE * 2**i + 50 for i, steps in enumerate(between))
@@ -191,20 +210,24 @@ def test_a_false_alarm_leaves_the_method_and_is_not_raised_again_at_once(monkeyp
 # --- constraint forces that turn quickly ----------------------------------------------------------------------------
 
 
+@either
 @pytest.mark.parametrize("kappa", [0.0, 1.0])
 @pytest.mark.parametrize("nu", [100.0, 1000.0])
-def test_turning_constraint_forces_are_left_to_projected_invariants(nu, kappa):
+def test_turning_constraint_forces_are_left_to_projected_invariants(nu, kappa, compile):
     """Case 4 of the decision; V_B grows like nu, and the explicit steps end where h V_B meets the bound."""
+    method, form = FIRST[compile]
     model = daedal.library.stability_example3(nu=nu, kappa=kappa)
-    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7)
-    assert sol.method == "PHEM56, then DASSL"
-    assert sol.formulation == "VelocityConstraints, then ProjectedInvariants"
-    np.testing.assert_allclose(sol.y[:, -1], math.e, atol=3e-6)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-6, atol=1e-6, compile=compile)
+    assert sol.method == f"{method}, then DASSL"
+    assert sol.formulation == f"{form}, then ProjectedInvariants"
+    np.testing.assert_allclose(sol.y[:, -1], math.e, atol=3e-5)
     assert sol.stats.steps < 150
 
 
-def test_the_stabilised_form_is_left_when_the_constraint_forces_begin_to_turn():
+@either
+def test_the_stabilised_form_is_left_when_the_constraint_forces_begin_to_turn(compile):
     """A bead with masses (1, 1e-4) on a rod that begins to turn at t = 1, drawn along a known path by a stiff force."""
+    method, form = FIRST[compile]
     masses, rate = np.array([1.0, 1e-4]), 1e3
 
     def path(t):
@@ -222,9 +245,9 @@ def test_the_stabilised_form_is_left_when_the_constraint_forces_begin_to_turn():
 
     system = daedal.MechanicalSystem(masses, force, constraint, n_q=2, n_constraints=1)
     q0, v0, _ = path(0.0)
-    sol = daedal.solve(system, (0.0, 3.0), (q0, v0), rtol=1e-6, atol=1e-6)
-    assert sol.method == "PHEM56, then DASSL"
-    assert sol.formulation == "VelocityConstraints, then GGL, then ProjectedInvariants"
+    sol = daedal.solve(system, (0.0, 3.0), (q0, v0), rtol=1e-6, atol=1e-6, compile=compile)
+    assert sol.method == f"{method}, then DASSL"
+    assert sol.formulation == f"{form}, then GGL, then ProjectedInvariants"
     assert "constraint forces turn quickly" in sol.notes[-1]
     np.testing.assert_allclose(sol.q, np.transpose([path(t)[0] for t in sol.t]), atol=5e-4)
 

@@ -653,9 +653,9 @@ def peak(steps):
 
 
 def test_memory_does_not_grow():
-    """Nothing is kept of the steps in between."""
+    """Nothing is kept of the steps in between; one float of each would be 2 MB."""
     long_run(1000)
-    assert peak(300_000) < peak(20_000) + 20_000
+    assert peak(300_000) < peak(20_000) + 100_000
 
 
 ALLOCATIONS = """
@@ -714,7 +714,7 @@ def test_millions_of_steps_need_no_memory():
 # --- the automatic choice -------------------------------------------------------------------------------------------
 
 
-def test_phem56_is_the_choice_for_what_is_not_stiff():
+def test_phem56_is_the_choice_for_what_is_not_stiff_where_functions_are_called():
     edge, bowl = model("knife_edge", t1=3.0), model("knife_edge_on_paraboloid")
     for system, t1, start in (
         (pendulum(), 10.0, ([1.0, 0.0], [0.0, 0.0])),
@@ -722,7 +722,7 @@ def test_phem56_is_the_choice_for_what_is_not_stiff():
         (bowl.problem, 1.0, bowl.initial),
     ):
         for tol in (1e-3, 1e-6, 1e-9):
-            sol = daedal.solve(system, (0.0, t1), start, rtol=tol, atol=0.01 * tol)
+            sol = daedal.solve(system, (0.0, t1), start, rtol=tol, atol=0.01 * tol, compile="never")
             assert sol.success and sol.method == "PHEM56" and sol.notes == ()
 
 
@@ -792,7 +792,7 @@ def test_multipliers_may_be_zero_at_the_start_in_any_units(method, length, time)
 @pytest.mark.parametrize("damping", [pytest.param(100.0, marks=pytest.mark.slow), 1e4])
 def test_stiff_mechanisms_are_handed_over(damping):
     system = damped() if damping == 1e4 else damped().with_params(np.array([damping]))
-    sol = daedal.solve(system, (0.0, 10.0), ([1.0, 0.0], [0.0, 0.0]), rtol=1e-7, atol=1e-9)
+    sol = daedal.solve(system, (0.0, 10.0), ([1.0, 0.0], [0.0, 0.0]), rtol=1e-7, atol=1e-9, compile="never")
     assert sol.success and sol.method == "PHEM56, then DASSL"
     assert sol.stats.steps < 200  # an explicit method needs damping * 10 / 3.3 steps
     (note,) = sol.notes
@@ -819,7 +819,8 @@ def test_events_and_output_across_the_change():
     times = np.linspace(0.0, 10.0, 21)
     # sin a = 0.999: the angle is pi/2 at the start and falls slowly
     level = Event(lambda t, q, v: q[0] - 0.999, name="level")
-    sol = daedal.solve(system, (0.0, 10.0), ([1.0, 0.0], [0.0, 0.0]), rtol=1e-8, atol=1e-10, t_eval=times, events=level)
+    options = {"rtol": 1e-8, "atol": 1e-10, "t_eval": times, "events": level, "compile": "never"}
+    sol = daedal.solve(system, (0.0, 10.0), ([1.0, 0.0], [0.0, 0.0]), **options)
     assert sol.method == "PHEM56, then DASSL"
     np.testing.assert_array_equal(sol.t, times)
     angles = damped_angle(100.0)(times)[0]

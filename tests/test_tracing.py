@@ -72,7 +72,7 @@ def test_what_is_not_traced_of_the_library_and_why():
 
 def test_traced_functions_save_nothing_but_time():
     problem = pendulum()
-    plain, traced = both(problem, (0.0, 2.0), START, rtol=1e-9, atol=1e-12)
+    plain, traced = both(problem, (0.0, 2.0), START, rtol=1e-9, atol=1e-12, method="phem56")
     assert traced.stats.steps == plain.stats.steps
     assert traced.q[:, -1] == pytest.approx(plain.q[:, -1], abs=1e-8)
     assert traced.functions["constraint_jacobian"].startswith("exact derivative")

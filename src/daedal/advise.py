@@ -37,7 +37,7 @@ class Advice:
     ----------
     formulation, method : object or str
         The recommendation, for :func:`daedal.solve`; what suits an explicit method gets what the automatic choice
-        takes, PHEM56 for mechanisms.
+        takes, for mechanisms whose functions cannot be traced PHEM56.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
@@ -157,8 +157,11 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
             if found is not None:
                 samples.append(found)
                 h.append(step)
+        half_explicit = isinstance(system, MechanicalSystem) and system.n_lambda and not assembly.has_straight_line
     verdict = decision(samples, np.array(h))
-    formulation, method = _as_the_automatic_choice(system, verdict)
+    formulation, method = verdict.formulation, verdict.method
+    if verdict.explicit and half_explicit:  # what suits an explicit method suits this one, which calls less often
+        formulation, method = "auto", "phem56"
     return Advice(
         formulation=formulation,
         method=method,
@@ -171,13 +174,6 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
         about=_about(system, t_span, rtol),
         trial=_told(sol, ended, samples, h),
     )
-
-
-def _as_the_automatic_choice(system, verdict) -> tuple[Any, Any]:
-    """What suits an explicit method with projection suits PHEM56 better, the automatic choice for mechanisms."""
-    if verdict.explicit and isinstance(system, MechanicalSystem) and system.n_lambda:
-        return "auto", "phem56"
-    return verdict.formulation, verdict.method
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):

@@ -31,12 +31,13 @@ def _fastest(measures) -> float:
 class Choice:
     """Formulation and method of the current segment, and whether another segment follows.
 
-    The automatic choice begins with the half-explicit method PHEM56, which is right for all that is not stiff. When its
+    The automatic choice begins with an explicit method, which is right for all that is not stiff: DOPRI5 with
+    projection where accelerations are straight-line code, the half-explicit PHEM56 where functions are called. When its
     steps meet the limit of stability, the measures of Ascher and Petzold's decision procedure say which stiff form goes
     on: the stabilised index-2 form, or projected invariants along C^T where constraint forces that turn quickly would
     make the former behave like an explicit method, or collocation on Radau nodes where vibrations are what is fast. The
-    stabilised form is watched for turning forces. Now and then it is asked whether the
-    stiffness is over; then the half-explicit method goes on.
+    stabilised form is watched for turning forces. Now and then it is asked whether the stiffness is over; then the
+    explicit method goes on.
     """
 
     def __init__(self, plan, assembly, request):
@@ -176,10 +177,9 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         formulation = "auto"
     any_form = isinstance(formulation, str) and formulation == "auto"
     if any_form and any_method:
-        if assembly.n_c > 0 and not assembly.linear:
-            method = named_method("phem56", {"norm": "max", "stop_when_stiff": True})
-        else:
-            method = named_method("dopri5", {"stop_when_stiff": True})
+        constrained = assembly.n_c > 0 and not assembly.linear
+        name = "phem56" if constrained and not assembly.has_straight_line else "dopri5"
+        method = named_method(name, {"norm": "max" if constrained else "rms", "stop_when_stiff": True})
     if not any_form:
         form = named_formulation(formulation)
         if any_method:

@@ -14,7 +14,8 @@ from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
 from daedal.kernels.vectors import add_product, copy, largest, squares, transpose
-from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, accelerate, evaluate, load_state
+from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, LEVELS, RATE, evaluate, load_state
+from daedal.mechanics.straight_line import accelerate_only
 
 CHART = np.dtype(
     [
@@ -133,7 +134,7 @@ def _set_point(chart, t, z, y):
 @part
 def _rate(chart, c, t, y, rate):
     """u~_j' = R~ z_{j+1}, u~_m' = R~ a."""
-    status = recover(chart, c, t, y) or accelerate(c, t)
+    status = recover(chart, c, t, y) or accelerate_only(c, t)
     if status == 0 and c.n_r > 0:
         status = evaluate(c, t, RATE)
     if status != 0:

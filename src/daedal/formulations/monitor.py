@@ -23,6 +23,7 @@ from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
 
 _VANISHING = 1e-7  # part of its usual norm below which a row is zero
+_KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
 _SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
@@ -171,7 +172,7 @@ def determinant_sign(lu):
 
 @part
 def _orthonormalise(rows, basis):
-    """Gram and Schmidt, twice for every row: the smallest part of a row that the others do not explain, the volume."""
+    """Gram and Schmidt, again where a row has lost much: the smallest part that others do not explain, the volume."""
     n_c, nx = rows.shape
     smallest, volume = 1.0, 1.0
     for i in range(n_c):
@@ -183,6 +184,8 @@ def _orthonormalise(rows, basis):
             rest *= norm
             for j in range(nx):
                 basis[i, j] /= norm if norm > 0.0 else 1.0
+            if norm > _KEPT:
+                break
         smallest = min(smallest, rest)
         volume *= rest
     return smallest, volume

@@ -43,6 +43,7 @@ from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, transpose
 from daedal.mechanics.constrained import CONSTRAINED, LEVELS, RATE, accelerate, evaluate, fetch, load, load_state
+from daedal.mechanics.straight_line import accelerate_only
 
 FORM = np.dtype(
     [
@@ -127,7 +128,12 @@ def form_rate(t, block):
     n, nx, m = form.n, system.nx, system.m
     y, rate = floats(block, n), floats(block + 8 * n, n)
     load_unknowns(form, system, y, y)
-    status = evaluate_needed(form, system, t)
+    if form.top == ACCELERATION and not form.damped:
+        status = accelerate_only(system, t)
+        if status == 0 and system.n_r > 0:
+            status = evaluate(system, t, RATE)
+    else:
+        status = evaluate_needed(form, system, t)
     if status == 0 and form.variant == PENALTY:
         status = _accelerate_penalty(form, system)
     if status != 0:

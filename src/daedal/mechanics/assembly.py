@@ -154,7 +154,28 @@ class Assembly:
             functions = complex_functions(system)
             for name in missing_derivatives(system):
                 callbacks[name] = _callback(bridge, system, name, functions[name], self._tuning)
-        return callbacks
+        return callbacks | self._straight_line(bridge)
+
+    def _straight_line(self, bridge) -> dict[str, Any]:
+        """Code that was made for the system as a whole, where all of its constraints are in use."""
+        system, (n, n_c) = self.system, (self.nx, self.n_c)
+        code = getattr(system.force, "straight_line", None)
+        if code is None or n_c < system.n_lambda or not code.belongs_to(system):
+            return {}
+        state = argument_sizes(system, "force")
+        layouts = {"accelerations": (state, n + n_c, 0)}
+        if n_c:
+            layouts["velocity_correction"] = ((n, n), n + n_c * n, 0)
+            layouts["stage"] = ((*state, n, n), n + n_c, 2)
+        if self.n_g:
+            layouts["position_correction"] = ((n,), n, 0)
+        made = {name: code.function(name) for name in layouts}
+        if None in made.values():
+            return {}
+        return {
+            name: bridge.function(made[name], shapes, (size,), store_vector(name, size), system.params, scalars=scalars)
+            for name, (shapes, size, scalars) in layouts.items()
+        }
 
     given: Any
     system: Any
@@ -166,6 +187,11 @@ class Assembly:
     def is_coupled(self) -> bool:
         """Whether multipliers and algebraic variables are found by iteration, for which guesses are of use."""
         return bool(self.n_w or self.record["uses_multipliers"])
+
+    @property
+    def has_straight_line(self) -> bool:
+        """Whether accelerations are computed by code that was made for the system as a whole."""
+        return bool(self.record["accelerations"]["kind"])
 
     def weigh(self, weight: str):
         """Project output in the norm of the mass matrix ("M") or of the identity ("I")."""

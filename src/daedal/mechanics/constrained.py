@@ -44,6 +44,10 @@ FUNCTIONS = (
     "state_rate",
     "algebraic_equation",
     "coefficients",
+    "accelerations",  # straight-line code, if there is any
+    "position_correction",
+    "velocity_correction",
+    "stage",
 )
 PROBES = 8
 """Vectors of all constraints that differences work on."""

@@ -9,7 +9,7 @@ nearest velocity with G v + g_t = 0 (and the velocity constraints),
 
 import numpy as np
 
-from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.callbacks import UNEVALUABLE, is_given
 from daedal.kernels.compilation import announce, kernel, part, pointer
 from daedal.kernels.dense import N_AT, SINGULAR, factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
@@ -22,12 +22,12 @@ from daedal.mechanics.constrained import (
     MASS,
     POSITION,
     RATE,
-    accelerate,
     evaluate,
     load,
     load_start,
     load_state,
 )
+from daedal.mechanics.straight_line import accelerate_only, project_straight
 
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
 _MAX_ITERATIONS = 30
@@ -71,6 +71,9 @@ def _factor_projection(p, c, n_rows):
 def project(p, c, t):
     """Project the variables in ``c.state``: lower levels in turn, then the velocities. 0, SINGULAR or a status."""
     top = c.m - 1
+    if p.weight_kind == MASS_WEIGHT and p.levels > top and is_given(c.velocity_correction):
+        if project_straight(c, t) == 0:
+            return 0
     status = evaluate(c, t, JACOBIAN | POSITION | (MASS if p.weight_kind == MASS_WEIGHT else 0))
     if status != 0:
         return status
@@ -228,7 +231,7 @@ def accelerate_points(systems, times, states, guesses, accelerations, multiplier
     for k in range(times.size):
         y = states[k]
         load(c, y[:n], y[n : n + c.n_r], guesses[k, :n_w], guesses[k, n_w:])
-        statuses[k] = accelerate(c, times[k])
+        statuses[k] = accelerate_only(c, times[k])
         if statuses[k] == 0 and c.n_r > 0:
             statuses[k] = evaluate(c, times[k], RATE)
         if statuses[k] != 0:

@@ -13,7 +13,8 @@ import numpy as np
 from daedal.kernels.compilation import kernel, part
 from daedal.kernels.records import float_rows, floats, record_at
 from daedal.kernels.vectors import add_product, copy, largest, squares
-from daedal.mechanics.constrained import CONSTRAINED, RATE, accelerate, evaluate, fetch, load
+from daedal.mechanics.constrained import CONSTRAINED, RATE, evaluate, fetch, load
+from daedal.mechanics.straight_line import accelerate_only
 
 NOT_READY, READY, READY_IN_MASS_NORM = 0, 1, 2
 _EVERYTHING = 255
@@ -38,7 +39,7 @@ def is_ready(system, t, z, r):
     if not (_is_symmetric(mass) and _cholesky(mass, _DEFINITE)):
         return NOT_READY
     answer = READY_IN_MASS_NORM if n_c > 0 and _mass_norm_is_short(c, mass) else READY
-    status = accelerate(c, t)
+    status = accelerate_only(c, t)
     if status == 0 and c.n_r > 0:
         status = evaluate(c, t, RATE)
     if status != 0:

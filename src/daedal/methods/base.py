@@ -27,6 +27,10 @@ FORMS = ("residual", "rate", "mechanism", "semi_explicit", "second_order")
 _registered: dict[str, type[Method]] = {}
 
 
+NORMS = ("rms", "max")
+"""Norms of the error of one-step methods: the root mean square, or the largest component."""
+
+
 class Method(ABC):
     """A discretisation of time.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
+from daedal.methods.base import NORMS, Method
 from daedal.methods.half_explicit_tableaux import HEDOP5 as HEDOP5_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM3 as HEM3_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
@@ -28,7 +28,7 @@ from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_fami
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 
-_CONTROLLERS, _NORMS, _PROJECTIONS = ("pi", "classic"), ("rms", "max"), ("drift", "always", "never")
+_CONTROLLERS, _PROJECTIONS = ("pi", "classic"), ("drift", "always", "never")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class HalfExplicit(Method):
             )
         for name, value, known in (
             ("controller", self.controller, _CONTROLLERS),
-            ("norm", self.norm, _NORMS),
+            ("norm", self.norm, NORMS),
             ("projection", self.projection, _PROJECTIONS),
         ):
             if value not in known:

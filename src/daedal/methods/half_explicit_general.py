@@ -24,9 +24,8 @@ from daedal.kernels.five_point import DIVISOR, PLACES, WEIGHTS
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import SYSTEM, after_step
 from daedal.methods.half_explicit_step import NODES, TWO_ESTIMATES
-from daedal.methods.one_step import ATTEMPT, close_polynomial
+from daedal.methods.one_step import ATTEMPT, close_polynomial, combine
 from daedal.methods.run_record import RUN, STEP, differences
-from daedal.methods.runge_kutta_step import combine
 
 _CALLBACK_RAISED, _UNEVALUABLE = int(Ending.CALLBACK_RAISED), int(Ending.UNEVALUABLE)
 _MAX_ITERATIONS = 25

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.dense import factor_lu, solve_lu
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
@@ -33,13 +33,22 @@ from daedal.mechanics.constrained import (
     MASS,
     RATE,
     VELOCITY,
-    accelerate,
     evaluate,
     load_state,
 )
-from daedal.methods.one_step import ATTEMPT, HOPELESS, close_polynomial, give_to_owner, polynomial, watch_stiffness
+from daedal.mechanics.straight_line import accelerate_only, solve_stage
+from daedal.methods.one_step import (
+    ATTEMPT,
+    HOPELESS,
+    close_polynomial,
+    combine,
+    give_to_owner,
+    polynomial,
+    size_in,
+    watch_stiffness,
+)
 from daedal.methods.run_record import RUN, differences
-from daedal.methods.runge_kutta_step import HARMLESS, combine
+from daedal.methods.runge_kutta_step import HARMLESS
 
 NODES = 5  # intervals between the points that define the polynomial of a step
 PLAIN_ERROR, PROJECTED_ERROR, TWO_ESTIMATES = 0, 1, 2
@@ -91,7 +100,7 @@ def _slope_at(system, c, t, y, target):
     load_state(c, y, y[2 * nx :])
     system.residuals += 1
     system.factorisations += 1
-    status = accelerate(c, t)
+    status = accelerate_only(c, t)
     if status == 0 and n_r > 0:
         status = evaluate(c, t, RATE)
     if status != 0:
@@ -138,13 +147,18 @@ def _stage(system, method, c, run, i, h):
     combine(float_rows(method.a, s, s)[i], i, k, start, h, 0, n, stage)
     load_state(c, stage, stage[2 * nx :])
     system.residuals += 1
+    for j in range(nx):
+        k[i, j] = stage[nx + j]
+    straight = n_c > 0 and is_given(c.stage)
+    leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # for the error
+    if straight and not leaves_matrix and _straight_stage(method, c, run, i, h) == 0:
+        return _keep_slope(c, t, k[i])
     # the constraint gradients of a chained stage are those of the last one's own point
-    status = evaluate(c, t, MASS | FORCE | (0 if method.chained and i > method.known_first else JACOBIAN))
+    known = method.chained and i > method.known_first and not straight
+    status = evaluate(c, t, MASS | FORCE | (0 if known else JACOBIAN))
     if status != 0:
         return status
     _write_dynamics(c)
-    for j in range(nx):
-        k[i, j] = stage[nx + j]
     if n_c > 0:
         status = _impose_constraint(method, c, run, i, h)
         if status != 0:
@@ -160,6 +174,18 @@ def _stage(system, method, c, run, i, h):
     else:
         solve_augmented(c)
     return _keep_slope(c, t, k[i])
+
+
+@part
+def _straight_stage(method, c, run, i, h):
+    """V'_i and Lambda_i by straight-line code; not 0 where that is of no use."""
+    n, s, nx = run.n, method.stages, c.nx
+    start, k, ab = differences(run)[0], float_rows(method.k, s + 2, n), float_rows(method.ab, s, s)
+    bar = floats(method.bar, n)
+    combine(ab[i], i + 1, k, start, h, 0, nx, bar)
+    combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
+    t_bar = run.t + floats(method.cb, s)[i] * h
+    return solve_stage(c, run.t + floats(method.c, s)[i] * h, t_bar, bar, 1.0 / (h * ab[i, i]))
 
 
 @part
@@ -226,16 +252,6 @@ def _keep_slope(c, t, slope):
 
 
 @part
-def _size(method, vector, scale):
-    """The weighted norm of an error."""
-    total, n = 0.0, vector.size
-    for i in range(n):
-        value = abs(vector[i] * scale[i])
-        total = max(total, value) if method.maximum_norm else total + value * value
-    return total if method.maximum_norm else np.sqrt(total / n)
-
-
-@part
 def _estimate(weights, k, h, error):
     """error = h sum_j weights_j k_j."""
     for i in range(error.size):
@@ -256,11 +272,11 @@ def _error(method, c, run, h):
         scale[i] = 1.0 / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
     if method.error_kind == PROJECTED_ERROR and c.n_c > 0:
         _project_error(c, error)
-    size = _size(method, error, scale)
+    size = size_in(method.maximum_norm, error, scale)
     if method.error_kind != TWO_ESTIMATES or size == 0.0:
         return size
     _estimate(floats(method.e2, s), k, h, error)
-    return size * size / (size + 0.01 * _size(method, error, scale))
+    return size * size / (size + 0.01 * size_in(method.maximum_norm, error, scale))
 
 
 @part
@@ -289,7 +305,7 @@ def _accept(system, method, c, run, t, h):
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = _size(method, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(method.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status

@@ -139,14 +139,24 @@ def _next_step_size(run, h):
 
 
 @part
-def size_of_error(system, run):
+def size_in(maximum, vector, scale):
+    """The weighted norm of a vector: the maximum, or the root mean square."""
+    total, n = 0.0, vector.size
+    for i in range(n):
+        value = abs(vector[i] * scale[i])
+        total = max(total, value) if maximum else total + value * value
+    return total if maximum else np.sqrt(total / n)
+
+
+@part
+def size_of_error(system, run, maximum=0):
     """The norm of ``run.error`` in units of the tolerance, with the larger of |y| at both ends of the step."""
     n = run.n
     start, y, error, scale = differences(run)[0], floats(run.y, n), floats(run.error, n), floats(run.scale, n)
     rtol, atol, included = floats(run.rtol, n), floats(run.atol, n), floats(run.included, n)
     for i in range(n):
         scale[i] = included[i] / (rtol[i] * max(abs(y[i]), abs(start[i])) + atol[i])
-    return norm(system, run.t, error, scale)
+    return size_in(1, error, scale) if maximum else norm(system, run.t, error, scale)
 
 
 @part
@@ -189,19 +199,34 @@ def _accept_with_hermite(run, t, h):
 
 
 @part
+def weighted_sum(row, count, k, first, last, target):
+    """target = sum_j row_j k_j for the components from `first` to `last`, slope by slope."""
+    for i in range(first, last):
+        target[i] = 0.0
+    for j in range(count):
+        weight = row[j]
+        if weight != 0.0:
+            for i in range(first, last):
+                target[i] += weight * k[j, i]
+
+
+@part
+def combine(row, count, k, start, h, first, last, target):
+    """target = start + h sum_j row_j k_j for the components from `first` to `last`."""
+    weighted_sum(row, count, k, first, last, target)
+    for i in range(first, last):
+        target[i] = start[i] + h * target[i]
+
+
+@part
 def polynomial(run, h, y, k, inner, n, nodes):
     """The values y_0 + h sum_i inner_qi k_i inside of the step make its polynomial, for the first n components."""
     phi = differences(run)
+    for q in range(nodes - 1):
+        combine(inner[q], k.shape[0], k, phi[0], h, 0, n, phi[q + 1])
     for j in range(n):
-        start = phi[0, j]
-        phi[nodes, j] = start
+        phi[nodes, j] = phi[0, j]
         phi[0, j] = y[j]
-        for q in range(nodes - 1):
-            value = 0.0
-            for i in range(k.shape[0]):
-                if inner[q, i] != 0.0:
-                    value += inner[q, i] * k[i, j]
-            phi[q + 1, j] = start + h * value
 
 
 @part

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.methods.base import Method
+from daedal.methods.base import NORMS, Method
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
 
@@ -107,7 +107,12 @@ class _Explicit(Method):
     needs = ("rate",)
     explicit = True
     tableau: ClassVar[Tableau]
+    norm: str = "rms"
     stop_when_stiff: bool | int = False
+
+    def __post_init__(self):
+        if self.norm not in NORMS:
+            raise InvalidProblemError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {self.norm!r}")
 
     @property
     def max_order(self) -> int:
@@ -127,7 +132,7 @@ class _Explicit(Method):
             attempt=runge_kutta_attempt,
             accept=runge_kutta_accept,
             order=self.max_order,
-            record=Record(TABLEAU, Arena({"k": (s, equations.n)}), stages=s, **arrays),
+            record=Record(TABLEAU, Arena({"k": (s, equations.n)}), stages=s, maximum_norm=self.norm == "max", **arrays),
             stop_when_stiff=bool(self.stop_when_stiff),
             stiff_count=1 - int(self.stop_when_stiff),
         )
@@ -138,8 +143,16 @@ class DOPRI5(_Explicit):
     """The method of Dormand and Prince: order 5, error estimate of order 4, dense output of order 4.
 
     For formulations that are ordinary differential equations: index 1, Baumgarte, coordinate projection, state space.
+
+    Parameters
+    ----------
+    norm : {"rms", "max"}
+        Of the error: root mean square, or the largest component.
+    stop_when_stiff : bool or int
+        End the run where steps seem to be limited by stability; a number is how many suspicious steps it takes.
     """
 
+    norm: str = "rms"
     stop_when_stiff: bool | int = False
 
     name = "dopri5"

@@ -12,17 +12,19 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.norms import norm
 from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
 from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
     close_polynomial,
+    combine,
     give_to_owner,
     polynomial,
+    size_in,
     size_of_error,
     watch_stiffness,
+    weighted_sum,
 )
 from daedal.methods.run_record import RUN, differences
 
@@ -33,6 +35,7 @@ HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, lea
 TABLEAU = np.dtype(
     [
         ("stages", INTEGER),
+        ("maximum_norm", INTEGER),
         ("a", ADDRESS),
         ("b", ADDRESS),
         ("c", ADDRESS),
@@ -58,17 +61,6 @@ def runge_kutta_accept(address, t, h):
 
 
 @part
-def combine(row, count, k, start, h, first, last, target):
-    """target = start + h sum_j row_j k_j for the components from `first` to `last`."""
-    for i in range(first, last):
-        value = 0.0
-        for j in range(count):
-            if row[j] != 0.0:
-                value += row[j] * k[j, i]
-        target[i] = start[i] + h * value
-
-
-@part
 def _attempt(system, tableau, run, h):
     n, s = run.n, tableau.stages
     start, k, y, stage = differences(run)[0], float_rows(tableau.k, s, n), floats(run.y, n), floats(run.slope, n)
@@ -84,15 +76,12 @@ def _attempt(system, tableau, run, h):
         if status != 0:
             return status
     error = floats(run.error, n)
-    for j in range(n):
-        value, difference = 0.0, 0.0
-        for i in range(s):
-            value += b[i] * k[i, j]
-            difference += e[i] * k[i, j]
-        y[j] = start[j] + h * value
-        error[j] = h * difference
+    combine(b, s, k, start, h, 0, n, y)
+    weighted_sum(e, s, k, 0, n, error)
+    for i in range(n):
+        error[i] *= h
     if not run.fixed:
-        run.error_of_step = size_of_error(system, run)
+        run.error_of_step = size_of_error(system, run, tableau.maximum_norm)
     return 0
 
 
@@ -106,7 +95,7 @@ def _accept(system, tableau, run, t, h):
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
-            change = norm(system, t, floats(run.scratch, n), floats(run.inverse_weights, n))
+            change = size_in(tableau.maximum_norm, floats(run.scratch, n), floats(run.inverse_weights, n))
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status

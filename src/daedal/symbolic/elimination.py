@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +88,12 @@ def rows_of(graph: Graph, nodes: np.ndarray) -> list[Row]:
     return [{j: int(x) for j, x in enumerate(row) if not graph.is_zero(int(x))} for row in nodes]
 
 
+def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
+    """The rows of a matrix of numbers, without zeros."""
+    values = np.asarray(matrix, dtype=float)
+    return [{j: graph.constant(row[j]) for j in np.flatnonzero(row).tolist()} for row in values]
+
+
 class _Elimination:
     def __init__(self, graph: Graph, rows: list[Row], right_sides: list[list[int]], n_first: int, symmetric: bool):
         self.graph, self.rows, self.right_sides, self.symmetric = graph, rows, right_sides, symmetric
@@ -134,7 +141,7 @@ class _Elimination:
         found = -1
         while heap:
             degree, i = heapq.heappop(heap)
-            if i not in self.left:
+            if i not in self.left or i not in self.rows[i]:  # done, or cancelled for now
                 continue
             now = self._degree(i)
             if now != degree:

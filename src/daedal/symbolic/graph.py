@@ -44,7 +44,7 @@ class Graph:
         self.known: dict[int, float] = {}  # arguments whose numbers may be asked for, such as parameters
         self.fixed: dict[int, float] = {}  # those that were: the graph is right for these numbers only
         self.decide: Callable[[int], bool] = self._refuse_branch
-        self._most_nodes = most_nodes
+        self.most_nodes = most_nodes
         self._nodes: dict[Any, int] = {}
         self.zero, self.one = self.constant(0.0), self.constant(1.0)
         self.true, self.false = self.node("true"), self.node("false")
@@ -62,8 +62,8 @@ class Graph:
 
     def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
         made = len(self.operations)
-        if made >= self._most_nodes:
-            raise Untraceable(f"needs more than {self._most_nodes} operations")
+        if made >= self.most_nodes:
+            raise Untraceable(f"needs more than {self.most_nodes} operations")
         self._nodes[key] = made
         self.operations.append(operation)
         self.operands.append(operands)

@@ -1,12 +1,4 @@
-r"""A mechanical system on the graph: what it is made of, its exact derivatives, and its linear systems solved.
-
-.. math::
-
-    M(t, q)\, a = f(t, q, v) - G^T \lambda - \hat G^T \hat\lambda, \qquad 0 = g(t, q), \qquad 0 = h(t, q, v)
-
-with :math:`G = g_q`, :math:`\hat G = h_v`. All nodes are functions of the arguments ``t``, ``q``, ``v``, ``p`` of one
-graph, so that whatever is compiled together shares what it has in common.
-"""
+"""A mechanical system in plain functions on the graph: traced, and turned into functions that kernels call."""
 
 from __future__ import annotations
 
@@ -16,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from daedal.symbolic.derivative import Row, acceleration_bias, directional, jacobian
-from daedal.symbolic.elimination import Solved, augmented, rows_of, solve
+from daedal.symbolic.derivative import Row
+from daedal.symbolic.dynamics import Dynamics
+from daedal.symbolic.elimination import constant_rows, rows_of
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.trace import Traced, parameter_argument, scalar_argument, trace, vector_argument
 
-WORST_PIVOT = 1e-10
-"""Quality of pivots (:class:`Solved`) below which a pivoted solver is asked."""
 
-
-class Mechanism:
+class Mechanism(Dynamics):
     """The functions of a mechanical system, traced.
 
     Parameters
@@ -69,41 +59,23 @@ class Mechanism:
         n_velocity_constraints: int = 0,
         params: Any = None,
     ):
-        self.graph = graph = Graph()
-        self.n_q, self.n_constraints = n_q, n_constraints
-        self.n_velocity_constraints = n_velocity_constraints
+        graph = Graph()
         t, q, v = scalar_argument(graph, "t"), vector_argument(graph, "q", n_q), vector_argument(graph, "v", n_q)
         last: tuple[Any, ...] = () if params is None else (parameter_argument(graph, "p", params),)
         self.parameters = {"p": len(last[0])} if graph.known else {}
-        self.t, self.q, self.v = t.node, _nodes(q), _nodes(v)
         self.traced: dict[str, Traced] = {}
         if callable(mass):
             self.traced["mass"] = trace(mass, (t, q, *last), (n_q, n_q))
-            self.mass = rows_of(graph, self.traced["mass"].array)
+            rows = rows_of(graph, self.traced["mass"].array)
         else:
-            values = np.asarray(mass, dtype=float)
-            self.mass = [{j: graph.constant(row[j]) for j in np.flatnonzero(row).tolist()} for row in values]
+            rows = constant_rows(graph, mass)
         self.traced["force"] = trace(force, (t, q, v, *last), (n_q,))
         if constraint is not None:
             self.traced["constraint"] = trace(constraint, (t, q, *last), (n_constraints,))
         if velocity_constraint is not None:
             self.traced["velocity_constraint"] = trace(velocity_constraint, (t, q, v, *last), (n_velocity_constraints,))
-
-    @property
-    def n_lambda(self) -> int:
-        return self.n_constraints + self.n_velocity_constraints
-
-    @property
-    def force(self) -> tuple[int, ...]:
-        return self.traced["force"].nodes
-
-    @property
-    def constraint(self) -> tuple[int, ...]:
-        return self.traced["constraint"].nodes if "constraint" in self.traced else ()
-
-    @property
-    def velocity_constraint(self) -> tuple[int, ...]:
-        return self.traced["velocity_constraint"].nodes if "velocity_constraint" in self.traced else ()
+        nodes = {name: traced.nodes for name, traced in self.traced.items() if name != "mass"}
+        super().__init__(graph, t.node, _nodes(q), _nodes(v), rows, **nodes)
 
     @cached_property
     def raises(self) -> int:
@@ -112,53 +84,6 @@ class Mechanism:
         for traced in self.traced.values():
             found = self.graph.either(found, traced.raises)
         return found
-
-    # --- constraints --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def jacobian(self) -> list[Row]:
-        """The rows of G and of G^."""
-        return jacobian(self.graph, self.constraint, self.q) + jacobian(self.graph, self.velocity_constraint, self.v)
-
-    @cached_property
-    def constraint_t(self) -> list[int]:
-        """g_t."""
-        return directional(self.graph, self.constraint, {self.t: self.graph.one})
-
-    @cached_property
-    def _motion(self) -> dict[int, int]:
-        return {self.t: self.graph.one, **dict(zip(self.q, self.v))}
-
-    @cached_property
-    def rate(self) -> list[int]:
-        """G v + g_t, and h."""
-        return [*directional(self.graph, self.constraint, self._motion), *self.velocity_constraint]
-
-    @cached_property
-    def bias(self) -> list[int]:
-        """gamma with K a = gamma: -(G v)_q v - 2 G_t v - g_tt, and -h_q v - h_t."""
-        gamma = acceleration_bias(self.graph, self.constraint, self.t, self.q, self.v)
-        along = directional(self.graph, self.velocity_constraint, self._motion)
-        return gamma + [self.graph.negative(x) for x in along]
-
-    # --- derivatives of the equations of motion -----------------------------------------------------------------------
-
-    def balance(self, a: Sequence[int], multipliers: Sequence[int]) -> list[int]:
-        """M a + K^T lam - f, for given nodes of a and lam."""
-        graph = self.graph
-        result = [graph.negative(x) for x in self.force]
-        for i, row in enumerate(self.mass):
-            for j, x in row.items():
-                result[i] = graph.add(result[i], graph.multiply(x, a[j]))
-        for x, row in zip(multipliers, self.jacobian):
-            for j, entry in row.items():
-                result[j] = graph.add(result[j], graph.multiply(entry, x))
-        return result
-
-    def balance_by_state(self, a: Sequence[int], multipliers: Sequence[int]) -> tuple[list[Row], list[Row]]:
-        """The derivatives of M a + K^T lam - f with respect to q and v; those by a and lam are M and K^T."""
-        nodes = self.balance(a, multipliers)
-        return jacobian(self.graph, nodes, self.q), jacobian(self.graph, nodes, self.v)
 
     # --- callbacks ----------------------------------------------------------------------------------------------------
 
@@ -202,36 +127,6 @@ class Mechanism:
 
     def _full(self, rows: Sequence[Row]) -> list[list[int]]:
         return [[row.get(k, self.graph.zero) for k in range(self.n_q)] for row in rows]
-
-    # --- linear systems -----------------------------------------------------------------------------------------------
-
-    def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
-        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, such as those at another point."""
-        rows = self.jacobian[: len(right) - self.n_q]
-        matrix = augmented(self.n_q, self.mass, rows, rows if constraints is None else constraints)
-        return solve(self.graph, matrix, [right], self.n_q)
-
-    @cached_property
-    def accelerations(self) -> Solved:
-        """(a, lam, lam^) from (t, q, v)."""
-        return self.solve([*self.force, *self.bias])
-
-    @cached_property
-    def position_correction(self) -> Solved:
-        """Newton's step to g = 0, smallest in the norm of M."""
-        return self.solve(self._correcting(self.constraint))
-
-    @cached_property
-    def velocity_correction(self) -> Solved:
-        """The smallest change of v, in the norm of M, to G v + g_t = 0 and h = 0."""
-        return self.solve(self._correcting(self.rate))
-
-    def _correcting(self, residual: Sequence[int]) -> list[int]:
-        return [self.graph.zero] * self.n_q + [self.graph.negative(x) for x in residual]
-
-    def bad_pivot(self, solved: Solved) -> int:
-        """The condition under which an elimination is not to be trusted, NaN included."""
-        return self.graph.opposite(self.graph.apply("less", self.graph.constant(WORST_PIVOT), solved.quality))
 
 
 def _nodes(array: np.ndarray) -> list[int]:

@@ -6,31 +6,19 @@ from copy import copy
 
 import numpy as np
 
-from daedal.kernels.functions import is_compiled
 from daedal.problems import MechanicalSystem
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import acceleration_bias, directional, jacobian
+from daedal.tracing.function import TracedFunction
+from daedal.tracing.straight_line import straight_line
 from daedal.tracing.tracer import TracedProblem, Tracer
-
-_DERIVATIVES = {
-    "constraint": ("constraint_jacobian", "constraint_t", "acceleration_bias"),
-    "velocity_constraint": ("velocity_jacobian", "velocity_bias"),
-}
-
-
-def derivatives_are_missing(system: MechanicalSystem) -> bool:
-    """Whether the system lacks derivatives of its constraints."""
-    return any(
-        getattr(system, parent) is not None and any(getattr(system, name) is None for name in names)
-        for parent, names in _DERIVATIVES.items()
-    )
 
 
 def is_ready(system: MechanicalSystem) -> bool:
-    """Whether nothing would be gained: all functions are compiled, and no derivative is missing."""
+    """Whether nothing would be gained: all functions are traced already."""
     given = [getattr(system, name) for name in FUNCTIONS]
-    return all(is_compiled(f) for f in given if callable(f)) and not derivatives_are_missing(system)
+    return all(isinstance(f, TracedFunction) for f in given if callable(f))
 
 
 def traced_system(system: MechanicalSystem, *, always: bool = False) -> TracedProblem:
@@ -58,6 +46,8 @@ def traced_system(system: MechanicalSystem, *, always: bool = False) -> TracedPr
     result = copy(system)
     for name, function in (tracer.result.functions | tracer.result.derivatives).items():
         object.__setattr__(result, name, function)
+    if "force" in tracer.result.functions:
+        tracer.result.functions["force"].straight_line = straight_line(tracer, system, traces)
     return tracer.finished(result)
 
 

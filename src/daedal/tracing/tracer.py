@@ -114,7 +114,7 @@ class Tracer:
         try:
             traced = replace(self._trace(function, arguments, shape), name=name)
             raises = may_raise(self.graph, traced.nodes, traced.raises)
-            code = self._code(arguments, traced.array, raises)
+            code = self.code(arguments, traced.array, [(raises, RAISES)])
         except Untraceable as reason:
             self._refuse(name, function, reason)
             return None
@@ -130,7 +130,7 @@ class Tracer:
         for part in parts:
             raises = self.graph.either(raises, part.raises)
         try:
-            code = self._code(arguments, np.array(nodes), may_raise(self.graph, nodes, raises))
+            code = self.code(arguments, np.array(nodes), [(may_raise(self.graph, nodes, raises), RAISES)])
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
@@ -152,7 +152,8 @@ class Tracer:
         try:
             array = np.asarray(nodes(), dtype=np.int64)
             self._check_arguments(array, arguments)
-            code = self._code(arguments, array, may_raise(self.graph, of.nodes, of.raises), skip_zeros=True)
+            raises = may_raise(self.graph, of.nodes, of.raises)
+            code = self.code(arguments, array, [(raises, RAISES)], skip_zeros=True)
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
@@ -176,14 +177,21 @@ class Tracer:
         last = self._params[1:] if is_compiled(function) else self._params[:1]
         return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
 
-    def _code(self, arguments: Sequence[str], nodes: np.ndarray, raises: int, skip_zeros: bool = False):
+    def code(
+        self,
+        arguments: Sequence[str],
+        nodes: np.ndarray,
+        statuses: Sequence[tuple[int, int]],
+        *,
+        skip_zeros: bool = False,
+    ):
+        """Machine code for nodes, which returns the status of the first condition that holds."""
         written = np.count_nonzero(nodes != self.graph.zero) if skip_zeros else nodes.size
         if written > self._most:  # a dense matrix, say: every entry is an instruction
             raise Untraceable(f"has {written} results, more than {self._most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
-        results, statuses = {"result": nodes}, [(raises, RAISES)]
-        return compile_function(self.graph, sizes, results, parameters, statuses, skip_zeros=skip_zeros)
+        return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros)
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""

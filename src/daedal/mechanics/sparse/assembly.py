@@ -100,6 +100,7 @@ class SparseAssembly:
     """
 
     m, n_r, n_w, linear, output_weight = 2, 0, 0, False, "M"
+    has_straight_line = False
     is_sparse, is_autonomous, is_coupled = True, False, False
     bridge = None  # its functions are called from Python
 

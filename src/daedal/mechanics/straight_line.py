@@ -1,0 +1,102 @@
+r"""Accelerations, multipliers and projections by straight-line code that was made for one mechanism.
+
+The code eliminates [[M, K^T], [K, 0]] without choosing pivots at run time. Where one of them is bad, where a function
+raises or a result is not finite, the matrices are evaluated and factored with pivoting as for any other system.
+"""
+
+from daedal.kernels.callbacks import call, is_given
+from daedal.kernels.compilation import part
+from daedal.kernels.records import float_rows, floats
+from daedal.kernels.vectors import copy, largest
+from daedal.mechanics.constrained import accelerate
+
+_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+_MOST_CORRECTIONS = 5
+_FAILED = 1
+
+
+@part
+def _is_finite(values):
+    check = 0.0
+    for i in range(values.size):
+        check += values[i] * 0.0
+    return check == 0.0
+
+
+@part
+def _run(callback, t, state, n_arguments, n_result):
+    """Call straight-line code with the first entries of the state; 0, or not 0 where its result is of no use."""
+    copy(floats(callback.block, n_arguments), state[:n_arguments])
+    status = call(callback, t)
+    if status == 0 and not _is_finite(floats(callback.block + 8 * n_arguments, n_result)):
+        return _FAILED
+    return status
+
+
+@part
+def accelerate_only(c, t):
+    """Accelerations and multipliers at the variables in ``c.state``; matrices are left in the record or not."""
+    nx, n_c, n = c.nx, c.n_c, c.n_arguments
+    if is_given(c.accelerations) and _run(c.accelerations, t, floats(c.state, n), n, nx + n_c) == 0:
+        _keep(c, c.accelerations.block + 8 * n)
+        return 0
+    return accelerate(c, t)
+
+
+@part
+def _keep(c, result):
+    copy(floats(c.acceleration, c.nx), floats(result, c.nx))
+    copy(floats(c.multipliers, c.n_c), floats(result + 8 * c.nx, c.n_c))
+
+
+@part
+def solve_stage(c, t, t_bar, bar, factor):
+    """The half-explicit stage at ``c.state`` with constraints at (t_bar, bar); not 0 where it has failed."""
+    nx, n_c, n = c.nx, c.n_c, c.n_arguments
+    further = floats(c.stage.block + 8 * n, 2 * nx + 2)
+    copy(further, bar[: 2 * nx])
+    further[2 * nx], further[2 * nx + 1] = t_bar, factor
+    copy(floats(c.stage.block, n), floats(c.state, n))
+    status = call(c.stage, t)
+    result = c.stage.block + 8 * (n + 2 * nx + 2)
+    if status == 0 and not _is_finite(floats(result, nx + n_c)):
+        return _FAILED
+    if status == 0:
+        _keep(c, result)
+    return status
+
+
+@part
+def project_straight(c, t):
+    """Project positions and velocities in ``c.state`` in the norm of M, and leave K; not 0 where it has failed.
+
+    Newton's method for g(t, q) = 0 with a new matrix in every step, then the shortest way to K v + k_t = 0.
+    """
+    nx, n_c = c.nx, c.n_c
+    q, v = floats(c.state, nx), floats(c.state + 8 * nx, nx)
+    if c.n_g > 0:
+        for iteration in range(_MOST_CORRECTIONS):
+            status = _run(c.position_correction, t, q, nx, nx)
+            if status != 0:
+                return status
+            change = floats(c.position_correction.block + 8 * nx, nx)
+            size, moved = largest(q), largest(change)
+            for i in range(nx):
+                q[i] += change[i]
+            if moved <= _NEGLIGIBLE * size:
+                break
+            if iteration == _MOST_CORRECTIONS - 1:
+                return _FAILED
+    status = _run(c.velocity_correction, t, floats(c.state, 2 * nx), 2 * nx, nx + n_c * nx)
+    if status != 0:
+        return status
+    result = c.velocity_correction.block + 16 * nx
+    change, gradients = floats(result, nx), float_rows(result + 8 * nx, n_c, nx)
+    for i in range(nx):
+        v[i] += change[i]
+    jacobian, columns = float_rows(c.jacobian, n_c, nx), float_rows(c.columns, nx, n_c)
+    for i in range(n_c):
+        for j in range(nx):
+            jacobian[i, j] = gradients[i, j]
+            columns[j, i] = gradients[i, j]
+    return 0

@@ -1,0 +1,176 @@
+r"""The equations of motion of a mechanism on the graph: exact derivatives, and their linear systems solved.
+
+.. math::
+
+    M(t, q)\, a = f(t, q, v) - G^T \lambda - \hat G^T \hat\lambda, \qquad 0 = g(t, q), \qquad 0 = h(t, q, v)
+
+with :math:`G = g_q`, :math:`\hat G = h_v`. All nodes are functions of the arguments ``t``, ``q``, ``v`` of one graph,
+so that whatever is compiled together shares what it has in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from daedal.symbolic.derivative import Row, acceleration_bias, directional, jacobian
+from daedal.symbolic.elimination import Solved, augmented, solve
+from daedal.symbolic.functions import inlined
+from daedal.symbolic.graph import Graph
+
+WORST_PIVOT = 1e-10
+"""Quality of pivots (:class:`Solved`) below which a pivoted solver is asked."""
+
+
+class Dynamics:
+    """The equations of motion, given by nodes.
+
+    Parameters
+    ----------
+    graph : Graph
+        Where the nodes live.
+    t, q, v : int, sequence of int
+        The arguments.
+    mass : sequence of dict
+        The rows of M as {column: node}.
+    force, constraint, velocity_constraint : sequence of int
+        f, g and h.
+    given : mapping, optional
+        Derivatives that are known, by the names of :class:`daedal.MechanicalSystem`: ``constraint_jacobian`` and
+        ``velocity_jacobian`` (rows), ``constraint_t``, ``acceleration_bias`` and ``velocity_bias``.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        t: int,
+        q: Sequence[int],
+        v: Sequence[int],
+        mass: Sequence[Row],
+        force: Sequence[int],
+        constraint: Sequence[int] = (),
+        velocity_constraint: Sequence[int] = (),
+        given: Mapping[str, Any] | None = None,
+    ):
+        self.given = given or {}
+        self.graph, self.t, self.q, self.v = graph, t, list(q), list(v)
+        self.mass, self.force = list(mass), tuple(force)
+        self.constraint, self.velocity_constraint = tuple(constraint), tuple(velocity_constraint)
+        self.n_q, self.n_constraints, self.n_velocity_constraints = len(q), len(constraint), len(velocity_constraint)
+
+    @property
+    def n_lambda(self) -> int:
+        return self.n_constraints + self.n_velocity_constraints
+
+    # --- constraints --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def jacobian(self) -> list[Row]:
+        """The rows of G and of G^."""
+        pairs = (
+            ("constraint_jacobian", self.constraint, self.q),
+            ("velocity_jacobian", self.velocity_constraint, self.v),
+        )
+        return [row for name, nodes, by in pairs for row in self.given.get(name) or jacobian(self.graph, nodes, by)]
+
+    @cached_property
+    def constraint_t(self) -> Sequence[int]:
+        """g_t."""
+        known = self.given.get("constraint_t")
+        return known or directional(self.graph, self.constraint, {self.t: self.graph.one})
+
+    @cached_property
+    def _motion(self) -> dict[int, int]:
+        return {self.t: self.graph.one, **dict(zip(self.q, self.v))}
+
+    @cached_property
+    def rate(self) -> list[int]:
+        """G v + g_t, and h."""
+        graph = self.graph
+        if "constraint_jacobian" not in self.given and "constraint_t" not in self.given:
+            return [*directional(graph, self.constraint, self._motion), *self.velocity_constraint]
+        rates = list(self.constraint_t)
+        for i, row in enumerate(self.jacobian[: self.n_constraints]):
+            for j, x in row.items():
+                rates[i] = graph.add(rates[i], graph.multiply(x, self.v[j]))
+        return [*rates, *self.velocity_constraint]
+
+    @cached_property
+    def bias(self) -> list[int]:
+        """gamma with K a = gamma: -(G v)_q v - 2 G_t v - g_tt, and -h_q v - h_t."""
+        graph = self.graph
+        gamma = self.given.get("acceleration_bias")
+        gamma = gamma or acceleration_bias(graph, self.constraint, self.t, self.q, self.v)
+        own = self.given.get("velocity_bias")
+        own = own or [graph.negative(x) for x in directional(graph, self.velocity_constraint, self._motion)]
+        return [*gamma, *own]
+
+    # --- derivatives of the equations of motion -----------------------------------------------------------------------
+
+    def balance(self, a: Sequence[int], multipliers: Sequence[int]) -> list[int]:
+        """M a + K^T lam - f, for given nodes of a and lam."""
+        graph = self.graph
+        result = [graph.negative(x) for x in self.force]
+        for i, row in enumerate(self.mass):
+            for j, x in row.items():
+                result[i] = graph.add(result[i], graph.multiply(x, a[j]))
+        for x, row in zip(multipliers, self.jacobian):
+            for j, entry in row.items():
+                result[j] = graph.add(result[j], graph.multiply(entry, x))
+        return result
+
+    def balance_by_state(self, a: Sequence[int], multipliers: Sequence[int]) -> tuple[list[Row], list[Row]]:
+        """The derivatives of M a + K^T lam - f with respect to q and v; those by a and lam are M and K^T."""
+        nodes = self.balance(a, multipliers)
+        return jacobian(self.graph, nodes, self.q), jacobian(self.graph, nodes, self.v)
+
+    # --- linear systems -----------------------------------------------------------------------------------------------
+
+    def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
+        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, such as those at another point."""
+        rows = self.jacobian[: len(right) - self.n_q]
+        matrix = augmented(self.n_q, self.mass, rows, rows if constraints is None else constraints)
+        return solve(self.graph, matrix, [right], self.n_q)
+
+    @cached_property
+    def accelerations(self) -> Solved:
+        """(a, lam, lam^) from (t, q, v)."""
+        return self.solve([*self.force, *self.bias])
+
+    @cached_property
+    def position_correction(self) -> Solved:
+        """Newton's step to g = 0, smallest in the norm of M."""
+        return self.solve(self._correcting(self.constraint))
+
+    @cached_property
+    def velocity_correction(self) -> Solved:
+        """The smallest change of v, in the norm of M, to G v + g_t = 0 and h = 0."""
+        return self.solve(self._correcting(self.rate))
+
+    def _correcting(self, residual: Sequence[int]) -> list[int]:
+        return [self.graph.zero] * self.n_q + [self.graph.negative(x) for x in residual]
+
+    def stage(self, bar_t: int, bar_q: Sequence[int], bar_v: Sequence[int], factor: int) -> Solved:
+        r"""V' and Lambda of a half-explicit stage, with the constraints at another point (Brasey and Hairer (2.1)).
+
+        K(\bar t, \bar q) V' = -factor (K v + k_t)(\bar t, \bar q, \bar v), with factor = 1 / (h \bar a_{ii}).
+        """
+        graph = self.graph
+        there = {self.t: bar_t, **dict(zip(self.q, bar_q)), **dict(zip(self.v, bar_v))}
+        arguments = {
+            datum: there.get(i, i)
+            for i, (operation, datum) in enumerate(zip(graph.operations, graph.data))
+            if operation == "argument"
+        }
+        places = [(i, j) for i, row in enumerate(self.jacobian) for j in row]
+        moved = inlined(graph, [self.jacobian[i][j] for i, j in places] + self.rate, graph, arguments)
+        rows: list[Row] = [{} for _ in self.jacobian]
+        for (i, j), node in zip(places, moved):
+            rows[i][j] = node
+        right = [graph.negative(graph.multiply(factor, x)) for x in moved[len(places) :]]
+        return self.solve([*self.force, *right], rows)
+
+    def bad_pivot(self, solved: Solved) -> int:
+        """The condition under which an elimination is not to be trusted, NaN included."""
+        return self.graph.opposite(self.graph.apply("less", self.graph.constant(WORST_PIVOT), solved.quality))

@@ -1,0 +1,139 @@
+r"""Accelerations, corrections and half-explicit stages of a mechanism as straight-line code, elimination included.
+
+.. math::
+
+    \begin{pmatrix} M & K^T \\ K & 0 \end{pmatrix}
+    \begin{pmatrix} a \\ \lambda \end{pmatrix} = \begin{pmatrix} f \\ \gamma \end{pmatrix}
+
+The code says where its pivots are bad; there, kernels turn to a matrix and a factorisation with pivoting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from daedal.problems import MechanicalSystem
+from daedal.symbolic import Traced, Untraceable
+from daedal.symbolic.dynamics import Dynamics
+from daedal.symbolic.elimination import Solved, StructurallySingular, constant_rows, rows_of
+from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.tracing.function import TracedFunction
+from daedal.tracing.tracer import Tracer
+
+MOST_OPERATIONS = 20_000
+"""Nodes of the graph beyond which matrices are factored with pivoting."""
+DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
+PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
+"""The functions of a system that its accelerations are made of."""
+STAGE = ("bar_q", "bar_v", "bar_t", "factor")
+"""The further arguments of a half-explicit stage: where its constraints are imposed, and 1 / (h ab_ii)."""
+
+
+class StraightLine:
+    """Straight-line code of a traced mechanism, each function made when it is first asked for.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        With the graph of the functions.
+    system : MechanicalSystem
+        As it was stated.
+    traces : mapping
+        The traces of its functions by name; all that it has of mass, force and constraints.
+    """
+
+    def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
+        self._tracer, self._system, self._traces = tracer, system, traces
+        self._lock, self._made = Lock(), dict[str, TracedFunction | None]()
+        made = tracer.result.functions | tracer.result.derivatives
+        self._parts = {name: made.get(name, getattr(system, name)) for name in PARTS}
+
+    def belongs_to(self, system: MechanicalSystem) -> bool:
+        """Whether `system` has the functions that this is made of, and the derivatives."""
+        return all(_is_same(getattr(system, name), part) for name, part in self._parts.items())
+
+    def function(self, name: str) -> TracedFunction | None:
+        """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
+        (dv and K, row by row, of q, v) and "stage" (V', Lambda); None where there is no such code.
+        """
+        with self._lock:  # a graph is for one thread at a time
+            if name not in self._made:
+                try:
+                    self._tracer.graph.most_nodes = MOST_OPERATIONS
+                    self._made[name] = getattr(self, f"_{name}")()
+                except (StructurallySingular, Untraceable):
+                    self._made[name] = None
+            return self._made[name]
+
+    @cached_property
+    def _dynamics(self) -> Dynamics:
+        tracer, graph, traces = self._tracer, self._tracer.graph, self._traces
+        mass = traces["mass"]
+        rows = constant_rows(graph, self._system.mass) if mass is None else rows_of(graph, mass.array)
+        nodes = {name: _nodes(traces[name]) for name in ("force", "constraint", "velocity_constraint")}
+        given: dict[str, Any] = {}
+        for name in DERIVATIVES:
+            trace = traces[name]
+            if trace is not None:
+                given[name] = rows_of(graph, trace.array) if trace.array.ndim == 2 else list(trace.nodes)
+        return Dynamics(graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v"), rows, **nodes, given=given)
+
+    def _accelerations(self) -> TracedFunction:
+        solved = self._dynamics.accelerations
+        return self._made_of(solved, solved.solutions[0], self._state)
+
+    def _position_correction(self) -> TracedFunction:
+        solved = self._dynamics.position_correction
+        return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q",))
+
+    def _velocity_correction(self) -> TracedFunction:
+        dynamics, zero = self._dynamics, self._tracer.graph.zero
+        solved = dynamics.velocity_correction
+        gradients = [row.get(k, zero) for row in dynamics.jacobian for k in range(dynamics.n_q)]
+        return self._made_of(solved, [*solved.solutions[0][: dynamics.n_q], *gradients], ("q", "v"))
+
+    def _stage(self) -> TracedFunction:
+        n, sizes = self._system.n_q, self._tracer.sizes
+        sizes |= dict(zip(STAGE, (n, n, 1, 1), strict=True))
+        bar_q, bar_v, (bar_t,), (factor,) = map(self._tracer.nodes, STAGE)
+        solved = self._dynamics.stage(bar_t, bar_q, bar_v, factor)
+        return self._made_of(solved, solved.solutions[0], (*self._state, *STAGE))
+
+    @property
+    def _state(self) -> tuple[str, ...]:
+        return ("q", "v", "r") if self._system.n_r else ("q", "v")
+
+    def _made_of(self, solved: Solved, nodes: list[int], arguments: tuple[str, ...]) -> TracedFunction:
+        tracer, graph = self._tracer, self._tracer.graph
+        raises = graph.false
+        for trace in self._traces.values():
+            raises = graph.either(raises, graph.false if trace is None else trace.raises)
+        statuses = [(raises, RAISES), (self._dynamics.bad_pivot(solved), BAD_PIVOT)]
+        code = tracer.code(arguments, np.array(nodes), statuses)
+        force: Callable = self._system.force
+        return TracedFunction("accelerations", code, tracer.layout, force, arguments=(0, 1))
+
+    def __reduce__(self):
+        """Code is not stored, as that of functions is not."""
+        return type(None), ()
+
+
+def straight_line(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]) -> StraightLine | None:
+    """The straight-line code of a system; None if a function could not be traced, or the multipliers couple."""
+    complete = all(traces[name] is not None for name in PARTS if callable(getattr(system, name)))
+    if not complete or system.n_w or system.force_uses_multipliers:
+        return None
+    return StraightLine(tracer, system, {name: traces[name] for name in PARTS})
+
+
+def _nodes(traced: Traced | None) -> tuple[int, ...]:
+    return () if traced is None else traced.nodes
+
+
+def _is_same(function: Any, part: Any) -> bool:
+    return function is part or (isinstance(part, np.ndarray) and np.array_equal(function, part))
