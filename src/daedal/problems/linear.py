@@ -9,13 +9,12 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivative_at
-from daedal.problems.compile import function_table
+from daedal.problems.compile import Traceable
 from daedal.problems.semi_explicit import SemiExplicitDAE
-from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
-class LinearDAE:
+class LinearDAE(Traceable):
     r"""A linear semi-explicit DAE, Wijckmans section 6.2,
 
     .. math:: x' = A x + B y + p, \qquad 0 = C x + D y + q.
@@ -77,11 +76,6 @@ class LinearDAE:
                 check_arguments(name, getattr(self, name), ("t",), None)
             elif not np.all(np.isfinite(self.coefficient(name, 0.0))):
                 raise InvalidProblemError(f"{name} holds values that are not finite")
-
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function of time is evaluated by default, and where its derivatives come from."""
-        return function_table(self)
 
     @property
     def n(self) -> int:

@@ -12,20 +12,12 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
-from daedal.problems.compile import (
-    by_trace,
-    check_backend,
-    compiled_function,
-    compiled_params,
-    function_table,
-    last_argument,
-)
+from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
-from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
-class SemiExplicitDAE:
+class SemiExplicitDAE(Compilable):
     r"""A semi-explicit DAE :math:`y' = f(t, y, z),\; 0 = g(t, y, z)`.
 
     Parameters
@@ -102,21 +94,8 @@ class SemiExplicitDAE:
         """The same problem with other parameters."""
         return replace(self, params=params)
 
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
-        return function_table(self)
-
-    def compiled(self, backend: str = "numba") -> SemiExplicitDAE:
-        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
-
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
-        """
-        if check_backend(backend) == "trace":
-            return by_trace(self)
-        functions = {name: compiled_function(getattr(self, name)) for name in ("f", "g", "jacobian")}
-        return replace(self, **functions, params=compiled_params(self.params))
+    def _by_numba(self) -> SemiExplicitDAE:
+        return replace(self, **compiled_functions(self, ("f", "g", "jacobian")))
 
     def _stack(self) -> ImplicitDAE:
         algebraic = np.arange(self.n) >= self.n_y
