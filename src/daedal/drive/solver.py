@@ -18,7 +18,7 @@ from daedal.problems import (
     SecondOrderDAE,
     SemiExplicitDAE,
 )
-from daedal.problems.compile import with_numbers
+from daedal.problems.compile import with_other_params
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -97,9 +97,7 @@ class Solver:
         return self._plan.solve(request)
 
     def _with_params(self, params) -> Solver:
-        if self._problem.params is None:
-            raise InvalidProblemError("params is given, but the problem was stated without parameters")
-        problem = with_numbers(self._problem, params)
+        problem = with_other_params(self._problem, params)
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
         other._problem, other._settings = problem, self._settings
         shared = getattr(self._plan, "with_problem", None)

@@ -16,7 +16,7 @@ from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
-from daedal.problems.compile import with_numbers
+from daedal.problems.compile import with_other_params
 from daedal.tabular import FunctionTable
 from daedal.tracing import TraceWarning
 from daedal.tracing.agreement import Disagreement, beside, disagreement, infinite_derivatives, irregular_derivatives
@@ -65,7 +65,7 @@ class TracedPlan:
             shared = getattr(plan, "with_problem", None)
             if shared is None:
                 return None
-            other._plans[key] = shared(with_numbers(plan.problem, problem.params) if key is not None else problem)
+            other._plans[key] = shared(with_other_params(plan.problem, problem.params) if key is not None else problem)
         return other
 
     def solve(self, request: Request):
@@ -221,7 +221,10 @@ _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
 
 
 def _vector(values: Any, n: int) -> np.ndarray:
-    vector = np.zeros(n) if values is None else np.array(values, dtype=float).reshape(-1)
+    vector = np.zeros(n) if values is None else np.array(values).reshape(-1)
+    if np.iscomplexobj(vector):
+        raise ValueError
+    vector = vector.astype(float)
     if vector.size != n or not np.isfinite(vector).all():
         raise ValueError
     return vector

@@ -1,6 +1,8 @@
 """A user's functions as compiled ones: by Numba, or by tracing."""
 
 from copy import copy
+from dataclasses import replace
+from types import FunctionType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -8,6 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.problems.symbols import renewed
 from daedal.tabular import FunctionTable
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
@@ -17,6 +20,10 @@ def compiled_function(function):
     """`function` as a Numba-compiled function, always the same one; what is compiled already, or None, stays so."""
     if function is None or is_compiled(function):
         return function
+    if not isinstance(function, FunctionType):
+        raise InvalidProblemError(
+            f"Numba compiles plain functions, and {function!r} is none; take compiled(backend='trace') instead"
+        )
     import numba
 
     if function not in _compiled:
@@ -36,7 +43,7 @@ class Traceable:
 
 
 class Compilable(Traceable):
-    """A problem whose functions can be compiled."""
+    """A problem with parameters, whose functions can be compiled."""
 
     def compiled(self, backend: str = "numba") -> Self:
         """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
@@ -51,6 +58,11 @@ class Compilable(Traceable):
         from daedal.tracing.problem import compiled_by_trace
 
         return compiled_by_trace(self)
+
+    def with_params(self, params) -> Self:
+        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        problem: Any = self
+        return replace(problem, params=renewed(problem.params, params))
 
     def _by_numba(self) -> Self:
         """The same problem with functions passed through ``numba.njit``."""
@@ -75,9 +87,14 @@ def last_argument(function, params) -> tuple:
     return (parameter_vector(params) if is_compiled(function) else params,)
 
 
-def with_numbers(problem, params):
+def with_other_params(problem, params):
     """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
-    before = problem.params
+    before = getattr(problem, "params", None)
+    if before is None:
+        raise InvalidProblemError(
+            "params is given, but the problem was stated without parameters: state it with params=..., as the last "
+            "argument of its functions; problem.with_params(...) then has other ones"
+        )
     try:
         numbers = np.asarray(params, dtype=float)
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)

@@ -110,7 +110,3 @@ class ImplicitDAE(Compilable):
 
     def _by_numba(self) -> ImplicitDAE:
         return replace(self, **compiled_functions(self, ("residual", "jacobian")))
-
-    def with_params(self, params) -> ImplicitDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)

@@ -241,10 +241,6 @@ class MechanicalSystem(Compilable):
         names = [name for name in (*FUNCTIONS, "contact_guess") if callable(getattr(self, name))]
         return self.replaced(**compiled_functions(self, names))
 
-    def with_params(self, params) -> MechanicalSystem:
-        """The same system with other parameters."""
-        return self.replaced(params=params)
-
     def replaced(self, **changes) -> MechanicalSystem:
         """The same system with some of its arguments replaced."""
         return replace(self, **changes)

@@ -111,10 +111,6 @@ class SecondOrderDAE(Compilable):
     def _by_numba(self) -> SecondOrderDAE:
         return replace(self, **compiled_functions(self, ("residual", "jacobian")))
 
-    def with_params(self, params) -> SecondOrderDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)
-
     def with_order(self, order) -> SecondOrderDAE:
         """The same problem with the orders of its variables given."""
         return replace(self, order=order)

@@ -90,10 +90,6 @@ class SemiExplicitDAE(Compilable):
             _stacked[self] = self._stack()
         return _stacked[self]
 
-    def with_params(self, params) -> SemiExplicitDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)
-
     def _by_numba(self) -> SemiExplicitDAE:
         return replace(self, **compiled_functions(self, ("f", "g", "jacobian")))
 

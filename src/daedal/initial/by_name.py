@@ -1,0 +1,161 @@
+"""Initial values by name or by symbol; the rest is made consistent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.initial.consistent import consistent_initial
+from daedal.initial.orders import detect_order
+from daedal.initial.structure import algebraic_variables
+from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import check_finite
+from daedal.problems.symbols import symbol_name
+
+_GUESSES = (0.0, 1.0, -1.0, 0.5)  # of values that are not given, one after the other
+_MOVE = 1e-2  # of a guess, which a value that follows from the others does not notice
+_NOTICED = 1e-3  # part of the move
+
+
+def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
+    """The initial values of a problem, as :func:`daedal.solve` takes them otherwise.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
+    t0 : float
+    given : mapping
+        Values of variables, by name or by symbol. Of a mechanism and of a problem of second order ``x'`` or
+        ``x(t).diff(t)`` are velocities; those that are not given are zero, as far as the constraints allow. Other
+        variables that are not given must follow from those that are.
+
+    Raises
+    ------
+    InvalidProblemError
+        An unknown name, or variables that nothing determines.
+    InconsistentInitialError
+        If there are no values of the others that fit.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.initial.by_name import initial_by_name
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0, lambda t, q, v: [0.0, -9.81], lambda t, q: [q[0] - q[1] ** 3], n_q=2, n_constraints=1, names=["x", "y"]
+    ... )
+    >>> q, v = initial_by_name(pendulum, 0.0, {"y": 2.0, "y'": 1.0})
+    >>> print(q.round(6), v.round(6))
+    [8. 2.] [12.  1.]
+    """
+    if isinstance(problem, MechanicalSystem):
+        return _of_mechanism(problem, t0, given)
+    if isinstance(problem, SecondOrderDAE):
+        return _of_second_order(problem, t0, given)
+    if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        return _of_first_order(problem, t0, given)
+    raise InvalidProblemError(
+        f"initial values of a {type(problem).__name__} cannot be given by name; give them as vectors"
+    )
+
+
+def _of_mechanism(system: MechanicalSystem, t0: float, given: Mapping[Any, Any]) -> tuple:
+    n = system.n_q
+    values, known = _values(given, [system.label(i) for i in range(system.n)])
+    if not known[2 * n :].all():
+        _refuse([system.label(i) for i in range(2 * n, system.n) if not known[i]], "nothing determines them")
+    further = (values[2 * n :],) if system.n_r else ()
+    if known[:n].all() and (known[n : 2 * n].all() or not known[n:].any()):
+        return values[:n], values[n : 2 * n] if known[n : 2 * n].all() and n else None, *further
+
+    def complete(start: np.ndarray) -> tuple:
+        held = np.flatnonzero(known[: 2 * n])
+        return consistent_initial(system, t0, (start[:n], start[n : 2 * n], *further), fixed=held).initial
+
+    return _completed(complete, system.label, values, np.flatnonzero(~known[:n]))
+
+
+def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
+    n = problem.n
+    labels = [problem.label(i) for i in range(n)]
+    values, known = _values(given, labels + problem.velocity_names(np.arange(n)))
+    if known.all():
+        return values[:n], values[n:]
+    order = detect_order(problem, t0, values[:n], values[n:]) if problem.order is None else problem.order
+
+    def complete(start: np.ndarray) -> tuple:
+        return consistent_initial(problem, t0, (start[:n], start[n:]), fixed=np.flatnonzero(known))
+
+    return _completed(complete, problem.label, values, np.flatnonzero(~known[:n] & (order > 0)))
+
+
+def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
+    values, known = _values(given, [problem.label(i) for i in range(problem.n)])
+    n_y = problem.n_y if isinstance(problem, SemiExplicitDAE) else problem.n
+    differential = ~algebraic_variables(problem.implicit(), t0, values, np.zeros(problem.n))
+    if known.all():
+        return values[:n_y], values[n_y:] if n_y < problem.n else None
+    held = None if np.array_equal(known, differential) else known
+
+    def complete(start: np.ndarray) -> tuple:
+        later = start[n_y:] if n_y < problem.n and held is not None else None
+        return consistent_initial(problem, t0, (start[:n_y], later), fixed=held)
+
+    return _completed(complete, problem.label, values, np.flatnonzero(~known & differential))
+
+
+def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The values of all variables, zero where they are not given, and which are."""
+    values, known = np.zeros(len(names)), np.zeros(len(names), dtype=bool)
+    for key, value in given.items():
+        name = symbol_name(key)
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise InvalidProblemError(f"initial has {name!r}, which is no variable; {hint}known: {', '.join(names)}")
+        k = names.index(name)
+        if known[k]:
+            raise InvalidProblemError(f"initial has {name!r} twice")
+        values[k], known[k] = check_finite(value, f"initial[{name!r}]"), True
+    return values, known
+
+
+def _completed(
+    complete: Callable[[np.ndarray], tuple], label: Callable[[int], str], values: np.ndarray, missing: np.ndarray
+) -> tuple:
+    """Consistent values; those that are missing must follow, wherever their search begins."""
+    names = [label(int(i)) for i in missing]
+    found = None
+    for guess in _GUESSES if missing.size else _GUESSES[:1]:
+        start = values.copy()
+        start[missing] = guess * (1.0 + 0.1 * np.arange(missing.size))
+        try:
+            found = complete(start)
+            break
+        except InconsistentInitialError as error:
+            reason = error
+    if found is None:
+        what = f"no values of {', '.join(names)} were found that fit those given" if names else "the values do not fit"
+        raise InconsistentInitialError(f"{what} at the start: {reason}") from reason
+    if not missing.size:
+        return found
+    state = np.concatenate([np.atleast_1d(part) for part in found])[: values.size]
+    scale = np.max(np.abs(state), initial=0.0) or 1.0
+    moves = _MOVE * scale * (1.0 + 0.3 * np.arange(missing.size))
+    start = values.copy()
+    start[missing] = state[missing] + moves
+    try:
+        again = np.concatenate([np.atleast_1d(part) for part in complete(start)])
+    except InconsistentInitialError:
+        return found  # there is nothing else nearby
+    loose = np.abs(again[missing] - state[missing]) > _NOTICED * moves
+    if loose.any():
+        _refuse([name for name, is_loose in zip(names, loose) if is_loose], "the equations do not determine them")
+    return found
+
+
+def _refuse(names: list[str], reason: str):
+    raise InvalidProblemError(f"initial has no values for {', '.join(names)}, and {reason}; give them as well")
