@@ -481,6 +481,29 @@ def test_nothing_is_said_where_nothing_is_wrong():
         daedal.solve(pendulum(), (0.0, 1.0), START)
 
 
+@pytest.mark.parametrize("start", [np.array([1.0 + 1.0j, 0.0]), np.array([1.0 + 0.0j, 0.0]), [1.0 + 0.0j, 0.0]])
+def test_complex_initial_values_are_refused_without_a_warning(start):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(daedal.InvalidProblemError, match="y0 must hold 2 real numbers"):
+            daedal.solve(oscillator(swing), (0.0, 1.0), (start, None))
+
+
+def test_constants_that_overflow_are_folded_without_a_warning():
+    large, zero = np.array([1e300])[0], np.zeros(1)[0]
+
+    def residual(t, y, yp):
+        with np.errstate(all="ignore"):
+            ends = np.array([y[0], large]) * np.array([1.0, large]), np.array([y[1], large]) / np.array([1.0, zero])
+        return [yp[0] - np.minimum(ends[1], y[1])[0], yp[1] + np.minimum(ends[0], 10.0)[0]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sol = daedal.solve(oscillator(residual), (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12)
+    assert sol.functions["residual"].startswith("traced")
+    assert sol.y[0, -1] == pytest.approx(math.cos(1.0), abs=1e-7)
+
+
 def test_hybrid_runs_are_traced_mode_by_mode():
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
     ground = daedal.Event(lambda t, q, v: q[0], terminal=True, direction=-1)
