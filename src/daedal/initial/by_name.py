@@ -75,7 +75,8 @@ def _of_mechanism(system: MechanicalSystem, t0: float, given: Mapping[Any, Any])
         held = np.flatnonzero(known[: 2 * n])
         return consistent_initial(system, t0, (start[:n], start[n : 2 * n], *further), fixed=held).initial
 
-    return _completed(complete, system.label, values, np.flatnonzero(~known[:n]))
+    missing = np.flatnonzero(~known[:n])
+    return _completed(complete, system.label, values, missing, missing)
 
 
 def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
@@ -89,7 +90,8 @@ def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any
     def complete(start: np.ndarray) -> tuple:
         return consistent_initial(problem, t0, (start[:n], start[n:]), fixed=np.flatnonzero(known))
 
-    return _completed(complete, problem.label, values, np.flatnonzero(~known[:n] & (order > 0)))
+    missing = ~known[:n]
+    return _completed(complete, problem.label, values, np.flatnonzero(missing), np.flatnonzero(missing & (order > 0)))
 
 
 def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
@@ -104,7 +106,7 @@ def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Ma
         later = start[n_y:] if n_y < problem.n and held is not None else None
         return consistent_initial(problem, t0, (start[:n_y], later), fixed=held)
 
-    return _completed(complete, problem.label, values, np.flatnonzero(~known & differential))
+    return _completed(complete, problem.label, values, np.flatnonzero(~known), np.flatnonzero(~known & differential))
 
 
 def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,36 +126,38 @@ def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.
 
 
 def _completed(
-    complete: Callable[[np.ndarray], tuple], label: Callable[[int], str], values: np.ndarray, missing: np.ndarray
+    complete: Callable[[np.ndarray], tuple],
+    label: Callable[[int], str],
+    values: np.ndarray,
+    guessed: np.ndarray,
+    determined: np.ndarray,
 ) -> tuple:
-    """Consistent values; those that are missing must follow, wherever their search begins."""
-    names = [label(int(i)) for i in missing]
-    found = None
-    for guess in _GUESSES if missing.size else _GUESSES[:1]:
+    """Consistent values from guesses; those that must be determined are found again from another guess."""
+    found, reason = None, None
+    for guess in _GUESSES if guessed.size else _GUESSES[:1]:
         start = values.copy()
-        start[missing] = guess * (1.0 + 0.1 * np.arange(missing.size))
+        start[guessed] = guess * (1.0 + 0.1 * np.arange(guessed.size))
         try:
             found = complete(start)
             break
-        except InconsistentInitialError as error:
+        except (InconsistentInitialError, InvalidProblemError) as error:  # of no value there, perhaps
             reason = error
     if found is None:
-        what = f"no values of {', '.join(names)} were found that fit those given" if names else "the values do not fit"
+        names = ", ".join(label(int(i)) for i in guessed)
+        what = f"no values of {names} were found that fit those given" if names else "the values do not fit"
         raise InconsistentInitialError(f"{what} at the start: {reason}") from reason
-    if not missing.size:
-        return found
-    state = np.concatenate([np.atleast_1d(part) for part in found])[: values.size]
-    scale = np.max(np.abs(state), initial=0.0) or 1.0
-    moves = _MOVE * scale * (1.0 + 0.3 * np.arange(missing.size))
+    state = np.concatenate(found)
+    moves = _MOVE * (np.max(np.abs(state)) or 1.0) * (1.0 + 0.3 * np.arange(determined.size))
     start = values.copy()
-    start[missing] = state[missing] + moves
+    start[guessed] = state[guessed]
+    start[determined] += moves
     try:
-        again = np.concatenate([np.atleast_1d(part) for part in complete(start)])
-    except InconsistentInitialError:
+        again = np.concatenate(complete(start)) if determined.size else state
+    except (InconsistentInitialError, InvalidProblemError):
         return found  # there is nothing else nearby
-    loose = np.abs(again[missing] - state[missing]) > _NOTICED * moves
+    loose = np.abs(again - state)[determined] > _NOTICED * moves
     if loose.any():
-        _refuse([name for name, is_loose in zip(names, loose) if is_loose], "the equations do not determine them")
+        _refuse([label(int(i)) for i in determined[loose]], "the equations do not determine them")
     return found
 
 
