@@ -130,7 +130,7 @@ def _stack(f, g, n_y, n_z, has_params):
     def residual(t, x, xp, params=None):
         result = np.empty(n_y + n_z)
         y, z = x[:n_y], x[n_y:]
-        store_vector("f", n_y)(f(t, y, z, *last_argument(f, params)), result[:n_y])
+        store_vector("f", n_y)(f(t, y.copy(), z.copy(), *last_argument(f, params)), result[:n_y])  # g sees y as it was
         np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
         store_vector("g", n_z)(g(t, y, z, *last_argument(g, params)), result[n_y:])
         return result
