@@ -505,11 +505,25 @@ def test_constants_that_overflow_are_folded_without_a_warning():
 
 
 def test_hybrid_runs_are_traced_mode_by_mode():
-    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    ground = daedal.Event(lambda t, q, v: q[0], terminal=True, direction=-1)
-    sol = daedal.solve(ball, (0.0, 1.0), ([1.0], [0.0]), events=ground)
-    assert sol.t[-1] == pytest.approx(math.sqrt(2.0 / 9.81), abs=1e-6)
-    assert sol.functions["force"].startswith("traced")
+    def counted(t, q, v):
+        calls.append(t)
+        return [-9.81 + 2.0 * v[0] ** 2]
+
+    calls = []
+    modes = {
+        "free": daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1),
+        "braked": daedal.MechanicalSystem(1.0, counted, n_q=1),
+    }
+    ball = daedal.HybridProblem(modes, [daedal.Transition("free", "braked", lambda t, q, v: q[0] - 0.5, direction=-1)])
+    assert ball.functions["free"]["force"].startswith("traced")
+    sol = daedal.solve(ball, (0.0, 0.5), ("free", ([1.0], [0.0])), rtol=1e-8, atol=1e-10)
+    assert sol.functions["free"]["force"] == "traced, 0 operations"
+    assert sol.functions["braked"]["force"].startswith("Python: changes 'calls'")
+    assert sol.events[0].t == pytest.approx(math.sqrt(1.0 / 9.81), abs=1e-6)
+    assert "free: traced, 0 operations" in str(sol) and "braked: Python: changes 'calls'" in str(sol)
+    plain = daedal.solve(ball, (0.0, 0.5), ("free", ([1.0], [0.0])), rtol=1e-8, atol=1e-10, compile="never")
+    assert plain.functions["free"]["force"] == "Python"
+    assert sol.q[0, -1] == pytest.approx(plain.q[0, -1], abs=1e-7)
 
 
 def test_functions_with_many_results_are_called_as_they_are():
