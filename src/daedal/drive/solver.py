@@ -9,6 +9,7 @@ from typing import Any
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
+from daedal.formulations.linear_reduction import is_as_stated
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import (
     HessenbergDAE,
@@ -119,8 +120,10 @@ class Solver:
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
     if isinstance(problem, _TRACEABLE):
-        from daedal.drive.traced import TracedPlan
+        from daedal.drive.traced import SemiExplicitPlan, TracedPlan
 
+        if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
+            return SemiExplicitPlan(problem, settings, _plan_as_it_is)
         return TracedPlan(problem, settings, _plan_as_it_is)
     return _plan_as_it_is(problem, settings)
 
