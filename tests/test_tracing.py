@@ -126,6 +126,7 @@ def test_coefficients_of_linear_problems_have_exact_derivatives():
         assert found[0] == pytest.approx(np.array([[-np.sin(t), np.cos(t)]]), abs=1e-15)
         assert found[1] == pytest.approx(-np.array(C(t)), abs=1e-15)
         assert exact.coefficients(t) == pytest.approx(problem.coefficients(t), abs=1e-7)
+    assert problem.functions["C"].startswith("traced") and "A" not in problem.functions
     linear = daedal.LinearDAE(
         lambda t: [[-1.0 - np.sin(t)]],
         [[1.0]],
@@ -140,6 +141,27 @@ def test_coefficients_of_linear_problems_have_exact_derivatives():
     assert made.problem.derivative("C", 0.5) == pytest.approx(np.array([[-np.sin(0.5)]]), abs=1e-15)
     sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None), formulation="stabilised_reduction")
     assert sol.functions["C_derivative"].startswith("exact derivative") and sol.functions["C"] == "Python"
+    sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None))
+    assert sol.functions["f"].startswith("traced") and sol.functions["jacobian"].startswith("exact derivative")
+
+
+def test_coefficients_of_a_hessenberg_problem_are_one_call():
+    calls = []
+
+    def counted(t):
+        calls.append(t)
+        return [[1.0], [0.5 + 0.0 * t]]
+
+    given = {"n_x": 2, "n_y": 1, "order": 1}
+    arguments = ([[0.0, 1.0], [-1.0, 0.0]], lambda t: [[1.0 + t], [0.5]], [[1.0, 1.0]], [0.0, 0.0], lambda t: [-1.0])
+    traced = daedal.HessenbergDAE(*arguments, **given)
+    lying = daedal.HessenbergDAE(arguments[0], counted, *arguments[2:], **given)
+    assert traced_problem(traced).problem.coefficients(0.5) == pytest.approx(traced.coefficients(0.5))
+    assert lying.functions["B"].startswith("Python: changes 'calls'")
+    plain, fast = both(traced, (0.0, 1.0), [0.5, 0.5], rtol=1e-8, atol=1e-10)
+    assert fast.y[:, -1] == pytest.approx(plain.y[:, -1], abs=1e-8)
+    sol = daedal.solve(lying, (0.0, 1.0), [0.5, 0.5])
+    assert sol.success and calls
 
 
 def test_structure_is_found_where_it_pays():
