@@ -102,13 +102,16 @@ class LinearDAE(Traceable):
 
     def semi_explicit(self) -> SemiExplicitDAE:
         """The problem as it stands."""
-        at = self.coefficient
+        shapes, at = self.shapes, self.coefficient
+        A, B, C, D, p, q = (getattr(self, name) for name in shapes)
 
         def f(t, x, y):
-            return at("A", t) @ x + at("B", t) @ y + at("p", t)
+            a, b = coefficient_at("A", A, t, shapes["A"]), coefficient_at("B", B, t, shapes["B"])
+            return a @ x + b @ y + coefficient_at("p", p, t, shapes["p"])
 
         def g(t, x, y):
-            return at("C", t) @ x + at("D", t) @ y + at("q", t)
+            c, d = coefficient_at("C", C, t, shapes["C"]), coefficient_at("D", D, t, shapes["D"])
+            return c @ x + d @ y + coefficient_at("q", q, t, shapes["q"])
 
         def jacobian(t, z, zp, cj):
             return np.block([[cj * np.eye(self.n_x) - at("A", t), -at("B", t)], [at("C", t), at("D", t)]])
