@@ -35,23 +35,27 @@ def swing(t, y, yp):
     return [yp[0] - y[1], yp[1] + math.sin(y[0])]
 
 
-def both(problem, span, initial, **options):
+def both(problem, span, initial, choice="auto", **options):
     """The same run with functions as they are and traced."""
-    return tuple(daedal.solve(problem, span, initial, compile=choice, **options) for choice in ("never", "auto"))
+    return tuple(daedal.solve(problem, span, initial, compile=compile, **options) for compile in ("never", choice))
 
 
 # --- the same results -------------------------------------------------------------------------------------------------
 
 LARGE = {"flame", "food_web"}  # more than 5000 operations
-SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
-@pytest.mark.parametrize("name", sorted(set(library.names()) - LARGE - SLOW))
+def names_with_marks():
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in library.names()]
+
+
+@pytest.mark.parametrize("name", names_with_marks())
 def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span
     span = (t0, t0 + (0.001 if "fixed_step" not in model.options else 1.0) * (t1 - t0))
-    plain, traced = both(model.problem, span, model.initial, **model.options)
+    choice = "always" if name in LARGE else "auto"
+    plain, traced = both(model.problem, span, model.initial, choice, **model.options)
     times = np.linspace(*span, 3)
     if isinstance(plain, daedal.MechanicalSolution):
         plain, traced = plain(times).y, traced(times).y
