@@ -94,6 +94,16 @@ def test_velocities_are_zero_as_far_as_the_constraints_allow():
     np.testing.assert_allclose(sol.v[:, 0], [3.0, 0.0], atol=1e-12)
 
 
+def test_states_of_first_order_have_names_too():
+    spring = daedal.MechanicalSystem(
+        1.0, lambda t, q, v, r: [-r[0]], n_q=1, state_rate=lambda t, q, v, r: [q[0] - r[0]], n_r=1, names=["x"]
+    )
+    with pytest.raises(daedal.InvalidProblemError, match=r"no values for r\[0\]"):
+        daedal.solve(spring, (0.0, 0.1), {"x": 1.0})
+    sol = daedal.solve(spring, (0.0, 0.1), {"x": 1.0, "r[0]": 0.5})
+    assert (sol.q[0, 0], sol.v[0, 0], sol.r[0, 0]) == (1.0, 0.0, 0.5)
+
+
 def test_first_order_problems_take_names_too():
     k = sympy.Symbol("k")
     z = dynamicsymbols("z")

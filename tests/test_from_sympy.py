@@ -102,6 +102,7 @@ def test_the_method_of_kane():
         (([m], [m]), "functions of time"),
         (([m],), "unknowns must list"),
         ((lagrangian_pendulum(),), "form_lagranges_equations"),
+        ((KanesMethod(ReferenceFrame("N"), [dynamicsymbols("x")], [dynamicsymbols("u")], []),), "kanes_equations"),
     ],
 )
 def test_what_is_incomplete_is_refused(arguments, message):

@@ -3,7 +3,7 @@ r"""Mechanical systems from their energies, by the equations of Lagrange."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from daedal.errors import InvalidProblemError
@@ -98,7 +98,8 @@ def lagrange(
     >>> bool(abs(same["x"][-1] - sol["x"][-1]) < 1e-7)
     True
     """
-    source: _Functions | _Expressions = _Functions(q, params) if isinstance(q, int) else _Expressions(q, params)
+    kind: type[_Functions | _Expressions] = _Expressions if hasattr(q, "__iter__") else _Functions
+    source = kind(q, params)
     [energy] = source.nodes("kinetic", kinetic, "qvtp", ())
     nodes = {
         name: [] if value is None else source.nodes(name, value, order, shape)
@@ -140,7 +141,7 @@ class _Functions:
 
     names = None
 
-    def __init__(self, n_q: int, params: Any):
+    def __init__(self, n_q: Any, params: Any):
         self.graph = graph = Graph()
         n_q = check_size(n_q, "q")
         self._symbols: dict[str, Any] = {
@@ -184,7 +185,8 @@ class _Functions:
 class _Expressions:
     """Energies and constraints given by SymPy's expressions in coordinates x(t) and their derivatives."""
 
-    def __init__(self, coordinates: Sequence[Any], params: Mapping[Any, float] | None):
+    def __init__(self, q: Any, params: Any):
+        coordinates = list(q)
         time = time_of(coordinates)
         self._values = parameter_values(params)
         self._symbols = Symbols(time, self._values)

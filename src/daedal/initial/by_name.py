@@ -68,8 +68,9 @@ def _of_mechanism(system: MechanicalSystem, t0: float, given: Mapping[Any, Any])
     if not known[2 * n :].all():
         _refuse([system.label(i) for i in range(2 * n, system.n) if not known[i]], "nothing determines them")
     further = (values[2 * n :],) if system.n_r else ()
-    if known[:n].all() and (known[n : 2 * n].all() or not known[n:].any()):
-        return values[:n], values[n : 2 * n] if known[n : 2 * n].all() and n else None, *further
+    moving = known[n : 2 * n]
+    if known[:n].all() and (moving.all() or not moving.any()):
+        return values[:n], values[n : 2 * n] if moving.all() else None, *further
 
     def complete(start: np.ndarray) -> tuple:
         held = np.flatnonzero(known[: 2 * n])
@@ -97,9 +98,9 @@ def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any
 def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
     values, known = _values(given, [problem.label(i) for i in range(problem.n)])
     n_y = problem.n_y if isinstance(problem, SemiExplicitDAE) else problem.n
-    differential = ~algebraic_variables(problem.implicit(), t0, values, np.zeros(problem.n))
     if known.all():
         return values[:n_y], values[n_y:] if n_y < problem.n else None
+    differential = ~algebraic_variables(problem.implicit(), t0, values, np.zeros(problem.n))
     held = None if np.array_equal(known, differential) else known
 
     def complete(start: np.ndarray) -> tuple:
