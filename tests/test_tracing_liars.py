@@ -152,8 +152,38 @@ def test_a_lie_is_found_and_the_problem_is_solved(make, lie):
     assert all(words.startswith(("traced", "exact")) for words in others)
     honest, start = make(lambda function: function)
     plain = daedal.solve(honest, (0.0, 1.0), start, compile="never", **options)
-    found, expected = ([s.q[:, -1], s.v[:, -1]] if hasattr(s, "q") else s.y[:, -1] for s in (sol, plain))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(end(sol), end(plain), atol=1e-6)
+
+
+PUSH = 0.0
+
+
+def pushed(honest):
+    def reading(t, *arguments):
+        return np.asarray(honest(t, *arguments)) + PUSH
+
+    return reading
+
+
+def end(solution):
+    return np.concatenate([solution.q[:, -1], solution.v[:, -1]] if hasattr(solution, "q") else [solution.y[:, -1]])
+
+
+@pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__name__)
+def test_a_changed_global_is_seen_by_the_next_run(make, monkeypatch):
+    options = {"rtol": 1e-8, "atol": 1e-10, "correct_initial": True}
+    problem, start = make(pushed)
+    solver = daedal.prepare(problem, **options)
+    before = daedal.solve(problem, (0.0, 1.0), start, **options)
+    assert before.functions[PROBLEMS[make]].startswith("traced")
+    np.testing.assert_allclose(end(solver.solve((0.0, 1.0), start)), end(before), atol=1e-12)
+    monkeypatch.setitem(globals(), "PUSH", 1e-2)
+    after = daedal.solve(problem, (0.0, 1.0), start, **options)
+    plain = daedal.solve(problem, (0.0, 1.0), start, compile="never", **options)
+    assert after.functions[PROBLEMS[make]].startswith("traced")
+    assert np.abs(end(after) - end(before)).max() > 1e-3
+    np.testing.assert_allclose(end(after), end(plain), atol=1e-6)
+    np.testing.assert_allclose(end(solver.solve((0.0, 1.0), start)), end(plain), atol=1e-6)
 
 
 @pytest.mark.parametrize("make", PROBLEMS, ids=lambda make: make.__name__)
