@@ -234,6 +234,37 @@ def test_always_raises_with_the_reason_and_never_leaves_functions_alone():
         daedal.solve(oscillator(swing), (0.0, 1.0), ([1.0, 0.0], None), compile="maybe")
 
 
+def rolling_wheel():
+    """A wheel on a hill y = cos(x), with its point of contact as a contact coordinate."""
+    return daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, s: [0.0, -9.81],
+        lambda t, q, s: [(q[0] - s[0]) ** 2 + (q[1] - np.cos(s[0])) ** 2 - 0.01],
+        n_q=2,
+        n_constraints=1,
+        contact=lambda t, q, s: [(q[0] - s[0]) - np.sin(s[0]) * (q[1] - np.cos(s[0]))],
+        n_s=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (rolling_wheel, "belongs to a system with contact coordinates, which are found by an iteration"),
+        (lambda: library.get("chain_of_pendulums").problem, "belongs to a system with sparse matrices"),
+        (
+            lambda: daedal.MechanicalSystem(np.ones(501), lambda t, q, v: -q, n_q=501),
+            "belongs to a system with more than 500 coordinates",
+        ),
+    ],
+)
+def test_systems_that_are_not_traced_say_why(make, reason):
+    system = make()
+    assert set(system.functions.values()) == {f"Python: {reason}"}
+    with pytest.raises(daedal.InvalidProblemError, match=f"compile='always': force cannot be traced: {reason}"):
+        daedal.solve(system, (0.0, 1.0), (np.zeros(system.n_q), None), compile="always")
+
+
 def test_a_table_says_how_functions_are_evaluated():
     table = pendulum().functions
     assert table["force"].startswith("traced, ")
