@@ -41,6 +41,11 @@ def test_parameters_without_numbers_are_named():
         daedal.solve(system, (0.0, 1.0), {x: 1.0, y: 0.0})
     with pytest.raises(daedal.InvalidProblemError, match="m, g have no value"):
         daedal.solve(pendulum(), (0.0, 1.0), ([1.0, 0.0], None))
+    with pytest.raises(daedal.InvalidProblemError, match="m, g have no value"):
+        daedal.consistent_initial(pendulum(), 0.0, ([1.0, 0.0], None))
+    assert pendulum().functions["force"] == "traced, 2 operations"
+    sol = daedal.prepare(pendulum()).solve((0.0, 1.0), {x: 1.0, y: 0.0}, params={m: 1.0, g: 9.81})
+    assert sol.q[1, -1] == pytest.approx(-0.1650, abs=1e-3)
 
 
 @pytest.mark.parametrize("key", [g, "g"])

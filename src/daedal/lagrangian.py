@@ -209,7 +209,7 @@ class _Expressions:
         return self._symbols.function(name, nodes, dict.fromkeys(arguments, len(self.q)))
 
     @property
-    def params(self) -> dict[str, Any] | None:
+    def params(self) -> dict[str, float] | None:
         """The numbers of all parameters, as far as they are known."""
         return with_missing(self._values, self._symbols.parameters)
 

@@ -7,19 +7,8 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 
-
-class _NoValue:
-    """The value of a parameter that is still to be given."""
-
-    def __repr__(self) -> str:
-        return "no value"
-
-    def __reduce__(self) -> str:
-        return "NO_VALUE"
-
-
-NO_VALUE = _NoValue()
-"""What stands for the number of a parameter until it is known."""
+NO_VALUE = float("nan")
+"""What stands for the number of a parameter until it is known; told from other numbers by identity."""
 
 
 def symbol_name(key: Any) -> str:
@@ -72,8 +61,8 @@ def _number(name: str, value: Any) -> float:
         raise InvalidProblemError(f"params[{name!r}] must be a number, got {value!r}") from None
 
 
-def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str, Any] | None:
-    """Parameters by name: their numbers, or that they have none yet."""
+def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float] | None:
+    """Parameters by name: their numbers, nan where they have none yet."""
     return {name: values.get(name, NO_VALUE) for name in names} or None
 
 
@@ -83,7 +72,7 @@ def renewed(before: Any, params: Any) -> Any:
         return params
     named = {symbol_name(key) if hasattr(key, "free_symbols") else key: value for key, value in params.items()}
     for name, value in named.items():
-        if type(value) is int and isinstance(before.get(name), (float, _NoValue)):
+        if type(value) is int and isinstance(before.get(name), float):
             named[name] = float(value)
     return {**before, **named}
 
