@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy
 from scipy.integrate import solve_ivp
+from scipy.linalg import eigvals
 from sympy.physics.mechanics import (
     KanesMethod,
     LagrangesMethod,
@@ -224,3 +225,82 @@ def test_system_with_a_holonomic_constraint_by_lagrange():
     )
     np.testing.assert_allclose(sol.q[:, -1], [np.sin(angle), -np.cos(angle)], atol=1e-8)
     np.testing.assert_allclose(sol.v[:, -1], rate * np.array([np.cos(angle), np.sin(angle)]), atol=1e-8)
+
+
+def whipple_bicycle():
+    """The benchmark of Meijaard, Papadopoulos, Ruina and Schwab, Proc. R. Soc. A 463 (2007), table 1; z upwards.
+
+    Coordinates are yaw, roll, steer and the dependent pitch; speeds those of roll, rear wheel and steer and the
+    dependent ones of yaw, pitch and front wheel.
+    """
+    base, trail, tilt, rear, front = 1.02, 0.08, np.pi / 10, 0.3, 0.35
+    yaw, roll, steer, pitch = dynamicsymbols("yaw roll steer pitch")
+    u_roll, u_rear, u_steer, u_yaw, u_pitch, u_front = dynamicsymbols("u_roll u_rear u_steer u_yaw u_pitch u_front")
+    ground = ReferenceFrame("N")
+    turned = ground.orientnew("Y", "Axis", [yaw, ground.z])
+    leaning = turned.orientnew("R", "Axis", [roll, turned.x])
+    body = leaning.orientnew("B", "Axis", [pitch, leaning.y])
+    head = body.orientnew("S", "Axis", [-tilt, body.y])
+    turning = head.orientnew("T", "Axis", [steer, head.z])
+    fork = turning.orientnew("H", "Axis", [tilt, turning.y])
+    turned.set_ang_vel(ground, u_yaw * ground.z)
+    leaning.set_ang_vel(turned, u_roll * turned.x)
+    body.set_ang_vel(leaning, u_pitch * leaning.y)
+    turning.set_ang_vel(head, u_steer * head.z)
+    wheels = ReferenceFrame("WR"), ReferenceFrame("WF")
+    wheels[0].set_ang_vel(body, u_rear * body.y)
+    wheels[1].set_ang_vel(fork, u_front * fork.y)
+    contact = Point("C")
+    contact.set_vel(ground, 0)
+    hub = contact.locatenew("P", rear * leaning.z)
+    axis = hub.locatenew("A", (base + trail) * body.x - rear * body.z)  # where the steer axis meets the ground
+    centre = hub.locatenew("MB", 0.3 * body.x + 0.6 * body.z)
+    fork_centre = axis.locatenew("MH", (0.9 - base - trail) * fork.x + 0.7 * fork.z)
+    front_hub = axis.locatenew("Q", -trail * fork.x + front * fork.z)
+    below = (ground.z.dot(fork.y) * fork.y - ground.z).normalize()
+    touching = front_hub.locatenew("D", front * below)
+    hub.v2pt_theory(contact, ground, wheels[0])
+    for point in (axis, centre):
+        point.v2pt_theory(hub, ground, body)
+    for point in (fork_centre, front_hub):
+        point.v2pt_theory(axis, ground, fork)
+    touching.v2pt_theory(front_hub, ground, wheels[1])
+    bodies = [
+        RigidBody("B", centre, body, 85.0, (inertia(body, 9.2, 11.0, 2.8, 0, 0, -2.4), centre)),
+        RigidBody("H", fork_centre, fork, 4.0, (inertia(fork, 0.05892, 0.06, 0.00708, 0, 0, 0.00756), fork_centre)),
+        RigidBody("WR", hub, wheels[0], 2.0, (inertia(body, 0.0603, 0.12, 0.0603), hub)),
+        RigidBody("WF", front_hub, wheels[1], 3.0, (inertia(fork, 0.1405, 0.28, 0.1405), front_hub)),
+    ]
+    kane = KanesMethod(
+        ground,
+        q_ind=[yaw, roll, steer],
+        q_dependent=[pitch],
+        configuration_constraints=[touching.pos_from(contact).dot(ground.z)],
+        u_ind=[u_roll, u_rear, u_steer],
+        u_dependent=[u_yaw, u_pitch, u_front],
+        velocity_constraints=[touching.vel(ground).dot(direction) for direction in turned],
+        kd_eqs=[z.diff(t) - u for z, u in ((yaw, u_yaw), (roll, u_roll), (steer, u_steer), (pitch, u_pitch))],
+        constraint_solver="CRAMER",
+    )
+    kane.kanes_equations(bodies, [(body.masscenter, -9.81 * body.mass * ground.z) for body in bodies])
+    return kane
+
+
+@pytest.mark.slow
+def test_bicycle_of_whipple_has_the_eigenvalues_of_the_benchmark():
+    """Table 2 of the paper, at rest and at 5 m/s, from the matrices of the problem; and it balances itself."""
+    bicycle = daedal.from_sympy(whipple_bicycle())
+    rest = [-5.53094371765393, -3.13164324790656, 3.13164324790656, 5.53094371765393]
+    moving = [-14.07838969279822, -0.77534188219585, -0.77534188219585, -0.32286642900409]
+    for speed, expected in ((0.0, rest), (5.0, moving)):
+        y, still = np.zeros(10), np.zeros(10)
+        y[[5, 9]] = speed / 0.3, speed / 0.35
+        np.testing.assert_allclose(bicycle.evaluate(0.0, y, still), 0.0, atol=1e-9)
+        constant, with_rates = (bicycle.jacobian(0.0, y, still, cj) for cj in (0.0, 1.0))
+        found = eigvals(-constant, with_rates - constant)
+        found = found[np.abs(found) < 1e3]
+        weave = np.sort(found[np.abs(found) > 1e-4].real)
+        np.testing.assert_allclose(weave, expected, rtol=1e-9)
+    start = {"yaw": 0.0, "roll": 0.0, "steer": 0.0, "u_roll": 0.5, "u_rear": 5.0 / 0.3, "u_steer": 0.0}
+    sol = daedal.solve(bicycle, (0.0, 5.0), start, rtol=1e-8, atol=1e-10)
+    assert np.abs(sol["roll"]).max() > 0.05 > 5 * abs(sol["roll"][-1])
