@@ -24,7 +24,7 @@ from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
-from daedal.problems.compile import with_other_params
+from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
 from daedal.solution import Solution, Statistics
 
@@ -62,7 +62,7 @@ class FirstOrderPlan:
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
         other = copy(self)
-        other.problem, other.implicit = problem, with_other_params(self.implicit, problem.params)
+        other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
         return other

@@ -17,7 +17,7 @@ from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
-from daedal.problems.compile import with_other_params
+from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
 from daedal.tracing import TraceWarning
 from daedal.tracing.agreement import Disagreement, beside, disagreement, infinite_derivatives, irregular_derivatives
@@ -66,7 +66,7 @@ class TracedPlan:
             shared = getattr(plan, "with_problem", None)
             if shared is None:
                 return None
-            other._plans[key] = shared(with_other_params(plan.problem, problem.params) if key is not None else problem)
+            other._plans[key] = shared(with_numbers(plan.problem, problem.params) if key is not None else problem)
         return other
 
     def solve(self, request: Request):

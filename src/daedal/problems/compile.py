@@ -88,13 +88,18 @@ def last_argument(function, params) -> tuple:
 
 
 def with_other_params(problem, params):
-    """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
-    before = getattr(problem, "params", None)
-    if before is None:
+    """The same problem with the parameters of one run, which it must have been stated with."""
+    if getattr(problem, "params", None) is None:
         raise InvalidProblemError(
             "params is given, but the problem was stated without parameters: state it with params=..., as the last "
             "argument of its functions; problem.with_params(...) then has other ones"
         )
+    return with_numbers(problem, params)
+
+
+def with_numbers(problem, params):
+    """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
+    before = problem.params
     try:
         numbers = np.asarray(params, dtype=float)
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)
