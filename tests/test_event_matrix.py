@@ -140,7 +140,9 @@ def test_functions_with_the_same_root_fire_together_in_the_order_of_the_list(fam
 
 
 def test_vector_of_functions(family):
-    event = lambda t, s, c: np.array([s, c, s - c])  # noqa: E731
+    def event(t, s, c):
+        return np.array([s, c, s - c])
+
     sol = family.solve([(event, {"direction": [1, -1, 0], "name": ["up", "down", "both"]})], t1=6.5)
     named = [(record.name, record.t / math.pi) for record in sol.events]
     assert [name for name, _ in named] == ["both", "down", "both", "up"]
@@ -192,7 +194,9 @@ def test_pair_of_crossings_of_a_function_of_the_state_is_found(family):
 
 
 def test_contact_counts_only_on_demand(family):
-    contact = lambda t, s, c: (t - 2.345) ** 2  # noqa: E731
+    def contact(t, s, c):
+        return (t - 2.345) ** 2
+
     assert not family.solve([contact]).events
     sol = family.solve([(contact, {"touch": True})])
     assert_close(times(sol), [2.345], 1e-4)

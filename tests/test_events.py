@@ -276,10 +276,15 @@ def test_dips_of_a_wave_are_all_seen(tol, depth):
 
 
 def test_ends_alone_miss_pairs_of_crossings_and_cost_half():
-    function = lambda t, y: (t - 7.0) ** 2 - 1e-4  # noqa: E731
+    def function(t, y):
+        return (t - 7.0) ** 2 - 1e-4
+
     ends, extrema = clock(Event(function, inside="ends")), clock(function)
     assert not ends.events and len(extrema.events) == 2
-    far = lambda t, y: 2.0 + math.sin(t)  # noqa: E731
+
+    def far(t, y):
+        return 2.0 + math.sin(t)
+
     ends, extrema = clock(Event(far, inside="ends")), clock(far)
     assert ends.stats.event_evaluations == ends.stats.steps + 1
     assert extrema.stats.event_evaluations <= 2 * extrema.stats.steps + 10
@@ -324,7 +329,9 @@ def test_terminal_attribute_counts_as_in_scipy():
 
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
 def test_location_may_be_coarse(tol):
-    function = lambda t, y: math.exp(t) - 30.0  # noqa: E731
+    def function(t, y):
+        return math.exp(t) - 30.0
+
     exact, coarse = clock(function), clock(Event(function, tol=tol))
     assert 0.0 <= coarse.events[0].t - exact.events[0].t <= tol
     assert coarse.stats.event_evaluations <= exact.stats.event_evaluations

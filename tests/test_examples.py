@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
     "violin": "steps slipping with DOPRI5",
     "bouncing_ball": "bounce 8",
+    "chaotic_pendulum": "largest error of the length",
     "crank_slider": "turns, the first in",
     "diagnosis": "index",
     "food_web_gmres": "linear iterations",

@@ -97,10 +97,12 @@ def test_the_method_of_kane():
     [
         (([dynamicsymbols("x").diff(t, 3)], [dynamicsymbols("x")]), "beyond the second"),
         (([dynamicsymbols("x")], [dynamicsymbols("x"), dynamicsymbols("y")]), "1 equations for 2 unknowns"),
-        (([dynamicsymbols("x") + m], [dynamicsymbols("x")]), "m is not known"),
+        (([dynamicsymbols("x") + dynamicsymbols("y")], [dynamicsymbols("x")]), r"y\(t\) is not known"),
+        (([dynamicsymbols("x") + sympy.gamma(m)], [dynamicsymbols("x")]), r"gamma\(m\) is not known"),
         (([m], [m]), "functions of time"),
         (([m],), "unknowns must list"),
         ((lagrangian_pendulum(),), "form_lagranges_equations"),
+        ((KanesMethod(ReferenceFrame("N"), [dynamicsymbols("x")], [dynamicsymbols("u")], []),), "kanes_equations"),
     ],
 )
 def test_what_is_incomplete_is_refused(arguments, message):

@@ -57,7 +57,10 @@ rates = st.floats(-5.0, 5.0)
 @given(angles, angles, rates, rates, st.sampled_from(["newton", "poisson"]), st.floats(0.0, 1.0))
 def test_an_impact_with_constraints_keeps_what_it_must(a, b, rate_a, rate_b, law, e):
     q, v = hanging(a, b, rate_a, rate_b)
-    wall = lambda t, x: x[2] - q[2]  # noqa: E731, touched by the lower mass
+
+    def wall(t, x):  # touched by the lower mass
+        return x[2] - q[2]
+
     system = double_pendulum()
     hit = daedal.impact(system, wall, restitution=e, law=law)
     same, after = hit(0.0, q, v)

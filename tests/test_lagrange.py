@@ -93,6 +93,13 @@ def test_what_is_no_lagrangian_is_refused(arguments, message):
         daedal.lagrange(*arguments, 1)
 
 
+@pytest.mark.parametrize("q", [0, 2.5, "two", None])
+def test_the_number_of_coordinates_must_be_one(q):
+    with pytest.raises(daedal.InvalidProblemError, match=r"q must be|functions of time"):
+        daedal.lagrange(lambda q, v: v @ v, None, q)
+    assert daedal.lagrange(lambda q, v: v @ v, None, np.int64(2)).n_q == 2
+
+
 def test_velocity_constraints_must_be_linear():
     with pytest.raises(daedal.InvalidProblemError, match="linear in the velocities"):
         daedal.lagrange(lambda q, v: v @ v, None, 2, velocity_constraints=lambda q, v: [v[0] * v[1]])

@@ -223,14 +223,18 @@ def test_pairs_of_crossings_inside_of_a_step_are_roots():
 
 
 def test_automatic_choice_is_root_finding_where_the_function_is_straight():
-    function = lambda t, y: y[0] - 4.3  # noqa: E731
+    def function(t, y):
+        return y[0] - 4.3
+
     automatic, roots = clock(Event(function, location="auto")), clock(Event(function))
     np.testing.assert_array_equal(automatic.t, roots.t)
     assert automatic.events[0].t == roots.events[0].t
 
 
 def test_automatic_choice_repeats_steps_where_it_is_not():
-    flat = lambda t, y: (y[0] - 6.3) ** 3  # noqa: E731
+    def flat(t, y):
+        return (y[0] - 6.3) ** 3
+
     assert clock(Event(flat)).stats.rejected == 0
     sol = clock(Event(flat, location="auto"))
     assert sol.stats.rejected > 0

@@ -181,7 +181,10 @@ def test_first_order_states(method):
     system = MechanicalSystem(1.0, force, n_q=1, state_rate=rate, n_r=1).compiled()
     a = np.array([[0, 1, 0], [-k, 0, k], [k / d, 0, -k / d]], dtype=float)
     values, vectors = np.linalg.eig(a)
-    particular = lambda t: np.array([g / d * t + g / k, g / d, g / d * t])  # noqa: E731
+
+    def particular(t):
+        return np.array([g / d * t + g / k, g / d, g / d * t])
+
     start = np.array([0.3, 0.0, 0.1])
     weights = np.linalg.solve(vectors, start - particular(0.0))
     wanted = np.real(vectors @ (weights * np.exp(2.0 * values))) + particular(2.0)
@@ -262,7 +265,10 @@ def test_the_order_reduction_example():
         return np.array([xpp[0] + xp[0] + x[1] - np.exp(t), x[0] - np.sin(3.0 * t)])
 
     problem = SecondOrderDAE(residual, 2, order=[2, 0])
-    exact = lambda t: np.array([np.sin(3 * t), np.exp(t) - 3 * np.cos(3 * t) + 9 * np.sin(3 * t)])  # noqa: E731
+
+    def exact(t):
+        return np.array([np.sin(3 * t), np.exp(t) - 3 * np.cos(3 * t) + 9 * np.sin(3 * t)])
+
     for tol in (1e-4, 1e-6, 1e-8):
         sol = solve(problem, (0.0, 2.0), (exact(0.0), [3.0, 0.0]), rtol=tol, atol=tol)
         assert np.abs(sol.x[0] - exact(sol.t)[0]).max() < 0.01 * tol

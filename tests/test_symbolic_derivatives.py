@@ -121,7 +121,9 @@ VECTORS = st.lists(st.floats(-1.5, 1.5).map(lambda x: round(x, 3) + 0.0001), min
 @settings(max_examples=150)
 @given(TREES, VECTORS, VECTORS, VECTORS)
 def test_random_expressions_value_and_two_derivatives(tree, q, direction, other):
-    function = lambda t, q: [grown(tree, q) + 0.0 * q[0]]  # noqa: E731
+    def function(t, q):
+        return [grown(tree, q) + 0.0 * q[0]]
+
     result = traced(function, 3)
     expected = function(0.7, np.array(q))[0]
     status, found = machine(result, 3)(0.7, q)

@@ -595,7 +595,10 @@ def test_a_changed_global_and_a_changed_closure_are_seen_by_the_next_trace(monke
     monkeypatch.setitem(globals(), "STIFFNESS", 5.0)
     assert_same(function, points(3))
     k = 1.0
-    closure = lambda t, q: k * q  # noqa: E731
+
+    def closure(t, q):
+        return k * q
+
     assert_same(closure, points(3))
     k = 2.0
     assert_same(closure, points(3))
@@ -757,7 +760,9 @@ def test_traces_in_many_threads_do_not_meet():
     found = {}
 
     def work(k):
-        function = lambda t, q: [k * math.sin(q[0]) + (q[1] if q[0] > 0 else k)]  # noqa: E731
+        def function(t, q):
+            return [k * math.sin(q[0]) + (q[1] if q[0] > 0 else k)]
+
         found[k] = [machine(traced(function, 2), 2)(0.0, [1.0, 2.0])[1][0] for _ in range(5)]
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]

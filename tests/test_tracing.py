@@ -4,10 +4,12 @@ import copy
 import math
 import pickle
 import random
+import re
 import warnings
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,23 +35,27 @@ def swing(t, y, yp):
     return [yp[0] - y[1], yp[1] + math.sin(y[0])]
 
 
-def both(problem, span, initial, **options):
+def both(problem, span, initial, choice="auto", **options):
     """The same run with functions as they are and traced."""
-    return tuple(daedal.solve(problem, span, initial, compile=choice, **options) for choice in ("never", "auto"))
+    return tuple(daedal.solve(problem, span, initial, compile=compile, **options) for compile in ("never", choice))
 
 
 # --- the same results -------------------------------------------------------------------------------------------------
 
 LARGE = {"flame", "food_web"}  # more than 5000 operations
-SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
-@pytest.mark.parametrize("name", sorted(set(library.names()) - LARGE - SLOW))
+def names_with_marks():
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in library.names()]
+
+
+@pytest.mark.parametrize("name", names_with_marks())
 def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span
     span = (t0, t0 + (0.001 if "fixed_step" not in model.options else 1.0) * (t1 - t0))
-    plain, traced = both(model.problem, span, model.initial, **model.options)
+    choice = "always" if name in LARGE else "auto"
+    plain, traced = both(model.problem, span, model.initial, choice, **model.options)
     times = np.linspace(*span, 3)
     if isinstance(plain, daedal.MechanicalSolution):
         plain, traced = plain(times).y, traced(times).y
@@ -62,12 +68,17 @@ def test_library_problems_give_the_same_traced_and_untraced(name):
 
 
 def test_what_is_not_traced_of_the_library_and_why():
+    """What the page on tracing lists, and nothing else."""
+    page = (Path(__file__).parent.parent / "docs" / "tracing.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", page, re.MULTILINE))
     reasons = {}
     for name in library.names():
-        traced = traced_problem(library.get(name).problem)
-        if traced is not None and traced.refused:
-            reasons[name] = {reason.reason for reason in traced.refused.values()}
-    assert reasons == {name: {"needs more than 5000 operations"} for name in LARGE}
+        problem = library.get(name).problem
+        tables = problem.functions.values() if isinstance(problem, daedal.HybridProblem) else [problem.functions]
+        untraced = [words for table in tables for words in table.values() if not words.startswith(("traced", "exact"))]
+        for words in untraced:
+            reasons[name] = words.partition(": ")[2].split(",")[0]
+    assert reasons == listed and set(reasons) == LARGE | {"chain_of_pendulums"}
 
 
 def test_traced_functions_save_nothing_but_time():
@@ -126,6 +137,7 @@ def test_coefficients_of_linear_problems_have_exact_derivatives():
         assert found[0] == pytest.approx(np.array([[-np.sin(t), np.cos(t)]]), abs=1e-15)
         assert found[1] == pytest.approx(-np.array(C(t)), abs=1e-15)
         assert exact.coefficients(t) == pytest.approx(problem.coefficients(t), abs=1e-7)
+    assert problem.functions["C"].startswith("traced") and "A" not in problem.functions
     linear = daedal.LinearDAE(
         lambda t: [[-1.0 - np.sin(t)]],
         [[1.0]],
@@ -140,6 +152,27 @@ def test_coefficients_of_linear_problems_have_exact_derivatives():
     assert made.problem.derivative("C", 0.5) == pytest.approx(np.array([[-np.sin(0.5)]]), abs=1e-15)
     sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None), formulation="stabilised_reduction")
     assert sol.functions["C_derivative"].startswith("exact derivative") and sol.functions["C"] == "Python"
+    sol = daedal.solve(linear, (0.0, 1.0), ([0.0], None))
+    assert sol.functions["f"].startswith("traced") and sol.functions["jacobian"].startswith("exact derivative")
+
+
+def test_coefficients_of_a_hessenberg_problem_are_one_call():
+    calls = []
+
+    def counted(t):
+        calls.append(t)
+        return [[1.0], [0.5 + 0.0 * t]]
+
+    given = {"n_x": 2, "n_y": 1, "order": 1}
+    arguments = ([[0.0, 1.0], [-1.0, 0.0]], lambda t: [[1.0 + t], [0.5]], [[1.0, 1.0]], [0.0, 0.0], lambda t: [-1.0])
+    traced = daedal.HessenbergDAE(*arguments, **given)
+    lying = daedal.HessenbergDAE(arguments[0], counted, *arguments[2:], **given)
+    assert traced_problem(traced).problem.coefficients(0.5) == pytest.approx(traced.coefficients(0.5))
+    assert lying.functions["B"].startswith("Python: changes 'calls'")
+    plain, fast = both(traced, (0.0, 1.0), [0.5, 0.5], rtol=1e-8, atol=1e-10)
+    assert fast.y[:, -1] == pytest.approx(plain.y[:, -1], abs=1e-8)
+    sol = daedal.solve(lying, (0.0, 1.0), [0.5, 0.5])
+    assert sol.success and calls
 
 
 def test_structure_is_found_where_it_pays():
@@ -199,6 +232,37 @@ def test_always_raises_with_the_reason_and_never_leaves_functions_alone():
     assert sol.functions == {"residual": "Python"}
     with pytest.raises(daedal.InvalidProblemError, match="compile must be one of"):
         daedal.solve(oscillator(swing), (0.0, 1.0), ([1.0, 0.0], None), compile="maybe")
+
+
+def rolling_wheel():
+    """A wheel on a hill y = cos(x), with its point of contact as a contact coordinate."""
+    return daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, s: [0.0, -9.81],
+        lambda t, q, s: [(q[0] - s[0]) ** 2 + (q[1] - np.cos(s[0])) ** 2 - 0.01],
+        n_q=2,
+        n_constraints=1,
+        contact=lambda t, q, s: [(q[0] - s[0]) - np.sin(s[0]) * (q[1] - np.cos(s[0]))],
+        n_s=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (rolling_wheel, "belongs to a system with contact coordinates, which are found by an iteration"),
+        (lambda: library.get("chain_of_pendulums").problem, "belongs to a system with sparse matrices"),
+        (
+            lambda: daedal.MechanicalSystem(np.ones(501), lambda t, q, v: -q, n_q=501),
+            "belongs to a system with more than 500 coordinates",
+        ),
+    ],
+)
+def test_systems_that_are_not_traced_say_why(make, reason):
+    system = make()
+    assert set(system.functions.values()) == {f"Python: {reason}"}
+    with pytest.raises(daedal.InvalidProblemError, match=f"compile='always': force cannot be traced: {reason}"):
+        daedal.solve(system, (0.0, 1.0), (np.zeros(system.n_q), None), compile="always")
 
 
 def test_a_table_says_how_functions_are_evaluated():
@@ -481,12 +545,49 @@ def test_nothing_is_said_where_nothing_is_wrong():
         daedal.solve(pendulum(), (0.0, 1.0), START)
 
 
+@pytest.mark.parametrize("start", [np.array([1.0 + 1.0j, 0.0]), np.array([1.0 + 0.0j, 0.0]), [1.0 + 0.0j, 0.0]])
+def test_complex_initial_values_are_refused_without_a_warning(start):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(daedal.InvalidProblemError, match="y0 must hold 2 real numbers"):
+            daedal.solve(oscillator(swing), (0.0, 1.0), (start, None))
+
+
+def test_constants_that_overflow_are_folded_without_a_warning():
+    large, zero = np.array([1e300])[0], np.zeros(1)[0]
+
+    def residual(t, y, yp):
+        with np.errstate(all="ignore"):
+            ends = np.array([y[0], large]) * np.array([1.0, large]), np.array([y[1], large]) / np.array([1.0, zero])
+        return [yp[0] - np.minimum(ends[1], y[1])[0], yp[1] + np.minimum(ends[0], 10.0)[0]]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sol = daedal.solve(oscillator(residual), (0.0, 1.0), ([1.0, 0.0], None), rtol=1e-9, atol=1e-12)
+    assert sol.functions["residual"].startswith("traced")
+    assert sol.y[0, -1] == pytest.approx(math.cos(1.0), abs=1e-7)
+
+
 def test_hybrid_runs_are_traced_mode_by_mode():
-    ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1)
-    ground = daedal.Event(lambda t, q, v: q[0], terminal=True, direction=-1)
-    sol = daedal.solve(ball, (0.0, 1.0), ([1.0], [0.0]), events=ground)
-    assert sol.t[-1] == pytest.approx(math.sqrt(2.0 / 9.81), abs=1e-6)
-    assert sol.functions["force"].startswith("traced")
+    def counted(t, q, v):
+        calls.append(t)
+        return [-9.81 + 2.0 * v[0] ** 2]
+
+    calls = []
+    modes = {
+        "free": daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1),
+        "braked": daedal.MechanicalSystem(1.0, counted, n_q=1),
+    }
+    ball = daedal.HybridProblem(modes, [daedal.Transition("free", "braked", lambda t, q, v: q[0] - 0.5, direction=-1)])
+    assert ball.functions["free"]["force"].startswith("traced")
+    sol = daedal.solve(ball, (0.0, 0.5), ("free", ([1.0], [0.0])), rtol=1e-8, atol=1e-10)
+    assert sol.functions["free"]["force"] == "traced, 0 operations"
+    assert sol.functions["braked"]["force"].startswith("Python: changes 'calls'")
+    assert sol.events[0].t == pytest.approx(math.sqrt(1.0 / 9.81), abs=1e-6)
+    assert "free: traced, 0 operations" in str(sol) and "braked: Python: changes 'calls'" in str(sol)
+    plain = daedal.solve(ball, (0.0, 0.5), ("free", ([1.0], [0.0])), rtol=1e-8, atol=1e-10, compile="never")
+    assert plain.functions["free"]["force"] == "Python"
+    assert sol.q[0, -1] == pytest.approx(plain.q[0, -1], abs=1e-7)
 
 
 def test_functions_with_many_results_are_called_as_they_are():

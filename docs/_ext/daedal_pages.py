@@ -16,6 +16,8 @@ ROOM_TITLES = {
     "solve": "Solving",
     "drive": "Prepared solvers",
     "problems": "Problems",
+    "lagrangian": "Systems from energies",
+    "sympy_problems": "Problems from SymPy",
     "initial": "Initial values",
     "methods": "Methods",
     "formulations": "Formulations",
@@ -104,6 +106,8 @@ def write_reference(folder: Path) -> None:
                 members = f"   :members: {MEMBERS[name]}\n" if name in MEMBERS else ""
                 if room in ROOMS_WITH_MEMBERS:
                     members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
+                if room == "problems":  # which share how their functions are compiled
+                    members += "   :inherited-members:\n"
                 page += f".. autoclass:: daedal.{name}\n{members}\n"
         (folder / f"{room}.rst").write_text(page, encoding="utf-8")
         pages.append(room)

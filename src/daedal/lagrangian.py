@@ -9,22 +9,24 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_callable, check_size
+from daedal.problems.symbols import parameter_values, symbol_name, time_of, with_missing
 from daedal.symbolic.derivative import acceleration_bias, directional, gradient, jacobian, sparsity
 from daedal.symbolic.expression import Expression
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
+from daedal.symbolic.sympy_expressions import Symbols
 from daedal.symbolic.trace import parameter_argument, scalar_argument, trace, vector_argument
 from daedal.symbolic.untraceable import Untraceable
 
 
 def lagrange(
-    kinetic: Callable[..., Any],
-    potential: Callable[..., Any] | None,
-    n_q: int,
+    kinetic: Any,
+    potential: Any,
+    q: int | Sequence[Any],
     *,
-    constraints: Callable[..., Any] | None = None,
-    velocity_constraints: Callable[..., Any] | None = None,
-    forces: Callable[..., Any] | None = None,
+    constraints: Any = None,
+    velocity_constraints: Any = None,
+    forces: Any = None,
     params: Any = None,
     names: Sequence[str] | None = None,
     constraint_names: Sequence[str] | None = None,
@@ -38,20 +40,21 @@ def lagrange(
 
     Parameters
     ----------
-    kinetic : callable
+    kinetic : callable or SymPy expression
         ``kinetic(q, v, t, p)``, T; quadratic in v.
-    potential : callable or None
+    potential : callable, SymPy expression or None
         ``potential(q, t, p)``, U.
-    n_q : int
-        Number of coordinates.
-    constraints : callable, optional
+    q : int or sequence
+        Number of coordinates; for SymPy the coordinates as functions of time, such as ``x(t)``.
+    constraints : callable or list of SymPy expressions, optional
         ``constraints(q, t, p)``, the position constraints g.
-    velocity_constraints : callable, optional
+    velocity_constraints : callable or list of SymPy expressions, optional
         ``velocity_constraints(q, v, t, p)``, the nonholonomic constraints h.
-    forces : callable, optional
+    forces : callable or list of SymPy expressions, optional
         ``forces(q, v, t, p)``, the generalised forces Q that have no potential.
-    params : array, optional
-        The vector p.
+    params : array or mapping, optional
+        The vector p; for SymPy the numbers of symbols, by name or by symbol. They may also be given to
+        :func:`daedal.solve`.
     names, constraint_names : sequence of str, optional
         Of coordinates and constraints, as in :class:`daedal.MechanicalSystem`.
 
@@ -82,43 +85,83 @@ def lagrange(
     >>> sol = daedal.solve(system, (0.0, 1.0), ([0.0, 0.5], [0.0, 0.0]), rtol=1e-8)
     >>> sol.success
     True
+
+    The same from expressions of SymPy, with initial values and parameters by symbol:
+
+    >>> import sympy
+    >>> from sympy.physics.mechanics import dynamicsymbols
+    >>> (x, angle), g = dynamicsymbols("x angle"), sympy.Symbol("g")
+    >>> dx, turning = x.diff(), angle.diff()
+    >>> T = dx**2 + ((dx + sympy.cos(angle) * turning) ** 2 + (sympy.sin(angle) * turning) ** 2) / 2
+    >>> system = daedal.lagrange(T, -g * sympy.cos(angle), [x, angle])
+    >>> same = daedal.solve(system, (0.0, 1.0), {x: 0.0, angle: 0.5}, params={g: 9.81}, rtol=1e-8)
+    >>> bool(abs(same["x"][-1] - sol["x"][-1]) < 1e-7)
+    True
     """
-    equations = _Equations(check_size(n_q, "n_q"), params)
-    equations.energies(kinetic, potential, forces)
-    given: dict[str, Any] = {"mass": equations.mass(), "force": equations.force()}
+    kind: type[_Functions | _Expressions] = _Expressions if hasattr(q, "__iter__") else _Functions
+    source = kind(q, params)
+    [energy] = source.nodes("kinetic", kinetic, "qvtp", ())
+    nodes = {
+        name: [] if value is None else source.nodes(name, value, order, shape)
+        for name, value, order, shape in (
+            ("potential", potential, "qtp", ()),
+            ("forces", forces, "qvtp", (len(source.q),)),
+            ("constraints", constraints, "qtp", None),
+            ("velocity_constraints", velocity_constraints, "qvtp", None),
+        )
+    }
+    given = _equations(source, energy, nodes["potential"], nodes["forces"])
+    system = source.graph, source.q, source.v, source.function
     if constraints is not None:
-        given |= equations.holonomic(constraints)
+        given |= holonomic(nodes["constraints"], *system)
     if velocity_constraints is not None:
-        given |= equations.nonholonomic(velocity_constraints)
-    return MechanicalSystem(**given, n_q=n_q, params=params, names=names, constraint_names=constraint_names)
+        given |= nonholonomic(nodes["velocity_constraints"], *system)
+    given |= {"names": source.names if names is None else names, "constraint_names": constraint_names}
+    return MechanicalSystem(**given, n_q=len(source.q), params=source.params)
 
 
-class _Equations:
-    """The graph of a system, and its functions."""
+def _equations(source: _Functions | _Expressions, energy: int, potential: list[int], forces: list[int]):
+    """M = T_vv and f = T_q - U_q - T_vq v - T_vt + Q."""
+    graph, q, v, t = source.graph, source.q, source.v, source.graph.argument("t", 0)
+    momenta = gradient(graph, energy, v)
+    mass = [[row.get(k, graph.zero) for k in range(len(v))] for row in jacobian(graph, momenta, v)]
+    if any(sparsity(graph, [x for row in mass for x in row], v)):
+        raise InvalidProblemError("kinetic must be quadratic in the velocities v; the mass matrix depends on them")
+    along = directional(graph, momenta, {t: graph.one, **dict(zip(q, v))})
+    total = [graph.subtract(a, b) for a, b in zip(gradient(graph, energy, q), along)]
+    for height in potential:
+        total = [graph.subtract(a, b) for a, b in zip(total, gradient(graph, height, q))]
+    if forces:
+        total = [graph.add(a, b) for a, b in zip(total, forces)]
+    return {"mass": source.function("mass", mass, "q"), "force": source.function("force", total, "q", "v")}
 
-    def __init__(self, n_q: int, params: Any):
+
+class _Functions:
+    """Energies and constraints given by plain functions of some of q, v, t, p."""
+
+    names = None
+
+    def __init__(self, n_q: Any, params: Any):
         self.graph = graph = Graph()
-        self.n_q = n_q
-        self.symbols: dict[str, Any] = {
+        n_q = check_size(n_q, "q")
+        self._symbols: dict[str, Any] = {
             "q": vector_argument(graph, "q", n_q),
             "v": vector_argument(graph, "v", n_q),
             "t": scalar_argument(graph, "t"),
         }
-        self.params: tuple[str, int] | None = None
+        self.params = params
         if params is not None:
-            self.symbols["p"] = parameter_argument(graph, "p", params)
-            if self.symbols["p"] is params:
+            self._symbols["p"] = parameter_argument(graph, "p", params)
+            if self._symbols["p"] is params:
                 raise InvalidProblemError("params must be a vector of numbers for lagrange, so that it can be changed")
-            self.params = ("p", len(self.symbols["p"]))
-        self.q = [x.node for x in self.symbols["q"]]
-        self.v = [x.node for x in self.symbols["v"]]
-        self.t = self.symbols["t"].node
+        self.q = [x.node for x in self._symbols["q"]]
+        self.v = [x.node for x in self._symbols["v"]]
 
-    def traced(self, function: Callable[..., Any], name: str, order: str, shape: tuple[int, ...] | None) -> list[int]:
-        """The nodes of a user's function of some of q, v, t, p."""
+    def nodes(self, name: str, function: Any, order: str, shape: tuple[int, ...] | None) -> list[int]:
+        """The nodes of a user's function."""
         check_callable(function, name)
-        arguments = _arguments(function, name, [letter for letter in order if letter in self.symbols])
-        used = [self.symbols[letter] for letter in arguments]
+        arguments = _arguments(function, name, [letter for letter in order if letter in self._symbols])
+        used = [self._symbols[letter] for letter in arguments]
         if not any(type(x) is Expression or len(x) for x in used):
             raise InvalidProblemError(f"{name} has no arguments; it is a function of {', '.join(order)}")
         try:
@@ -133,46 +176,49 @@ class _Equations:
             raise InvalidProblemError(f"{name} returned an array of shape {result.shape}; expected a vector")
         return list(result.nodes)
 
-    def energies(self, kinetic, potential, forces):
-        graph, n = self.graph, self.n_q
-        [energy] = self.traced(kinetic, "kinetic", "qvtp", ())
-        self.momenta = gradient(graph, energy, self.v)
-        rows = jacobian(graph, self.momenta, self.v)
-        self.mass_nodes = [[row.get(k, graph.zero) for k in range(n)] for row in rows]
-        if any(sparsity(graph, [x for row in self.mass_nodes for x in row], self.v)):
-            raise InvalidProblemError("kinetic must be quadratic in the velocities v; the mass matrix depends on them")
-        along = directional(graph, self.momenta, {self.t: graph.one, **dict(zip(self.q, self.v))})
-        self.forces = [graph.subtract(a, b) for a, b in zip(gradient(graph, energy, self.q), along)]
-        if potential is not None:
-            [height] = self.traced(potential, "potential", "qtp", ())
-            self.forces = [graph.subtract(a, b) for a, b in zip(self.forces, gradient(graph, height, self.q))]
-        if forces is not None:
-            applied = self.traced(forces, "forces", "qvtp", (n,))
-            self.forces = [graph.add(a, b) for a, b in zip(self.forces, applied)]
+    def function(self, name: str, nodes, *arguments: str) -> GraphFunction:
+        """A function of the system."""
+        params = None if self.params is None else ("p", len(self._symbols["p"]))
+        return GraphFunction(name, self.graph, nodes, dict.fromkeys(arguments, len(self.q)), params)
+
+
+class _Expressions:
+    """Energies and constraints given by SymPy's expressions in coordinates x(t) and their derivatives."""
+
+    def __init__(self, q: Any, params: Any):
+        coordinates = list(q)
+        time = time_of(coordinates)
+        self._values = parameter_values(params)
+        self._symbols = Symbols(time, self._values)
+        self.graph, self.names = self._symbols.graph, [symbol_name(x) for x in coordinates]
+        self.q = self._symbols.vector("q", coordinates)
+        self.v = self._symbols.vector("v", [x.diff(time) for x in coordinates])
+
+    def nodes(self, name: str, expressions: Any, order: str, shape: tuple[int, ...] | None) -> list[int]:
+        """The nodes of expressions."""
+        listed = [expressions] if shape == () else list(expressions)
+        if shape and len(listed) != shape[0]:
+            raise InvalidProblemError(f"{name} has {len(listed)} expressions for {shape[0]} coordinates")
+        try:
+            return self._symbols.translated(listed)
+        except (TypeError, ValueError, SyntaxError) as error:  # of sympify
+            raise InvalidProblemError(f"{name} must be made of SymPy expressions, got {expressions!r}") from error
 
     def function(self, name: str, nodes, *arguments: str) -> GraphFunction:
-        return GraphFunction(name, self.graph, nodes, dict.fromkeys(arguments, self.n_q), self.params)
+        """A function of the system."""
+        return self._symbols.function(name, nodes, dict.fromkeys(arguments, len(self.q)))
 
-    def mass(self) -> GraphFunction:
-        return self.function("mass", self.mass_nodes, "q")
-
-    def force(self) -> GraphFunction:
-        return self.function("force", self.forces, "q", "v")
-
-    def holonomic(self, constraints) -> dict[str, Any]:
-        g = self.traced(constraints, "constraints", "qtp", None)
-        return holonomic(self.graph, g, self.q, self.v, self.function)
-
-    def nonholonomic(self, constraints) -> dict[str, Any]:
-        h = self.traced(constraints, "velocity_constraints", "qvtp", None)
-        return nonholonomic(self.graph, h, self.q, self.v, self.function)
+    @property
+    def params(self) -> dict[str, float] | None:
+        """The numbers of all parameters, as far as they are known."""
+        return with_missing(self._values, self._symbols.parameters)
 
 
 Make = Callable[..., GraphFunction]
 """``make(name, nodes, *arguments)`` makes a function of nodes."""
 
 
-def holonomic(graph: Graph, g: list[int], q: list[int], v: list[int], make: Make) -> dict[str, Any]:
+def holonomic(g: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
     """The arguments of a mechanical system for position constraints, with all of their derivatives."""
     t = graph.argument("t", 0)
     rows = [[row.get(k, graph.zero) for k in range(len(q))] for row in jacobian(graph, g, q)]
@@ -185,7 +231,7 @@ def holonomic(graph: Graph, g: list[int], q: list[int], v: list[int], make: Make
     }
 
 
-def nonholonomic(graph: Graph, h: list[int], q: list[int], v: list[int], make: Make) -> dict[str, Any]:
+def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
     """The arguments of a mechanical system for velocity constraints, with all of their derivatives."""
     rows = [[row.get(k, graph.zero) for k in range(len(v))] for row in jacobian(graph, h, v)]
     if any(sparsity(graph, [x for row in rows for x in row], v)):

@@ -7,6 +7,7 @@ from daedal.drive.solver import solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
+from daedal.problems.compile import with_other_params
 from daedal.solution import Solution
 
 
@@ -31,6 +32,7 @@ def solve(
     correct_initial=False,
     compile="auto",
     breakpoints=None,
+    params=None,
     **method_options,
 ) -> Solution:
     r"""Solve an initial value problem for a differential-algebraic equation.
@@ -46,6 +48,8 @@ def solve(
         the multipliers behind them where its forces depend on them. The second may be None: it is then computed
         (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
         one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
+        Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
+        algebraic variables may be left out, and so may variables that follow from the others.
     method : str or method object
         "auto", "dassl", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit "phem56",
         "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for formulations
@@ -87,6 +91,9 @@ def solve(
     breakpoints : Table, array, or list of them, optional
         Times at which right-hand sides have kinks or jumps: the run ends a piece there and begins anew, without a step
         across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
+    params : object, optional
+        Parameters for this run in place of the problem's. Where these are a dictionary, a mapping of names or symbols
+        replaces those that it names.
     **method_options
         Options of the method when it is given by name, e.g. ``linear_solver="gmres"``.
 
@@ -116,6 +123,8 @@ def solve(
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
+    if params is not None:
+        problem = with_other_params(problem, params)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
     if breakpoints is None:
         return solve_request(request)

@@ -115,4 +115,5 @@ class FunctionTable(dict):
             return [("functions", others[0][1])]
         count = sum(int(words.split(", ")[1].split()[0]) for words in traced.values())
         exact = ", exact derivatives" if any(words.startswith("exact") for words in traced.values()) else ""
-        return [("functions", f"traced, {count} operations{exact}")] * bool(traced) + others
+        operations = f"{count} operation{'s' * (count != 1)}"
+        return [("functions", f"traced, {operations}{exact}")] * bool(traced) + others

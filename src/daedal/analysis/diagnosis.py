@@ -105,20 +105,11 @@ def _first_found(case: Case, *finders: Callable[[Case], list[str] | None]) -> li
     return []
 
 
+_EQUATIONS = (inconstant, break_in_time, singular_pencil, higher_index, wrong_jacobian, discontinuity)
+
+
 def _no_progress(case: Case) -> list[str]:
-    found = _first_found(
-        case,
-        inconstant,
-        break_in_time,
-        singular_pencil,
-        higher_index,
-        wrong_jacobian,
-        discontinuity,
-        inconsistent_start,
-        singularity,
-        masked_index_two,
-        newton_trouble,
-    )
+    found = _first_found(case, *_EQUATIONS, inconsistent_start, singularity, masked_index_two, newton_trouble)
     if found:
         return found
     if case.at_start and not case.taken:
@@ -151,16 +142,7 @@ def _step_limit(case: Case) -> list[str]:
     ]
     crawling = crawls(failure, rest)
     if crawling or failure.error_test_failures + failure.newton_failures > _OFTEN * failure.steps:
-        found = _first_found(
-            case,
-            inconstant,
-            break_in_time,
-            singular_pencil,
-            higher_index,
-            wrong_jacobian,
-            discontinuity,
-            newton_trouble,
-        )
+        found = _first_found(case, *_EQUATIONS, newton_trouble)
         if found:
             return lines + found
     if not crawling:

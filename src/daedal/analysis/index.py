@@ -127,8 +127,10 @@ def _difference_quotients(changed, sizes, increments):
     n = sizes.size
     result = np.empty((n, n))
     change = np.zeros(n)
+    with np.errstate(over="ignore"):  # near the end of the range of floats
+        steps = np.outer(sizes, increments)
     for j in range(n):
-        quotients = np.array([_central(changed, change, j, sizes[j] * m) for m in increments])
+        quotients = np.array([_central(changed, change, j, step) for step in steps[j]])
         # Rounding errors fall with the increment, truncation errors grow: trust the increment after the least change.
         changes = np.abs(np.diff(quotients, axis=0))
         changes[np.isnan(changes)] = np.inf
@@ -148,7 +150,8 @@ def _central(changed, change, j, increment):
     change[j] = -increment
     below = changed(change)
     change[j] = 0.0
-    return (above - below) / (2.0 * increment)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (above - below) / (2.0 * increment)
 
 
 def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = RANK_TOLERANCE) -> LocalIndex:

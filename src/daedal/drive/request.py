@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isinf
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real
+from daedal.problems.symbols import check_values
 
 _COMPILE = ("auto", "never", "always")
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
@@ -128,6 +130,11 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
     if settings.fixed_step is not None:
         step = _check_fixed_step(settings.fixed_step, span, settings.max_steps)
         settings = replace(settings, fixed_step=step)
+    check_values(getattr(problem, "params", None))
+    if isinstance(initial, Mapping):
+        from daedal.initial.by_name import initial_by_name
+
+        initial = initial_by_name(problem, span[0], initial)
     return Request(problem, settings, span, initial, times, stop, progress)
 
 

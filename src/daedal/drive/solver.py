@@ -9,6 +9,7 @@ from typing import Any
 from daedal.drive.request import Request, Settings, checked_request, checked_settings
 from daedal.drive.run import LARGEST_KEPT
 from daedal.errors import InvalidProblemError
+from daedal.formulations.linear_reduction import is_as_stated
 from daedal.hybrid.problem import HybridProblem
 from daedal.problems import (
     HessenbergDAE,
@@ -18,7 +19,7 @@ from daedal.problems import (
     SecondOrderDAE,
     SemiExplicitDAE,
 )
-from daedal.problems.compile import with_numbers
+from daedal.problems.compile import with_other_params
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -97,9 +98,7 @@ class Solver:
         return self._plan.solve(request)
 
     def _with_params(self, params) -> Solver:
-        if self._problem.params is None:
-            raise InvalidProblemError("params is given, but the problem was stated without parameters")
-        problem = with_numbers(self._problem, params)
+        problem = with_other_params(self._problem, params)
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
         other._problem, other._settings = problem, self._settings
         shared = getattr(self._plan, "with_problem", None)
@@ -121,8 +120,10 @@ class Solver:
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
     if isinstance(problem, _TRACEABLE):
-        from daedal.drive.traced import TracedPlan
+        from daedal.drive.traced import SemiExplicitPlan, TracedPlan
 
+        if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
+            return SemiExplicitPlan(problem, settings, _plan_as_it_is)
         return TracedPlan(problem, settings, _plan_as_it_is)
     return _plan_as_it_is(problem, settings)
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,27 @@ class TracedPlan:
         return solution
 
 
+class SemiExplicitPlan:
+    """A plan for a linear problem that is solved as it was stated: for x' = f, 0 = g, its coefficients within f and g.
+
+    Their matrix is exact where they can be traced; where not, it is put together from the coefficients in Python.
+    """
+
+    def __init__(self, problem: LinearDAE, settings: Settings, make: Callable[[Any, Settings], Any]):
+        stated = problem.semi_explicit()
+        self._plan = TracedPlan(replace(stated, jacobian=None), settings, make)
+        if self._plan.traced is None or "jacobian" not in self._plan.traced.derivatives:
+            self._plan = TracedPlan(stated, settings, make)
+
+    def is_current(self) -> bool:
+        """Whether the coefficients read the same from outside as when they were traced."""
+        return self._plan.is_current()
+
+    def solve(self, request: Request):
+        """Solve the problem in f and g."""
+        return self._plan.solve(request.changed(problem=self._plan.problem))
+
+
 def _without(problem: Any, names: tuple[str, ...]) -> Any:
     """The problem without some of its derivatives."""
     if not names:
@@ -227,7 +249,10 @@ _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
 
 
 def _vector(values: Any, n: int) -> np.ndarray:
-    vector = np.zeros(n) if values is None else np.array(values, dtype=float).reshape(-1)
+    vector = np.zeros(n) if values is None else np.array(values).reshape(-1)
+    if np.iscomplexobj(vector):
+        raise ValueError
+    vector = vector.astype(float)
     if vector.size != n or not np.isfinite(vector).all():
         raise ValueError
     return vector

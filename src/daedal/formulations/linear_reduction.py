@@ -50,13 +50,18 @@ class StabilisedReduction:
     name = "stabilised_reduction"
 
 
+def is_as_stated(formulation) -> bool:
+    """Whether a linear problem is solved as it was stated."""
+    return formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none"))
+
+
 def first_order(problem: LinearDAE, formulation, t0: float, initial):
     """A linear DAE in the given formulation: the problem, its initial values, and options of DASSL that suit it.
 
     The multipliers receive errors divided by h: they are left out of the error test, and their Newton corrections are
     multiplied by h.
     """
-    if formulation is None or (isinstance(formulation, str) and formulation in ("auto", "none")):
+    if is_as_stated(formulation):
         return problem.semi_explicit(), initial, {}
     named = isinstance(formulation, str) and formulation.replace("-", "_") == StabilisedReduction.name
     if named or formulation is StabilisedReduction:

@@ -9,6 +9,7 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
+from daedal.tabular import FunctionTable
 
 ZENO = "zeno"
 _PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -191,6 +192,11 @@ class HybridProblem:
         for mode in self.modes:
             if len([t for t in self.transitions if t.guard == ZENO and mode in t.sources]) > 1:
                 raise InvalidProblemError(f"mode '{mode}' has several transitions with guard='zeno'; one can be taken")
+
+    @property
+    def functions(self) -> dict[str, FunctionTable]:
+        """For each mode how its functions are evaluated by default."""
+        return {name: mode.problem.functions for name, mode in self.modes.items()}
 
     @property
     def mode_names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from daedal.hybrid.event_table import EventTable
 from daedal.mechanical_solution import State
 from daedal.problems.checks import check_real
 from daedal.solution import Solution, Statistics
-from daedal.tabular import Tabular
+from daedal.tabular import FunctionTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class HybridSolution:
         Sums over all segments.
     drift : dict
         The largest residuals of the constraints over all segments.
+    functions : dict
+        For each mode that the run went through how its functions were evaluated.
     """
 
     def __init__(
@@ -105,10 +107,11 @@ class HybridSolution:
         message: str,
         stats: Statistics,
         drift: dict[str, float],
+        functions: dict[str, FunctionTable],
     ):
         self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
         self.success, self.status, self.message = success, status, message
-        self.stats, self._drift = stats, drift
+        self.stats, self._drift, self.functions = stats, drift, functions
         self._labels, self._n_q, self._chunks = labels, n_q, chunks
 
     @cached_property
@@ -287,7 +290,15 @@ class HybridSolution:
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
             ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
             ("seconds", f"{stats.seconds:.4g}"),
+            *self._functions_in_short(),
         ]
+
+    def _functions_in_short(self) -> list[tuple[str, str]]:
+        """How functions were evaluated; mode by mode, where it is not the same in all of them."""
+        short = {mode: "; ".join(words for _, words in table.summary()) for mode, table in self.functions.items()}
+        if len(set(short.values())) == 1:
+            return [("functions", next(iter(short.values())))]
+        return [("functions" if k == 0 else "", f"{mode}: {words}") for k, (mode, words) in enumerate(short.items())]
 
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)

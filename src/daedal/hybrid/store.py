@@ -7,6 +7,7 @@ from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
 from daedal.hybrid.state_form import StateForm
 from daedal.solution import Solution, Statistics
+from daedal.tabular import FunctionTable
 
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
 
@@ -24,6 +25,7 @@ class OutputStore:
         self.n_events = 0
         self._counts = dict.fromkeys(_COUNTERS, 0)
         self._drift: dict[str, float] = {}
+        self._functions: dict[str, FunctionTable] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -40,6 +42,7 @@ class OutputStore:
         for name in _COUNTERS:
             self._counts[name] += getattr(solution.stats, name)
         form = self._forms[mode]
+        self._functions[mode] = solution.functions
         if self._keeps_segments:
             self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
         else:
@@ -69,4 +72,5 @@ class OutputStore:
             message=message,
             stats=Statistics(**self._counts, seconds=seconds),
             drift=self._drift,
+            functions=self._functions,
         )

@@ -20,6 +20,7 @@ from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
+from daedal.problems.symbols import check_values
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 
@@ -64,6 +65,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     >>> print(y0, z0.round(6))
     [4.] [2.]
     """
+    check_values(getattr(problem, "params", None))
     if isinstance(problem, MechanicalSystem):
         q0, v0, r0, w0, lam0 = split_mechanical(initial)
         if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):

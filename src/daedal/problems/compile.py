@@ -1,12 +1,17 @@
 """A user's functions as compiled ones: by Numba, or by tracing."""
 
 from copy import copy
+from dataclasses import replace
+from types import FunctionType
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.problems.symbols import renewed
+from daedal.tabular import FunctionTable
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -15,6 +20,10 @@ def compiled_function(function):
     """`function` as a Numba-compiled function, always the same one; what is compiled already, or None, stays so."""
     if function is None or is_compiled(function):
         return function
+    if not isinstance(function, FunctionType):
+        raise InvalidProblemError(
+            f"Numba compiles plain functions, and {function!r} is none; take compiled(backend='trace') instead"
+        )
     import numba
 
     if function not in _compiled:
@@ -22,25 +31,48 @@ def compiled_function(function):
     return _compiled[function]
 
 
-def check_backend(backend: str) -> str:
-    """The compiler that was asked for."""
-    if backend not in ("trace", "numba"):
-        raise InvalidProblemError(f"backend must be 'trace' or 'numba', got {backend!r}")
-    return backend
+class Traceable:
+    """A problem that tells how its functions are evaluated."""
+
+    @property
+    def functions(self) -> FunctionTable:
+        """How each function is evaluated by default: traced or not, and why not."""
+        from daedal.tracing.problem import words
+
+        return words(self)
 
 
-def by_trace(problem):
-    """The same problem with functions that are machine code, and with exact derivatives."""
-    from daedal.tracing.problem import compiled_by_trace
+class Compilable(Traceable):
+    """A problem with parameters, whose functions can be compiled."""
 
-    return compiled_by_trace(problem)
+    def compiled(self, backend: str = "numba") -> Self:
+        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
+
+        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
+        not seen any more.
+        """
+        if backend == "numba":
+            return self._by_numba()
+        if backend != "trace":
+            raise InvalidProblemError(f"backend must be 'trace' or 'numba', got {backend!r}")
+        from daedal.tracing.problem import compiled_by_trace
+
+        return compiled_by_trace(self)
+
+    def with_params(self, params) -> Self:
+        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        problem: Any = self
+        return replace(problem, params=renewed(problem.params, params))
+
+    def _by_numba(self) -> Self:
+        """The same problem with functions passed through ``numba.njit``."""
+        raise NotImplementedError
 
 
-def function_table(problem):
-    """How each function of a problem is evaluated."""
-    from daedal.tracing.problem import words
-
-    return words(problem)
+def compiled_functions(problem: Any, names) -> dict[str, Any]:
+    """Arguments of a problem, with those functions of it that are named, and its parameters, in compiled form."""
+    functions = {name: compiled_function(getattr(problem, name)) for name in names}
+    return {**functions, "params": compiled_params(problem.params)}
 
 
 def compiled_params(params):
@@ -53,6 +85,16 @@ def last_argument(function, params) -> tuple:
     if params is None:
         return ()
     return (parameter_vector(params) if is_compiled(function) else params,)
+
+
+def with_other_params(problem, params):
+    """The same problem with the parameters of one run, which it must have been stated with."""
+    if getattr(problem, "params", None) is None:
+        raise InvalidProblemError(
+            "params is given, but the problem was stated without parameters: state it with params=..., as the last "
+            "argument of its functions; problem.with_params(...) then has other ones"
+        )
+    return with_numbers(problem, params)
 
 
 def with_numbers(problem, params):

@@ -10,12 +10,11 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_real, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivatives_by_differences
-from daedal.problems.compile import function_table
-from daedal.tabular import FunctionTable
+from daedal.problems.compile import Traceable
 
 
 @dataclass(frozen=True, eq=False)
-class HessenbergDAE:
+class HessenbergDAE(Traceable):
     r"""A linear Hessenberg DAE of order m, Ascher and Petzold (2.3),
 
     .. math:: x^{(m)} = \sum_{j=1}^m A_j\, x^{(j-1)} + B y + q, \qquad 0 = C x + r,
@@ -82,11 +81,6 @@ class HessenbergDAE:
                 check_arguments(name, getattr(self, name), ("t",), None)
             else:
                 _check_constant(name, getattr(self, name), shape)
-
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function of time is evaluated by default, and where its derivatives come from."""
-        return function_table(self)
 
     @property
     def n(self) -> int:

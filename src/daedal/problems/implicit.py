@@ -19,19 +19,11 @@ from daedal.problems.checks import (
     check_structure,
     set_checked,
 )
-from daedal.problems.compile import (
-    by_trace,
-    check_backend,
-    compiled_function,
-    compiled_params,
-    function_table,
-    last_argument,
-)
-from daedal.tabular import FunctionTable
+from daedal.problems.compile import Compilable, compiled_functions, last_argument
 
 
 @dataclass(frozen=True, eq=False)
-class ImplicitDAE:
+class ImplicitDAE(Compilable):
     r"""A fully implicit differential-algebraic equation :math:`F(t, y, y') = 0`.
 
     Parameters
@@ -116,22 +108,5 @@ class ImplicitDAE:
         """The problem as F(t, y, y') = 0: itself."""
         return self
 
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
-        return function_table(self)
-
-    def compiled(self, backend: str = "numba") -> ImplicitDAE:
-        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
-
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
-        """
-        if check_backend(backend) == "trace":
-            return by_trace(self)
-        residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
-        return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
-
-    def with_params(self, params) -> ImplicitDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)
+    def _by_numba(self) -> ImplicitDAE:
+        return replace(self, **compiled_functions(self, ("residual", "jacobian")))

@@ -9,13 +9,12 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
 from daedal.problems.coefficients import coefficient_at, derivative_at
-from daedal.problems.compile import function_table
+from daedal.problems.compile import Traceable
 from daedal.problems.semi_explicit import SemiExplicitDAE
-from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
-class LinearDAE:
+class LinearDAE(Traceable):
     r"""A linear semi-explicit DAE, Wijckmans section 6.2,
 
     .. math:: x' = A x + B y + p, \qquad 0 = C x + D y + q.
@@ -79,11 +78,6 @@ class LinearDAE:
                 raise InvalidProblemError(f"{name} holds values that are not finite")
 
     @property
-    def functions(self) -> FunctionTable:
-        """How each function of time is evaluated by default, and where its derivatives come from."""
-        return function_table(self)
-
-    @property
     def n(self) -> int:
         """Number of unknowns, n_x + n_y."""
         return self.n_x + self.n_y
@@ -108,13 +102,16 @@ class LinearDAE:
 
     def semi_explicit(self) -> SemiExplicitDAE:
         """The problem as it stands."""
-        at = self.coefficient
+        shapes, at = self.shapes, self.coefficient
+        A, B, C, D, p, q = (getattr(self, name) for name in shapes)
 
         def f(t, x, y):
-            return at("A", t) @ x + at("B", t) @ y + at("p", t)
+            a, b = coefficient_at("A", A, t, shapes["A"]), coefficient_at("B", B, t, shapes["B"])
+            return a @ x + b @ y + coefficient_at("p", p, t, shapes["p"])
 
         def g(t, x, y):
-            return at("C", t) @ x + at("D", t) @ y + at("q", t)
+            c, d = coefficient_at("C", C, t, shapes["C"]), coefficient_at("D", D, t, shapes["D"])
+            return c @ x + d @ y + coefficient_at("q", q, t, shapes["q"])
 
         def jacobian(t, z, zp, cj):
             return np.block([[cj * np.eye(self.n_x) - at("A", t), -at("B", t)], [at("C", t), at("D", t)]])

@@ -20,8 +20,7 @@ from daedal.problems.checks import (
     check_sparsity,
     set_checked,
 )
-from daedal.problems.compile import by_trace, check_backend, compiled_function, compiled_params, function_table
-from daedal.tabular import FunctionTable
+from daedal.problems.compile import Compilable, compiled_functions
 
 FUNCTIONS = (
     "mass",
@@ -42,7 +41,7 @@ _LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal ma
 
 
 @dataclass(frozen=True, eq=False)
-class MechanicalSystem:
+class MechanicalSystem(Compilable):
     r"""A mechanical system with holonomic and nonholonomic constraints,
 
     .. math::
@@ -238,26 +237,9 @@ class MechanicalSystem:
 
         return check_system(self, t, q, v)
 
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
-        return function_table(self)
-
-    def compiled(self, backend: str = "numba") -> MechanicalSystem:
-        """The same system with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
-
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
-        """
-        if check_backend(backend) == "trace":
-            return by_trace(self)
+    def _by_numba(self) -> MechanicalSystem:
         names = [name for name in (*FUNCTIONS, "contact_guess") if callable(getattr(self, name))]
-        functions = {name: compiled_function(getattr(self, name)) for name in names}
-        return self.replaced(**functions, params=compiled_params(self.params))
-
-    def with_params(self, params) -> MechanicalSystem:
-        """The same system with other parameters."""
-        return self.replaced(params=params)
+        return self.replaced(**compiled_functions(self, names))
 
     def replaced(self, **changes) -> MechanicalSystem:
         """The same system with some of its arguments replaced."""

@@ -20,20 +20,12 @@ from daedal.problems.checks import (
     check_structure,
     set_checked,
 )
-from daedal.problems.compile import (
-    by_trace,
-    check_backend,
-    compiled_function,
-    compiled_params,
-    function_table,
-    last_argument,
-)
+from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
-from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
-class SecondOrderDAE:
+class SecondOrderDAE(Compilable):
     r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
 
     :class:`ModifiedBDF` and :class:`Collocation` solve it directly. Going to first order may raise the index, ask for
@@ -116,25 +108,8 @@ class SecondOrderDAE:
         """The name of variable i."""
         return self.names[i] if self.names else f"x[{i}]"
 
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
-        return function_table(self)
-
-    def compiled(self, backend: str = "numba") -> SecondOrderDAE:
-        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
-
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
-        """
-        if check_backend(backend) == "trace":
-            return by_trace(self)
-        residual, jacobian = compiled_function(self.residual), compiled_function(self.jacobian)
-        return replace(self, residual=residual, jacobian=jacobian, params=compiled_params(self.params))
-
-    def with_params(self, params) -> SecondOrderDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)
+    def _by_numba(self) -> SecondOrderDAE:
+        return replace(self, **compiled_functions(self, ("residual", "jacobian")))
 
     def with_order(self, order) -> SecondOrderDAE:
         """The same problem with the orders of its variables given."""

@@ -12,20 +12,12 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, store_vector
 from daedal.problems.checks import check_arguments, check_callable, check_names, check_size, set_checked
-from daedal.problems.compile import (
-    by_trace,
-    check_backend,
-    compiled_function,
-    compiled_params,
-    function_table,
-    last_argument,
-)
+from daedal.problems.compile import Compilable, compiled_functions, last_argument
 from daedal.problems.implicit import ImplicitDAE
-from daedal.tabular import FunctionTable
 
 
 @dataclass(frozen=True, eq=False)
-class SemiExplicitDAE:
+class SemiExplicitDAE(Compilable):
     r"""A semi-explicit DAE :math:`y' = f(t, y, z),\; 0 = g(t, y, z)`.
 
     Parameters
@@ -98,25 +90,8 @@ class SemiExplicitDAE:
             _stacked[self] = self._stack()
         return _stacked[self]
 
-    def with_params(self, params) -> SemiExplicitDAE:
-        """The same problem with other parameters."""
-        return replace(self, params=params)
-
-    @property
-    def functions(self) -> FunctionTable:
-        """How each function is evaluated by default: traced or not, and why not."""
-        return function_table(self)
-
-    def compiled(self, backend: str = "numba") -> SemiExplicitDAE:
-        """The same problem with compiled functions: passed through ``numba.njit``, or traced (``backend="trace"``).
-
-        Traced functions are machine code, with the derivatives that were not given; changes of globals or closures are
-        not seen any more.
-        """
-        if check_backend(backend) == "trace":
-            return by_trace(self)
-        functions = {name: compiled_function(getattr(self, name)) for name in ("f", "g", "jacobian")}
-        return replace(self, **functions, params=compiled_params(self.params))
+    def _by_numba(self) -> SemiExplicitDAE:
+        return replace(self, **compiled_functions(self, ("f", "g", "jacobian")))
 
     def _stack(self) -> ImplicitDAE:
         algebraic = np.arange(self.n) >= self.n_y
@@ -155,7 +130,7 @@ def _stack(f, g, n_y, n_z, has_params):
     def residual(t, x, xp, params=None):
         result = np.empty(n_y + n_z)
         y, z = x[:n_y], x[n_y:]
-        store_vector("f", n_y)(f(t, y, z, *last_argument(f, params)), result[:n_y])
+        store_vector("f", n_y)(f(t, y.copy(), z.copy(), *last_argument(f, params)), result[:n_y])  # g sees y as it was
         np.subtract(xp[:n_y], result[:n_y], out=result[:n_y])
         store_vector("g", n_z)(g(t, y, z, *last_argument(g, params)), result[n_y:])
         return result

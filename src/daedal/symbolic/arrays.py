@@ -114,14 +114,14 @@ def apply_ufunc(ufunc, method: str, inputs, options) -> Any:
     if target is not None and isinstance(target, Array) and not target.flags.writeable:
         raise Untraceable("changes an array that lives outside of it")
     operands = [plain(value) for value in inputs]
-    if not any(is_symbolic(value) for value in operands):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # constants are folded without the warnings that the function itself may give
+        if not any(is_symbolic(value) for value in operands):
             result = getattr(ufunc, method)(*(numbers(value) for value in operands), **options)
-    elif options.pop("where", True) is not True:
-        raise Untraceable("uses where= of a universal function", remedy="use np.where")
-    else:
-        options.pop("dtype", None)
-        result = _on_symbols(ufunc, method, operands, options)
+        elif options.pop("where", True) is not True:
+            raise Untraceable("uses where= of a universal function", remedy="use np.where")
+        else:
+            options.pop("dtype", None)
+            result = _on_symbols(ufunc, method, operands, options)
     if target is None:
         return wrapped(result)
     target[...] = result

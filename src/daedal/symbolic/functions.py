@@ -30,6 +30,8 @@ class GraphFunction:
         Names and lengths of the vectors, in order; the time ``t`` comes first.
     params : tuple of (str, int), optional
         Name and length of the parameters.
+    names : sequence of str, optional
+        Names of the single parameters, which are then given as a mapping.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class GraphFunction:
         nodes: Any,
         arguments: Mapping[str, int],
         params: tuple[str, int] | None = None,
+        names: Sequence[str] | None = None,
     ):
         self.__name__, self.graph, self.nodes = name, graph, np.asarray(nodes, dtype=np.int64)
         self.arguments, self.params = dict(arguments), params
+        self.names = None if names is None else tuple(names)
         self._code: MachineFunction | None = None
 
     def __call__(self, t: float, *values):
@@ -49,24 +53,38 @@ class GraphFunction:
         if self._code is None:
             own = dict([self.params]) if self.params else {}
             self._code = compile_function(self.graph, self.arguments, {"": self.nodes}, own)
-        names = [*self.arguments, *([self.params[0]] if self.params else [])]
-        given = dict(zip(names, values, strict=True))
+        given = self._given(values)
         self._check_fixed(given)
         return self._code(float(t), **given)[1][""]
 
     def on_symbols(self, t, *values):
         """The value on symbols: the nodes of this graph in that of the arguments."""
-        names = [*self.arguments, *([self.params[0]] if self.params else [])]
+        given = self._given(values)
         entries = {("t", 0): t}
-        for name, vector in zip(names, values, strict=True):
+        for name, vector in given.items():
             entries |= {(name, k): x for k, x in enumerate(vector if np.ndim(vector) else [vector])}
         graph = next((x.graph for x in entries.values() if type(x) is Expression), None)
         if graph is None:
             return self(t, *values)
-        self._check_fixed({name: vector for name, vector in zip(names, values) if name == (self.params or [""])[0]})
+        self._check_fixed({name: vector for name, vector in given.items() if self.params and name == self.params[0]})
         known = {key: nodes_of(graph, x)[0] for key, x in entries.items()}
         found = [Expression(graph, i) for i in inlined(self.graph, self.nodes.ravel().tolist(), graph, known)]
         return array_of(found).reshape(self.nodes.shape)
+
+    def _given(self, values: Sequence[Any]) -> dict[str, Any]:
+        """The arguments behind the time by name; parameters as a vector."""
+        names = [*self.arguments, *([self.params[0]] if self.params else [])]
+        given = dict(zip(names, values, strict=True))
+        if self.params and self.names is not None and isinstance(given[self.params[0]], Mapping):
+            given[self.params[0]] = self._in_order(given[self.params[0]])
+        return given
+
+    def _in_order(self, params: Mapping[str, Any]) -> list[Any]:
+        assert self.names is not None
+        wrong = [*(name for name in self.names if name not in params), *(n for n in params if n not in self.names)]
+        if wrong:
+            raise InvalidProblemError(f"params must hold {', '.join(self.names)}; look at {', '.join(map(str, wrong))}")
+        return [params[name] for name in self.names]
 
     def _check_fixed(self, given: Mapping[str, Any]):
         for i, number in self.graph.fixed.items():

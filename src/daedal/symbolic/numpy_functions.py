@@ -181,7 +181,10 @@ def _mean(values, axis=None, dtype=None, out=None, keepdims=False):
 def _norm(x, ord=None, axis=None, keepdims=False):
     """The norms that are sums, maxima and roots; of matrices Frobenius' norm."""
     x = x if isinstance(x, np.ndarray) else _array(x)
-    reduce = lambda ufunc, values: _reduced(ufunc)(values, axis, keepdims=keepdims)  # noqa: E731
+
+    def reduce(ufunc, values):
+        return _reduced(ufunc)(values, axis, keepdims=keepdims)
+
     if axis is None and x.ndim == 2 and ord not in (None, "fro"):
         raise Untraceable(f"np.linalg.norm of a matrix with ord={ord!r}")
     size = apply_ufunc(np.absolute, "__call__", [x], {})
@@ -245,8 +248,7 @@ def _interp(x, xp, fp, left=None, right=None, period=None):
     if period is not None:
         raise Untraceable("np.interp with a period")
     x = x if isinstance(x, (Expression, np.ndarray)) else _array(x)
-    one = lambda value: interpolate(value, xp, fp, left, right)  # noqa: E731
-    return one(x) if type(x) is Expression else wrapped(np.frompyfunc(one, 1, 1)(plain(x)))
+    return _each(lambda value: interpolate(value, xp, fp, left, right), x)
 
 
 def _searchsorted(points, x, side="left", sorter=None):
@@ -267,8 +269,12 @@ def _sinc(x):
 def _nan_to_num(x, *arguments, **options):
     if type(x) is not Expression and not isinstance(x, np.ndarray):
         x = _array(x)
-    one = lambda value: choose(apply("isnan", value), 0.0, value) if type(value) is Expression else value  # noqa: E731
-    return one(x) if type(x) is Expression else wrapped(np.frompyfunc(one, 1, 1)(plain(x)))
+    return _each(lambda value: choose(apply("isnan", value), 0.0, value) if type(value) is Expression else value, x)
+
+
+def _each(function, x):
+    """A function of scalars, of a scalar or of every entry."""
+    return function(x) if type(x) is Expression else wrapped(np.frompyfunc(function, 1, 1)(plain(x)))
 
 
 _eye = _made_by(np.eye)

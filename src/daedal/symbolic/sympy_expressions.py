@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
 
 
@@ -33,16 +34,59 @@ def nodes_from_sympy(graph: Graph, expressions: Sequence[Any], symbols: Mapping[
     >>> [round(float(value), 6) for value in evaluate(graph, nodes, {"q": [0.5]})]
     [0.229849, 0.333333]
     """
+    return _translated(graph, expressions, dict(symbols))
+
+
+class Symbols:
+    """A graph with nodes for the time, for unknowns with their derivatives, and for parameters by name.
+
+    Parameters
+    ----------
+    time : Symbol
+    parameters : iterable of str
+        Names of known parameters, in order; other symbols that occur become parameters behind them.
+    """
+
+    def __init__(self, time: Any, parameters: Iterable[str] = ()):
+        self.graph = Graph()
+        self._made: dict[Any, int] = {time: self.graph.argument("t", 0)}
+        self.parameters = list(parameters)
+
+    def vector(self, name: str, symbols: Sequence[Any]) -> list[int]:
+        """The nodes of symbols that are the entries of a vector."""
+        made = [self.graph.argument(name, k) for k in range(len(symbols))]
+        self._made |= dict(zip(symbols, made, strict=True))
+        return made
+
+    def translated(self, expressions: Sequence[Any]) -> list[int]:
+        """The nodes of expressions; what earlier ones have in common with them is not looked at again."""
+        return _translated(self.graph, expressions, self._made, self._parameter)
+
+    def function(self, name: str, nodes: Any, arguments: Mapping[str, int]) -> GraphFunction:
+        """A function of nodes, made after everything is translated."""
+        params = ("p", len(self.parameters)) if self.parameters else None
+        return GraphFunction(name, self.graph, nodes, arguments, params, self.parameters)
+
+    def _parameter(self, symbol: Any) -> int:
+        if symbol.name not in self.parameters:
+            self.parameters.append(symbol.name)
+        return self.graph.argument("p", self.parameters.index(symbol.name))
+
+
+Other = Callable[[Any], int] | None
+"""The node of a symbol that is not known; None if it is refused."""
+
+
+def _translated(graph: Graph, expressions: Sequence[Any], made: dict[Any, int], other: Other = None) -> list[int]:
     import sympy
 
-    made: dict[Any, int] = dict(symbols)
     wanted = [sympy.sympify(expression) for expression in expressions]
     for expression in wanted:
-        _make(graph, expression, made)
+        _make(graph, expression, made, other)
     return [made[expression] for expression in wanted]
 
 
-def _make(graph: Graph, expression: Any, made: dict[Any, int]):
+def _make(graph: Graph, expression: Any, made: dict[Any, int], other: Other):
     """Make the nodes of an expression, operands first, without recursion: expressions of models are deep."""
     waiting = [expression]
     while waiting:
@@ -55,7 +99,10 @@ def _make(graph: Graph, expression: Any, made: dict[Any, int]):
             waiting += missing
         else:
             waiting.pop()
-            made[current] = _node(graph, current, made)
+            if other is not None and current.is_Symbol:
+                made[current] = other(current)
+            else:
+                made[current] = _node(graph, current, made)
 
 
 def _operands(expression: Any) -> list[Any]:

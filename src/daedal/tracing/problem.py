@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from daedal.errors import InvalidProblemError
@@ -23,7 +24,7 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
     always = compile == "always"
     try:
         traced = _traced(problem, linear_solver, always)
-    except Untraceable as reason:  # there are too many unknowns
+    except Untraceable as reason:  # of the problem as a whole
         traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
         traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
     if always:
@@ -33,8 +34,9 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
 
 def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | None:
     if isinstance(problem, MechanicalSystem):
-        if not _is_traceable(problem) or (mechanical.is_ready(problem) and not always):
+        if mechanical.is_ready(problem) and not always:
             return None
+        _check_dense(problem)
         return mechanical.traced_system(problem, always=always)
     if isinstance(problem, (HessenbergDAE, LinearDAE)):
         return None if linear.is_ready(problem) else linear.traced_linear(problem, always=always)
@@ -47,15 +49,18 @@ def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | N
     return first_order.traced_second_order(problem, linear_solver, always=always)
 
 
-def _is_traceable(system: MechanicalSystem) -> bool:
-    return not system.n_s and system.n_q <= _MOST_COORDINATES and not hasattr(system.mass, "tocsr")
+def _check_dense(system: MechanicalSystem):
+    """Refuse systems of whose functions no straight-line code is made."""
+    if system.n_s:
+        raise Untraceable("belongs to a system with contact coordinates, which are found by an iteration", "")
+    if hasattr(system.mass, "tocsr"):
+        raise Untraceable("belongs to a system with sparse matrices", "")
+    if system.n_q > _MOST_COORDINATES:
+        raise Untraceable(f"belongs to a system with more than {_MOST_COORDINATES} coordinates", "")
 
 
 def _check_complete(problem: Any, traced: TracedProblem | None):
     if traced is None:
-        what = "contact coordinates" if getattr(problem, "n_s", 0) else "sparse matrices or many coordinates"
-        if isinstance(problem, MechanicalSystem) and not _is_traceable(problem):
-            raise InvalidProblemError(f"compile='always': a system with {what} is not traced; use compile='auto'")
         return
     for name, reason in traced.refused.items():
         raise InvalidProblemError(f"compile='always': {name} cannot be traced: {reason}") from reason
@@ -80,7 +85,9 @@ def untraced_words(problem: Any) -> FunctionTable:
 
 
 def words(problem: Any) -> FunctionTable:
-    """How each function of a problem is evaluated by default."""
+    """How each function of a problem is evaluated by default; a linear problem is solved as x' = f, 0 = g."""
+    if isinstance(problem, LinearDAE):
+        return words(replace(problem.semi_explicit(), jacobian=None))
     traced = traced_problem(problem)
     return FunctionTable(untraced_words(problem) | ({} if traced is None else traced.words))
 

@@ -12,6 +12,7 @@ import numpy as np
 from daedal.kernels.functions import is_compiled
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
 from daedal.symbolic.switches import switches
@@ -83,7 +84,8 @@ class Tracer:
     """
 
     def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
-        self._most = MOST_NODES if always else MOST_OPERATIONS
+        graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())  # they need code in any case
+        self._most = MOST_NODES if always or graphs else MOST_OPERATIONS
         if sum(sizes.values()) > self._most:
             raise Untraceable(f"needs more than {self._most} operations", "")
         self.graph = Graph(self._most)
