@@ -146,7 +146,7 @@ def test_without_stabilisation_fifty_periods_are_worthless(swings):
 def test_stabilised_pendulums_stay_on_their_circle(form, drift, swings):
     assert swings[form, 1e-4][1] < drift
     assert swings[form, 1e-6][1] < 0.05 * drift
-    assert swings[form, 1e-4][0] < swings["index1", 1e-4][0] / 3.0
+    assert swings[form, 1e-4][0] < swings["index1", 1e-4][0] / 2.0  # of which the projection decides, from far away
     assert swings[form, 1e-6][0] < min(1e-3, swings["index1", 1e-6][0] / 30.0)
 
 
