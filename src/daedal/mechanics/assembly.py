@@ -71,6 +71,7 @@ class Assembly:
         self._made_with = system.params
         self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
+        self.linearisations: dict[int, Any] = {}  # exact derivatives, by the levels of the constraints in them
         self.adopt(setting)
 
     @property
@@ -141,6 +142,30 @@ class Assembly:
             **{_FIELDS.get(name, name): callback for name, callback in self._callbacks(bridge, setting).items()},
         )
         return record, bridge
+
+    def linearisation(self, levels: int):
+        """A LINEARISATION record for Newton's method, or None if the functions were not traced.
+
+        Constraints are differentiated on the velocity level (`levels` = 1), or on that of accelerations as well.
+        """
+        if levels not in self.linearisations:
+            self.linearisations[levels] = self._linearisation(levels)
+        return self.linearisations[levels]
+
+    def _linearisation(self, levels: int):
+        system = self.system
+        function = None if system.linearisation is None else system.linearisation.function(levels)
+        if function is None:
+            return None
+        from daedal.kernels.records import Record
+        from daedal.mechanics.linearisation import LINEARISATION
+
+        sizes = [size for size in (self.nx, self.nx, self.n_r, self.n_w, system.n_lambda, self.nx) if size]
+        columns = 2 * self.nx + self.n_r + self.n_w + (system.n_lambda if system.force_uses_multipliers else 0)
+        rows = self.nx + self.n_r + self.n_w + levels * system.n_lambda
+        store = store_matrix("linearisation", rows, columns)
+        callback = self.bridge.function(function, sizes, (rows, columns), store, self._made_with)
+        return Record(LINEARISATION, function=callback, rows=rows, columns=columns, n_arguments=sum(sizes))
 
     def _callbacks(self, bridge, setting: Setting) -> dict[str, Any]:
         """The user's functions, and for compiled constraints the missing derivatives by the complex step."""

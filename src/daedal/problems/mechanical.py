@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -155,6 +155,8 @@ class MechanicalSystem:
     constraint_names: Sequence[str] | None = None
     force_sparsity: Any = None
 
+    linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method, of a system that was traced
+
     def __post_init__(self):
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         n_q = check_size(self.n_q, "n_q")
@@ -257,7 +259,9 @@ class MechanicalSystem:
 
     def with_params(self, params) -> MechanicalSystem:
         """The same system with other parameters."""
-        return self.replaced(params=params)
+        other = self.replaced(params=params)
+        object.__setattr__(other, "linearisation", self.linearisation)
+        return other
 
     def replaced(self, **changes) -> MechanicalSystem:
         """The same system with some of its arguments replaced."""

@@ -11,6 +11,7 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import acceleration_bias, directional, jacobian
+from daedal.tracing.linearisation import Linearisation
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 _DERIVATIVES = {
@@ -58,6 +59,8 @@ def traced_system(system: MechanicalSystem, *, always: bool = False) -> TracedPr
     result = copy(system)
     for name, function in (tracer.result.functions | tracer.result.derivatives).items():
         object.__setattr__(result, name, function)
+    if system.linearisation is None:
+        object.__setattr__(result, "linearisation", Linearisation(tracer, system, traces))
     return tracer.finished(result)
 
 

@@ -144,10 +144,12 @@ class Tracer:
         arguments: Sequence[str],
         nodes: Callable[[], Any],
         shared: Sequence[int | np.ndarray],
+        original: Callable[..., Any] | None = None,
     ) -> TracedFunction | None:
         """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
 
-        `shared` says which arguments the function itself is called with, if it must be asked.
+        `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
+        called where it was made of several functions.
         """
         try:
             array = np.asarray(nodes(), dtype=np.int64)
@@ -156,7 +158,8 @@ class Tracer:
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
-        original = (self.result.functions | self.combined)[of.name].original
+        if original is None:
+            original = (self.result.functions | self.combined)[of.name].original
         regular = all(self.graph.regular[i] for i in array.flat)
         made = TracedFunction(name, code, self.layout, original, arguments=tuple(shared), is_regular=regular)
         self.result.derivatives[name] = made
