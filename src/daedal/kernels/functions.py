@@ -37,6 +37,10 @@ class CodedFunction:
         """What the code gets of the parameters: always as many numbers."""
         raise NotImplementedError
 
+    def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
+        """Status and result of the machine code; parameters are the last argument."""
+        raise NotImplementedError
+
     def __call__(self, t: float, *arguments):
         """The function, from Python; parameters are its last argument, as the user gave them."""
         raise NotImplementedError

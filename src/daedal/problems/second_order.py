@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import store_matrix, store_sparse, store_vector
+from daedal.kernels.functions import CodedFunction, store_matrix, store_sparse, store_vector
 from daedal.problems.checks import (
     check_arguments,
     check_callable,
@@ -93,6 +93,8 @@ class SecondOrderDAE:
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
 
+    motion: ClassVar[Any] = None  # exact derivatives along a motion, of a problem that was traced
+
     def __post_init__(self):
         check_callable(self.residual, "residual")
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
@@ -111,6 +113,22 @@ class SecondOrderDAE:
         values = self.residual(float(t), *arguments, *last_argument(self.residual, self.params))
         store_vector("residual", self.n)(values, result)
         return result
+
+    def fast(self, t: float, x, xp, xpp) -> np.ndarray:
+        """F from its machine code, if there is some, which does not check anything."""
+        if isinstance(self.residual, CodedFunction):
+            status, values = self.residual.evaluate(t, x, xp, xpp, *last_argument(self.residual, self.params))
+            if status == 0:
+                return values
+        return self.evaluate(t, x, xp, xpp)
+
+    def along(self, t: float, x, xp, xpp) -> np.ndarray | None:
+        """Exact first and second derivatives of F along the motion that these values begin; None if there are none."""
+        function = None if self.motion is None else self.motion.function(tuple(np.asarray(self.order).tolist()))
+        if function is None:
+            return None
+        status, values = function.evaluate(t, x, xp, xpp, *last_argument(function, self.params))
+        return values.reshape(2, -1) if status == 0 and np.isfinite(values).all() else None
 
     def label(self, i: int) -> str:
         """The name of variable i."""
@@ -138,7 +156,9 @@ class SecondOrderDAE:
 
     def with_order(self, order) -> SecondOrderDAE:
         """The same problem with the orders of its variables given."""
-        return replace(self, order=order)
+        other = replace(self, order=order)
+        object.__setattr__(other, "motion", self.motion)
+        return other
 
     def velocity_names(self, velocities: np.ndarray) -> list[str]:
         """Names of the derivatives of some variables."""

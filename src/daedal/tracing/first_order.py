@@ -13,6 +13,7 @@ from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian, sparsity
+from daedal.tracing.motion import Motion
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # unknowns from which a narrow band is used although nobody asked for it
@@ -55,6 +56,8 @@ def _traced(problem, vectors: tuple[str, ...], factors: tuple[str, ...], linear_
     result = copy(problem)
     _set(result, "residual", tracer.result.functions.get("residual"))
     _matrix(tracer, problem, result, linear_solver, residual)
+    if traced is not None and isinstance(problem, SecondOrderDAE):
+        object.__setattr__(result, "motion", Motion(tracer, traced))
     return tracer.finished(result)
 
 

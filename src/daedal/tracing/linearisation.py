@@ -123,11 +123,7 @@ class Linearisation:
 
     def __reduce__(self):
         """Machine code stays behind."""
-        return _nothing, ()
-
-
-def _nothing() -> None:
-    return None
+        return type(None), ()
 
 
 def _functions(system: MechanicalSystem, names: tuple[str, ...]) -> Callable[..., Any]:
