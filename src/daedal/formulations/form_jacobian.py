@@ -1,7 +1,8 @@
 """The matrix dF/dy + cj dF/dy' of a formulation, from the exact derivatives of the mechanism.
 
-For formulations that Newton's method does not take in small blocks: with further states r, algebraic variables w, forces
-that depend on multipliers, multipliers as derivatives, the minimal extension, and the form of Fuehrer and Leimkuhler.
+For formulations that Newton's method does not take in small blocks: with further states r, algebraic variables w,
+forces that depend on multipliers, multipliers as derivatives, the minimal extension, and the form of Fuehrer and
+Leimkuhler (equations in :mod:`daedal.formulations.residuals` and :mod:`daedal.formulations.variants`).
 Where D mu stands, mu vanishes for the exact solution, and the derivative of D is left out.
 """
 

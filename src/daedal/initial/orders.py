@@ -77,6 +77,6 @@ def _residual(problem: SecondOrderDAE, t, point) -> np.ndarray | None:
     """F, or None where it is not defined."""
     try:
         with np.errstate(all="ignore"):
-            return _finite(problem.fast(t, *point))
+            return _finite(problem.sample(t, *point))
     except Exception:  # beside the start the residual may raise anything
         return None

@@ -60,7 +60,7 @@ class StartEquations:
         """F along the motion that the present values begin; variables of lower order stay, or move with their slope."""
         x, xp, xpp = self.values
         turn = tau * self._bends * xpp
-        return self.problem.fast(self.t0 + tau, x + tau * (self._moves * xp + 0.5 * turn), xp + turn, xpp)
+        return self.problem.sample(self.t0 + tau, x + tau * (self._moves * xp + 0.5 * turn), xp + turn, xpp)
 
     def derivative(self, order: int) -> np.ndarray:
         """The first or second derivative of F along the motion."""

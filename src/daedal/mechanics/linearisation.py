@@ -65,8 +65,8 @@ def level_by(c, found, level, k, j, fq, fv, fa):
 def acceleration_by(c, found, damping, column, target):
     """Minus the derivative of the accelerations, with the factors of the augmented matrix at hand.
 
-    The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with a and lam as they
-    are in the system; Baumgarte's coefficients stand at the address `damping`. Forces must not depend on lam or w.
+    The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with a and lam as
+    they are in the system; Baumgarte's coefficients stand at the address `damping`. Forces must not depend on lam or w.
     """
     nx, n_c, n_g = c.nx, c.n_c, c.n_g
     solution = floats(c.solution, nx + n_c)

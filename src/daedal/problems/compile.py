@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
 
 _compiled: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -53,6 +53,14 @@ def last_argument(function, params) -> tuple:
     if params is None:
         return ()
     return (parameter_vector(params) if is_compiled(function) else params,)
+
+
+def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
+    """What the machine code of a function gives, unchecked; None if it has none, or Python must be asked."""
+    if not isinstance(function, CodedFunction):
+        return None
+    status, values = function.evaluate(t, *arguments, *last_argument(function, params))
+    return values if status == 0 else None
 
 
 def with_numbers(problem, params):

@@ -26,8 +26,11 @@ from daedal.problems.compile import (
     compiled_params,
     function_table,
     last_argument,
+    machine_value,
 )
 from daedal.tabular import FunctionTable
+
+_LARGE = 2.0**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +110,39 @@ class ImplicitDAE:
         values = self.residual(float(t), y, yp, *last_argument(self.residual, self.params))
         store_vector("residual", self.n)(values, result)
         return result
+
+    def sample(self, t: float, y, yp) -> np.ndarray:
+        """F from its machine code, if there is some: for many looks around a point."""
+        values = machine_value(self.residual, self.params, t, y, yp)
+        return self.evaluate(t, y, yp) if values is None else values
+
+    def exact_partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """dF/dy' and dF/dy as full matrices, of a problem that was traced; None if there are none.
+
+        They are taken apart from dF/dy + cj dF/dy' with a cj beside which no digit of dF/dy' is lost.
+        """
+        if not getattr(self.jacobian, "is_derivative", False):
+            return None
+        found = [machine_value(self.jacobian, self.params, t, y, yp, cj) for cj in (0.0, _LARGE)]
+        if any(values is None or not np.isfinite(values).all() for values in found):
+            return None
+        of_y, both = (self._full(values) for values in found)
+        return (both - of_y) / _LARGE, of_y
+
+    def _full(self, values: np.ndarray) -> np.ndarray:
+        """A matrix as the linear solver has it, in full."""
+        if self.sparsity is not None:
+            from scipy.sparse import csc_array
+
+            return csc_array((values, self.sparsity.indices, self.sparsity.indptr), shape=self.sparsity.shape).toarray()
+        if self.bandwidth is None:
+            return values
+        full = np.zeros((self.n, self.n))
+        rows, columns = np.indices(values.shape)
+        rows = rows + columns - self.bandwidth[1]
+        inside = (rows >= 0) & (rows < self.n)
+        full[rows[inside], columns[inside]] = values[inside]
+        return full
 
     def label(self, i: int) -> str:
         """The name of variable i."""

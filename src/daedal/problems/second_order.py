@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import CodedFunction, store_matrix, store_sparse, store_vector
+from daedal.kernels.functions import store_matrix, store_sparse, store_vector
 from daedal.problems.checks import (
     check_arguments,
     check_callable,
@@ -27,6 +27,7 @@ from daedal.problems.compile import (
     compiled_params,
     function_table,
     last_argument,
+    machine_value,
 )
 from daedal.problems.implicit import ImplicitDAE
 from daedal.tabular import FunctionTable
@@ -114,21 +115,16 @@ class SecondOrderDAE:
         store_vector("residual", self.n)(values, result)
         return result
 
-    def fast(self, t: float, x, xp, xpp) -> np.ndarray:
-        """F from its machine code, if there is some, which does not check anything."""
-        if isinstance(self.residual, CodedFunction):
-            status, values = self.residual.evaluate(t, x, xp, xpp, *last_argument(self.residual, self.params))
-            if status == 0:
-                return values
-        return self.evaluate(t, x, xp, xpp)
+    def sample(self, t: float, x, xp, xpp) -> np.ndarray:
+        """F from its machine code, if there is some: for many looks around a point."""
+        values = machine_value(self.residual, self.params, t, x, xp, xpp)
+        return self.evaluate(t, x, xp, xpp) if values is None else values
 
     def along(self, t: float, x, xp, xpp) -> np.ndarray | None:
         """Exact first and second derivatives of F along the motion that these values begin; None if there are none."""
         function = None if self.motion is None else self.motion.function(tuple(np.asarray(self.order).tolist()))
-        if function is None:
-            return None
-        status, values = function.evaluate(t, x, xp, xpp, *last_argument(function, self.params))
-        return values.reshape(2, -1) if status == 0 and np.isfinite(values).all() else None
+        values = machine_value(function, self.params, t, x, xp, xpp)
+        return values.reshape(2, -1) if values is not None and np.isfinite(values).all() else None
 
     def label(self, i: int) -> str:
         """The name of variable i."""
