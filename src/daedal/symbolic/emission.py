@@ -9,7 +9,7 @@ results are those of the same operations in Python, with the functions of the C 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -20,6 +20,7 @@ from daedal.symbolic.operations import ARITHMETIC, CONDITIONS, FUNCTIONS, TABLES
 LONGEST, PIECE = 1000, 300
 """Operations up to which a program is one function, and in each function of a longer one."""
 ENTRY = "daedal_entry"
+_MANY = 20  # places of one result
 _TYPED_POINTERS = llvm.llvm_version_info[0] < 17
 _POINTER = "double*" if _TYPED_POINTERS else "ptr"
 
@@ -126,12 +127,24 @@ class _Writer:
         wanted = [*self.targets, *(condition for condition, _ in statuses)]
         needed = graph.needed(wanted)
         self.order = [i for i in needed if graph.operands[i]]
-        self.leaves = [i for i in needed if not graph.operands[i]]
+        self.later = self._stored_later()
+        if len(self.order) > LONGEST:
+            self.order = _depth_first(graph, wanted)
         self.piece = PIECE if len(self.order) > LONGEST else LONGEST
         self.piece_of = {i: k // self.piece for k, i in enumerate(self.order)}
-        self.n_pieces = max(1, -(-len(self.order) // self.piece))
+        self.n_computing = self.n_pieces = max(1, -(-len(self.order) // self.piece))
+        if len(self.later) > self.piece:
+            self.n_pieces += -(-len(self.later) // self.piece)
         self.declared: dict[str, str] = {}
         self.tables: dict[tuple[float, ...], str] = {}
+
+    def _stored_later(self) -> list[tuple[int, int]]:
+        """(place, node) for results that are arguments or constants, or values that stand in many places.
+
+        LLVM's time grows with the square of the number of stores in a function: they have pieces of their own.
+        """
+        later = [i for i, places in self.targets.items() if not self.graph.operands[i] or len(places) > _MANY]
+        return [(place, i) for i in later for place in self.targets.pop(i)]
 
     def program(self) -> Program:
         slots, workspace = self._slots()
@@ -152,9 +165,9 @@ class _Writer:
             for k in self.graph.operands[i]:
                 if k in self.piece_of and self.piece_of[k] < self.piece_of[i]:
                     until[k] = self.piece_of[i]
-        for condition, _ in self.statuses:
-            if condition in self.piece_of and self.piece_of[condition] < last:
-                until[condition] = last
+        for i in [*(condition for condition, _ in self.statuses), *(i for _, i in self.later)]:
+            if i in self.piece_of and self.piece_of[i] < last:
+                until[i] = last
         slots: dict[int, int] = {}
         free: list[int] = []
         ending: dict[int, list[int]] = {}
@@ -182,12 +195,15 @@ class _Writer:
     def _piece(self, k: int, slots: Mapping[int, int]) -> str:
         is_last = k == self.n_pieces - 1
         nodes = self.order[k * self.piece : (k + 1) * self.piece]
-        body = _Body(self, nodes, slots)
+        body = _Body(self, slots)
         for i in nodes:
             body.compute(i)
+        if self.n_pieces == self.n_computing and is_last:
+            body.store(self.later)
+        elif k >= self.n_computing:
+            first = (k - self.n_computing) * self.piece
+            body.store(self.later[first : first + self.piece])
         if is_last:
-            for i in self.leaves:
-                body.store_results(i)
             body.finish(self.statuses)
         else:
             body.lines.append("  ret void")
@@ -221,11 +237,10 @@ class _Writer:
 class _Body:
     """The instructions of one function."""
 
-    def __init__(self, writer: _Writer, nodes: Sequence[int], slots: Mapping[int, int]):
+    def __init__(self, writer: _Writer, slots: Mapping[int, int]):
         self.writer, self.graph, self.slots = writer, writer.graph, slots
         self.lines: list[str] = []
         self.values: dict[int, str] = {}
-        self.own = set(nodes)
         self.fresh = 0
 
     def value(self, i: int) -> str:
@@ -258,13 +273,13 @@ class _Body:
     def _store(self, value: str, place: int):
         self.lines.append(f"  store double {value}, {_POINTER} {self._pointer(place)}")
 
-    def store_results(self, i: int):
-        for place in self.writer.targets.get(i, ()):
+    def store(self, results: Iterable[tuple[int, int]]):
+        for place, i in results:
             self._store(self.value(i), place)
 
     def compute(self, i: int):
         self.values[i] = self._instruction(i, [self.value(k) for k in self.graph.operands[i]])
-        self.store_results(i)
+        self.store((place, i) for place in self.writer.targets.get(i, ()))
         if i in self.slots:
             value = self.values[i]
             if self.graph.is_condition(i):
@@ -317,6 +332,25 @@ class _Body:
         for condition, code in reversed(statuses):
             status = self._new(f"select i1 {self.value(condition)}, i32 {code}, i32 {status}")
         self.lines.append(f"  ret i32 {status}")
+
+
+def _depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
+    """The operations in the order in which one output after the other needs them: few values outlive their piece."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for output in outputs:
+        waiting = [output]
+        while waiting:
+            i = waiting[-1]
+            missing = [k for k in graph.operands[i] if k not in seen and graph.operands[k]]
+            if i in seen or not missing:
+                waiting.pop()
+                if i not in seen and graph.operands[i]:
+                    seen.add(i)
+                    order.append(i)
+            else:
+                waiting += reversed(missing)
+    return order
 
 
 def _hex(value: float) -> str:

@@ -18,8 +18,12 @@ from daedal.symbolic.switches import switches
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.parameters import NAME, ParameterLayout
 
-MOST_OPERATIONS = 5_000
-"""Operations of a problem, derivatives included, beyond which functions are called as they are by default."""
+MOST_OPERATIONS = 20_000
+"""Operations of a problem, derivatives included, beyond which functions are called as they are by default.
+
+An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
+at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
+"""
 
 
 @dataclass(eq=False)
