@@ -35,7 +35,9 @@ def everything():
 
     def force(t, q, v, r, w, lam, p):
         friction = -0.1 * v[1] * np.sqrt(1.0 + lam[0] ** 2)
-        return np.array([-np.sin(q[0]) * v[2] + w[0], p[1] * q[1] * v[0] + friction, r[0] - 9.81 + 0.02 * lam[1] * q[2]])
+        return np.array(
+            [-np.sin(q[0]) * v[2] + w[0], p[1] * q[1] * v[0] + friction, r[0] - 9.81 + 0.02 * lam[1] * q[2]]
+        )
 
     system = daedal.MechanicalSystem(
         mass,
@@ -176,8 +178,9 @@ def test_the_linearisation_of_mechanisms_in_extended_precision(name):
             still = {key: [mpmath.mpf(0)] * len(x) for key, x in direction.items()}
             still["lam"] = list(map(mpmath.mpf, direction["lam"]))
             frozen = Reference(traced, problem)
-            frozen.traces = {k: x for k, x in exact.traces.items() if k in ("constraint", "velocity_constraint", "mass")}
-            frozen.traces["force"] = None
+            frozen.traces = {
+                k: x for k, x in exact.traces.items() if k in ("constraint", "velocity_constraint", "mass")
+            }
             frozen.of = lambda key, t, **x: [0] * problem.n_q if key == "force" else Reference.of(frozen, key, t, **x)
             expected[: problem.n_q] = [
                 x - y for x, y in zip(expected[: problem.n_q], frozen.along(mpmath.mpf(0.7), given, still))
@@ -254,9 +257,9 @@ def check_blocks(reduction, problem, y, yp):
     from daedal.methods.workspace import Workspace
 
     integer, number = ctypes.c_int64, ctypes.c_double
-    prepare = ctypes.CFUNCTYPE(
-        integer, integer, integer, number, integer, integer, integer, number, number, integer
-    )(condensed_prepare.address)
+    prepare = ctypes.CFUNCTYPE(integer, integer, integer, number, integer, integer, integer, number, number, integer)(
+        condensed_prepare.address
+    )
     workspace, n = Workspace(problem), y.size
     weights, blocks = np.full(n, 1e3), []
     assert reduction.record["linearisation"] != 0
@@ -273,7 +276,9 @@ def check_blocks(reduction, problem, y, yp):
 
 
 @pytest.mark.parametrize("make", [everything, with_states, plain])
-@pytest.mark.parametrize("formulation", [Index3(), Index2(), Index1(), Baumgarte(2.0), GGL(), MinimalExtension()], ids=str)
+@pytest.mark.parametrize(
+    "formulation", [Index3(), Index2(), Index1(), Baumgarte(2.0), GGL(), MinimalExtension()], ids=str
+)
 def test_matrices_of_second_order_forms_are_those_of_differences(formulation, make):
     from daedal.formulations.second_order_forms import second_order_form
 
@@ -282,7 +287,9 @@ def test_matrices_of_second_order_forms_are_those_of_differences(formulation, ma
 
         def make():
             system, initial = holonomic()
-            return system.replaced(velocity_constraint=None, n_velocity_constraints=0, **without_second(system)), initial
+            return system.replaced(
+                velocity_constraint=None, n_velocity_constraints=0, **without_second(system)
+            ), initial
 
     assembly, initial = assembled(make)
     reduction = second_order_form(formulation, assembly, moved_start(assembly, initial), project=True)
@@ -308,3 +315,160 @@ def without_second(system):
         return lambda t, q, v, r, w, lam, p: function(t, q, v, r, w, np.array([lam[0], 0.5]), p)
 
     return {"force": padded(force), "state_rate": padded(rate), "algebraic": padded(algebraic)}
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "dassl", "formulation": "ggl"},
+        {"method": "dassl", "formulation": "index1"},
+        {"method": "dassl", "formulation": "minimal_extension"},
+        {"method": "dassl", "formulation": "fuehrer_leimkuhler"},
+        {"method": "dassl", "formulation": "projected_invariants"},
+        {"method": "modified_bdf"},
+        {"method": "modified_bdf", "formulation": "ggl"},
+        {"method": "collocation"},
+    ],
+    ids=lambda options: " ".join(options.values()),
+)
+def test_runs_with_exact_derivatives_agree_with_those_by_differences(options):
+    model = library.get("crank_slider")
+    span = (model.t_span[0], model.t_span[0] + 0.2 * (model.t_span[1] - model.t_span[0]))
+    exact, differences = (
+        daedal.solve(model.problem, span, model.initial, rtol=1e-6, atol=1e-8, compile=choice, **options)
+        for choice in ("auto", "never")
+    )
+    size = np.abs(differences.y).max(axis=1)
+    np.testing.assert_array_less(np.abs(exact.y[:, -1] - differences.y[:, -1]), 1e-4 * (1.0 + size))
+    assert exact.stats.jacobian_residual_evaluations == 0 < differences.stats.jacobian_residual_evaluations
+    assert exact.functions["linearisation"].startswith("exact derivative")
+
+
+def test_other_parameters_reach_the_linearisation():
+    def system(k):
+        return daedal.MechanicalSystem(
+            1.0,
+            lambda t, q, v, p: [-p[0] * q[0], -9.81],
+            lambda t, q, p: [q[0] ** 2 + q[1] ** 2 - 1.0],
+            n_q=2,
+            n_constraints=1,
+            params=np.array([k]),
+        )
+
+    initial, options = ([0.6, -0.8], [0.0, 0.0]), {"method": "dassl", "formulation": "index3", "rtol": 1e-6}
+    solver = daedal.prepare(system(1.0), **options)
+    solver.solve((0.0, 1.0), initial)
+    other = solver.solve((0.0, 1.0), initial, params=np.array([400.0]))
+    fresh = daedal.solve(system(400.0), (0.0, 1.0), initial, **options)
+    assert other.stats.newton_iterations == fresh.stats.newton_iterations
+    np.testing.assert_array_equal(other.y[:, -1], fresh.y[:, -1])
+
+
+def test_a_linearisation_that_is_infinite_gives_way_to_differences():
+    """The force sqrt(|v|) has no derivative where the motion begins."""
+    system = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v: [-0.1 * np.sqrt(np.abs(v[0])), -9.81],
+        lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0],
+        n_q=2,
+        n_constraints=1,
+    )
+    for method, formulation in (("dassl", "ggl"), ("collocation", "index3"), ("modified_bdf", "index3")):
+        runs = [
+            daedal.solve(
+                system, (0.0, 0.5), ([0.6, -0.8], [0.0, 0.0]), method=method, formulation=formulation, compile=choice
+            )
+            for choice in ("auto", "never")
+        ]
+        np.testing.assert_allclose(runs[0].y[:, -1], runs[1].y[:, -1], atol=1e-3)
+
+
+# --- derivatives that the user gives ----------------------------------------------------------------------------------
+
+
+def given_matrices(factor):
+    """One problem of each class with a matrix that is right for factor = 1."""
+    from scipy.sparse import csc_array
+
+    def residual(t, y, yp):
+        return [yp[0] - y[1], yp[1] + y[0] ** 3 + y[1]]
+
+    def dense(t, y, yp, cj):
+        return np.array([[cj, -1.0], [factor * 3.0 * y[0] ** 2, cj + 1.0]])
+
+    def banded(t, y, yp, cj):
+        full = dense(t, y, yp, cj)
+        return np.array([[0.0, full[0, 1]], [full[0, 0], full[1, 1]], [full[1, 0], 0.0]])
+
+    def sparse(t, y, yp, cj):
+        return csc_array(dense(t, y, yp, cj))
+
+    start = ([1.0, 0.5], None)
+    yield daedal.ImplicitDAE(residual, 2, jacobian=dense), start
+    yield daedal.ImplicitDAE(residual, 2, jacobian=banded, bandwidth=(1, 1)), start
+    yield daedal.ImplicitDAE(residual, 2, jacobian=sparse, sparsity=csc_array(np.ones((2, 2)))), start
+    yield (
+        daedal.SemiExplicitDAE(
+            lambda t, y, z: [z[0]],
+            lambda t, y, z: [z[0] + y[0] ** 3],
+            n_y=1,
+            n_z=1,
+            jacobian=lambda t, x, xp, cj: np.array([[cj, -1.0], [factor * 3.0 * x[0] ** 2, 1.0]]),
+        ),
+        ([1.0], None),
+    )
+    yield (
+        daedal.SecondOrderDAE(
+            lambda t, x, xp, xpp: [xpp[0] + 0.1 * xp[0] + x[0] ** 3],
+            1,
+            jacobian=lambda t, x, xp, xpp, c1, c2: np.array([[c2 + 0.1 * c1 + factor * 3.0 * x[0] ** 2]]),
+        ),
+        ([1.0], [0.0]),
+    )
+
+
+def test_given_matrices_are_used_and_compared_once(recwarn):
+    from daedal.tracing import DerivativeWarning
+
+    for problem, initial in given_matrices(1.0):
+        sol = daedal.solve(problem, (0.0, 0.5), initial)
+        assert sol.stats.jacobian_residual_evaluations == 0
+    assert not [w for w in recwarn if issubclass(w.category, DerivativeWarning)]
+    for problem, initial in given_matrices(1.2):
+        with pytest.warns(DerivativeWarning, match="jacobian is not the derivative .* but should be"):
+            sol = daedal.solve(problem, (0.0, 0.5), initial)
+        assert sol.stats.jacobian_residual_evaluations == 0  # it is used nevertheless
+        recwarn.clear()
+        daedal.solve(problem, (0.0, 0.5), initial)
+        assert not [w for w in recwarn if issubclass(w.category, DerivativeWarning)]
+
+
+def test_collocation_uses_a_given_matrix():
+    *_, (problem, initial) = given_matrices(1.0)
+    given = daedal.solve(problem, (0.0, 2.0), initial, method="collocation", compile="never")
+    without = daedal.SecondOrderDAE(problem.residual, 1)
+    differences = daedal.solve(without, (0.0, 2.0), initial, method="collocation", compile="never")
+    assert given.stats.jacobian_residual_evaluations == 0 < differences.stats.jacobian_residual_evaluations
+    np.testing.assert_allclose(given.x[:, -1], differences.x[:, -1], atol=1e-5)
+
+
+def test_wrong_derivatives_of_mechanisms_are_refused():
+    wrong = {
+        "constraint_jacobian": lambda t, q: [[2.0 * q[0], 3.0 * q[1]]],
+        "constraint_t": lambda t, q: [0.5],
+        "acceleration_bias": lambda t, q, v: [2.0 * v[0] ** 2 + 2.0 * v[1] ** 2],
+    }
+    for name, function in wrong.items():
+        system = daedal.MechanicalSystem(
+            1.0,
+            lambda t, q, v: [0.0, -9.81],
+            lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0],
+            n_q=2,
+            n_constraints=1,
+            **{name: function},
+        )
+        with pytest.raises(daedal.InvalidProblemError, match=f"{name} disagrees"):
+            daedal.solve(system, (0.0, 1.0), ([0.6, -0.8], [0.8, 0.6]))

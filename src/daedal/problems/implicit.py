@@ -17,6 +17,7 @@ from daedal.problems.checks import (
     check_names,
     check_size,
     check_structure,
+    full_matrix,
     set_checked,
 )
 from daedal.problems.compile import (
@@ -126,23 +127,8 @@ class ImplicitDAE:
         found = [machine_value(self.jacobian, self.params, t, y, yp, cj) for cj in (0.0, _LARGE)]
         if any(values is None or not np.isfinite(values).all() for values in found):
             return None
-        of_y, both = (self._full(values) for values in found)
+        of_y, both = (full_matrix(self, values) for values in found)
         return (both - of_y) / _LARGE, of_y
-
-    def _full(self, values: np.ndarray) -> np.ndarray:
-        """A matrix as the linear solver has it, in full."""
-        if self.sparsity is not None:
-            from scipy.sparse import csc_array
-
-            return csc_array((values, self.sparsity.indices, self.sparsity.indptr), shape=self.sparsity.shape).toarray()
-        if self.bandwidth is None:
-            return values
-        full = np.zeros((self.n, self.n))
-        rows, columns = np.indices(values.shape)
-        rows = rows + columns - self.bandwidth[1]
-        inside = (rows >= 0) & (rows < self.n)
-        full[rows[inside], columns[inside]] = values[inside]
-        return full
 
     def label(self, i: int) -> str:
         """The name of variable i."""

@@ -133,8 +133,8 @@ class _Writer:
         self.piece = PIECE if len(self.order) > LONGEST else LONGEST
         self.piece_of = {i: k // self.piece for k, i in enumerate(self.order)}
         self.n_computing = self.n_pieces = max(1, -(-len(self.order) // self.piece))
-        if len(self.later) > self.piece:
-            self.n_pieces += -(-len(self.later) // self.piece)
+        if len(self.later) > PIECE:
+            self.n_pieces += -(-len(self.later) // PIECE)
         self.declared: dict[str, str] = {}
         self.tables: dict[tuple[float, ...], str] = {}
 
@@ -201,8 +201,8 @@ class _Writer:
         if self.n_pieces == self.n_computing and is_last:
             body.store(self.later)
         elif k >= self.n_computing:
-            first = (k - self.n_computing) * self.piece
-            body.store(self.later[first : first + self.piece])
+            first = (k - self.n_computing) * PIECE
+            body.store(self.later[first : first + PIECE])
         if is_last:
             body.finish(self.statuses)
         else:

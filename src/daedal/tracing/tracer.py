@@ -44,6 +44,9 @@ class TracedProblem:
         What cannot be traced, with the reason.
     arguments : dict
         For each function the names of its arguments behind the time, without the parameters.
+    exact_matrix : callable, optional
+        Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
+        arguments.
     """
 
     problem: Any
@@ -54,6 +57,7 @@ class TracedProblem:
     derivatives: dict[str, TracedFunction] = field(default_factory=dict)
     refused: dict[str, Untraceable] = field(default_factory=dict)
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
 
     def is_current(self, params: Any) -> bool:
         """Whether the functions still read the same from outside, and the parameters have the same structure."""
