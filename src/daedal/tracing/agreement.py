@@ -67,7 +67,7 @@ def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Ma
 
 def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[str, Any]) -> str | None:
     """The entry of a given matrix of Newton's method that is plainly not that of the residual, in words; or None."""
-    if traced.exact_matrix is None:
+    if traced.exact_matrix is None or getattr(problem, "jacobian", None) is None:
         return None
     values: dict[str, Any] = {"t": t, **point}
     if traced.layout is not None:
@@ -81,7 +81,8 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
         with np.errstate(all="ignore"):
             exact = traced.exact_matrix(values)
             last = last_argument(stacked.jacobian, stacked.params)
-            given = full_matrix(stacked, stacked.jacobian(t, *[x.copy() for x in arrays], *factors, *last))
+            jacobian: Any = stacked.jacobian
+            given = full_matrix(stacked, jacobian(t, *[x.copy() for x in arrays], *factors, *last))
         size = np.maximum(np.abs(exact), np.abs(given)).max(axis=1, keepdims=True)
         excess = np.abs(given - exact) - _WRONG * size
     except Exception:  # not evaluable here: whatever it is, the run says it properly
@@ -89,8 +90,8 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
     if not np.isfinite(excess).all() or excess.max() <= 0.0:
         return None
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    values = f"is {given[i, j]:.6g}, but should be {exact[i, j]:.6g}"
-    return f"the derivative of equation {i} by {stacked.label(int(j))} {values}"
+    where = f"the derivative of equation {i} by {stacked.label(int(j))}"
+    return f"{where} is {given[i, j]:.6g}, but should be {exact[i, j]:.6g}"
 
 
 def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
