@@ -120,7 +120,6 @@ def test_code_is_not_used_for_a_system_with_another_function(changed):
     other = {"mass": lambda t, q: np.diag([2.0, 3.0]), "constraint_jacobian": lambda t, q: [[2.0 * q[0], 2.0 * q[1]]]}
     replaced = system.replaced(**{changed: other[changed]})
     assert not Assembly(replaced, 0.0, np.array([1.0, 0.0])).has_straight_line
-    assert Assembly(system.replaced(names=["x", "y"]), 0.0, np.array([1.0, 0.0])).has_straight_line
 
 
 def test_new_parameters_reach_the_code():

@@ -183,7 +183,9 @@ def local_index(problem: Any, t: float, y: Any, yp: Any, *, tolerance: float = R
     2
     """
     implicit = problem.implicit() if hasattr(problem, "implicit") else problem
-    E, B = partials(implicit.evaluate, t, np.asarray(y, dtype=float), np.asarray(yp, dtype=float))
+    y, yp = np.asarray(y, dtype=float), np.asarray(yp, dtype=float)
+    exact = implicit.exact_partials(t, y, yp) if hasattr(implicit, "exact_partials") else None
+    E, B = partials(implicit.evaluate, t, y, yp) if exact is None else exact
     return pencil_index(E, B, tolerance=tolerance)
 
 

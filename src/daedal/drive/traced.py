@@ -19,8 +19,15 @@ from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
-from daedal.tracing import TraceWarning
-from daedal.tracing.agreement import Disagreement, beside, disagreement, infinite_derivatives, irregular_derivatives
+from daedal.tracing import DerivativeWarning, TraceWarning
+from daedal.tracing.agreement import (
+    Disagreement,
+    beside,
+    disagreement,
+    infinite_derivatives,
+    irregular_derivatives,
+    wrong_entry,
+)
 from daedal.tracing.problem import traced_problem, untraced_words
 from daedal.tracing.tracer import TracedProblem
 
@@ -48,8 +55,12 @@ class TracedPlan:
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._compared, self._runs = False, 0
-        self._irregular = () if self.traced is None else irregular_derivatives(self.traced)
         self._plan(() if self.traced is not None and self.traced.functions else None)
+
+    @property
+    def _irregular(self) -> tuple[str, ...]:
+        """Derivatives that can be infinite, among them those that were made on demand."""
+        return () if self.traced is None else irregular_derivatives(self.traced)
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -114,6 +125,14 @@ class TracedPlan:
             if found is not None:
                 return found
         self._compared = True
+        wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
+        if wrong is not None:
+            warnings.warn(
+                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and its "
+                "kin, all factors 1). It is used as it is. Remedy: correct it, or leave it out, then it is computed",
+                DerivativeWarning,
+                stacklevel=5,
+            )
         return None
 
     def _compare_along(self, request: Request, solution) -> Disagreement | None:
@@ -207,7 +226,7 @@ def _without(problem: Any, names: tuple[str, ...]) -> Any:
         adopt_stacked(other, _without(problem.implicit(), names))
     else:
         other = copy(problem)
-        for name in names:
+        for name in (*names, "straight_line"):  # which has the derivatives in it
             object.__setattr__(other, name, None)
     return other
 
@@ -226,7 +245,7 @@ def _start(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | Non
         if isinstance(problem, MechanicalSystem):
             q, v, r, w = split_mechanical(request.initial)
             parts = {"q": (q, problem.n_q), "v": (v, problem.n_q), "r": (r, problem.n_r), "w": (w, problem.n_w)}
-            parts["lam"] = (None, problem.n_lambda)
+            parts |= {"lam": (None, problem.n_lambda), "a": (None, problem.n_q)}
         elif isinstance(problem, (HessenbergDAE, LinearDAE)):  # coefficients depend on nothing but the time
             parts = {}
         elif isinstance(problem, SemiExplicitDAE):

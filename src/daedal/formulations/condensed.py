@@ -37,20 +37,23 @@ from daedal.kernels.system import SYSTEM
 from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.augmented import solve_augmented
 from daedal.mechanics.constrained import BIAS, CONSTRAINED, FORCE, JACOBIAN, MASS, VELOCITY, evaluate
+from daedal.mechanics.linearisation import LINEARISATION, acceleration_by, derivatives, level_by, linearise
 
 _WEIGHT_SHARE = 2.0**-13  # u^(1/4), as for other difference quotients
 
 
 @pointer(PREPARE)
 def condensed_prepare(equations, linear, t, y, yp, r, cj, h, weights):
-    """Form the blocks by differences and factor the two small matrices."""
+    """Form the blocks, by differences where there are no exact derivatives, and factor the two small matrices."""
     counters = record_at(equations, SYSTEM)
     form = record_at(owner(counters.residual.block), FORM)
     system = record_at(form.system, CONSTRAINED)
     counters.jacobians += 1
     counters.factorisations += 1
     n = form.n
-    status = _differences(counters, form, system, t, floats(y, n), floats(yp, n), h, floats(weights, n))
+    status = _base(form, system, t, floats(y, n), floats(yp, n))
+    if status == 0 and (form.linearisation == 0 or _exact(form, system, t, floats(y, n), floats(yp, n)) != 0):
+        status = _differences(counters, form, system, t, floats(y, n), floats(yp, n), h, floats(weights, n))
     if status != 0:
         return status if status != UNEVALUABLE else JACOBIAN_UNEVALUABLE
     form.cj = cj
@@ -72,14 +75,41 @@ def _base(form, system, t, y, yp):
 
 
 @part
+def _exact(form, system, t, y, yp):
+    """F_q, F_v and E_q, E_v from exact derivatives, as differences give them; a status where these do not exist."""
+    nx, n_c, n_top, at = system.nx, system.n_c, form.n_top, multipliers_at(system)
+    lin, accelerated = record_at(form.linearisation, LINEARISATION), form.top == ACCELERATION
+    slope, lam = yp[nx:], y[at:]
+    if accelerated:
+        slope, lam = floats(system.acceleration, nx), floats(system.multipliers, n_c)
+    status = linearise(lin, system, t, slope, lam)
+    if status != 0:
+        return status
+    found, column, alpha = derivatives(lin), floats(form.scratch, nx), floats(form.alpha, 2)
+    force_q, force_v = float_rows(form.force_q, nx, nx), float_rows(form.force_v, nx, nx)
+    rows_q, rows_v = float_rows(form.rows_q, n_c, nx), float_rows(form.rows_v, n_c, nx)
+    for j in range(nx):
+        if accelerated:
+            acceleration_by(system, found, damping_of(form), j, column)
+            copy(force_q[:, j], column)
+            acceleration_by(system, found, damping_of(form), nx + j, column)
+            copy(force_v[:, j], column)
+        else:
+            copy(force_q[:, j], found[j, :nx])
+            copy(force_v[:, j], found[nx + j, :nx])
+        for k in range(n_top):
+            row = n_c - n_top + k
+            rows_q[k, j] = level_by(system, found, 1, row, j, alpha[1] if row < system.n_g else 1.0, 0.0, 0.0)
+            rows_v[k, j] = 0.0
+    return 0
+
+
+@part
 def _differences(counters, form, system, t, y, yp, h, weights):
     """F_q, F_v and E_q, E_v; the parts that K and M give are added when the matrix is assembled."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     accelerated = form.top == ACCELERATION
     base, state = floats(form.scratch, nx + n_c), floats(system.state, 2 * nx)
-    status = _base(form, system, t, y, yp)
-    if status != 0:
-        return status
     dynamic_rows(form, system, y, yp, base)
     for k in range(n_top):
         base[nx + k] = combination(form, system, n_c - n_top + k)

@@ -12,8 +12,17 @@ from daedal.errors import InvalidProblemError
 from daedal.formulations.dependent import step_hook
 from daedal.formulations.directions import given_direction, kind_of, multiplier_sizes
 from daedal.formulations.reduction import Reduction
-from daedal.formulations.shape import ACCELERATION, DYNAMICS, GIVEN, MINIMAL_EXTENSION, PENALTY, PLAIN, Shape
-from daedal.kernels.functions import NativeFunction, store_matrix
+from daedal.formulations.shape import (
+    ACCELERATION,
+    DYNAMICS,
+    FUEHRER_LEIMKUHLER,
+    GIVEN,
+    MINIMAL_EXTENSION,
+    PENALTY,
+    PLAIN,
+    Shape,
+)
+from daedal.kernels.functions import NativeFunction, NativeJacobian, store_matrix
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 
@@ -64,8 +73,32 @@ class DenseReduction(Reduction):
         plain = shape.variant == PLAIN and not shape.lowered and not assembly.record["uses_multipliers"]
         linear = (condensed_prepare, condensed_solve) if simple and plain else None
         algebraic = None if shape.lowered else np.arange(self.n) >= self.n_state
+        jacobian = self._jacobian() if linear is None else None
+        if linear is not None:
+            self._linearise()
         residual = self.native(form_residual, linear)
-        return ImplicitDAE(residual, self.n, algebraic=algebraic, names=self.names)
+        return ImplicitDAE(residual, self.n, jacobian=jacobian, algebraic=algebraic, names=self.names)
+
+    def _linearise(self) -> bool:
+        """Let the record have the exact derivatives of the mechanism; whether there are any."""
+        levels = 2 if self.shape.top == ACCELERATION or self.shape.variant == MINIMAL_EXTENSION else 1
+        self._linearisation = self.assembly.linearisation(levels) if not self.assembly.linear else None
+        if self._linearisation is not None:
+            self.record["linearisation"] = self._linearisation.address
+        return self._linearisation is not None
+
+    def _jacobian(self) -> NativeJacobian | None:
+        """The exact matrix of Newton's method, or None if there is none."""
+        assembly, shape = self.assembly, self.shape
+        inner = assembly.n_w > 0 or assembly.record["uses_multipliers"]
+        known = shape.variant in (PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER) and not (
+            shape.top == ACCELERATION and inner
+        )
+        if not known or not self._linearise():
+            return None
+        from daedal.formulations.form_jacobian import form_jacobian
+
+        return NativeJacobian(form_jacobian, self.record, assembly.bridge, self.n, keep=assembly)
 
     @cached_property
     def rate(self) -> NativeFunction | None:

@@ -66,7 +66,8 @@ FORM = np.dtype(
         ("pivot", ADDRESS),  # minimal extension: 1 + number of the dependent position, then velocity, or 0
         ("scratch", ADDRESS),
         ("mass_lu", LU),
-        # the structured Newton matrix
+        # the Newton matrix: exact derivatives if there are some, and the structured one
+        ("linearisation", ADDRESS),
         ("force_q", ADDRESS),
         ("force_v", ADDRESS),
         ("rows_q", ADDRESS),

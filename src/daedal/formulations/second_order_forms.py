@@ -15,7 +15,7 @@ from daedal.errors import InvalidProblemError
 from daedal.formulations.dependent import step_hook
 from daedal.formulations.reduction import Reduction
 from daedal.formulations.shape import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
-from daedal.kernels.functions import NativeFunction
+from daedal.kernels.functions import NativeFunction, NativeSecondOrderJacobian
 from daedal.mechanics.start import Start
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import SecondOrderForm
@@ -97,7 +97,20 @@ class SecondOrderReduction(Reduction):
             order[n - n_g :] = 1
         source = np.concatenate([np.arange(nx), n + np.arange(nx), np.arange(nx, n)])
         start_order = 1 if 1 in order else 2
-        return SecondOrderForm(SecondOrderDAE(residual, n, order=order), source, self.names, start_order=start_order)
+        problem = SecondOrderDAE(residual, n, jacobian=self._jacobian(), order=order)
+        return SecondOrderForm(problem, source, self.names, start_order=start_order)
+
+    def _jacobian(self) -> NativeSecondOrderJacobian | None:
+        """The exact matrix of Newton's method, or None if there is none."""
+        accelerated = self._variant == EXTENDED or self._levels()[2] != 0.0
+        self._linearisation = self.assembly.linearisation(2 if accelerated else 1)
+        if self._linearisation is None:
+            return None
+        from daedal.formulations.second_order_jacobian import second_order_jacobian
+
+        self.record["linearisation"] = self._linearisation.address
+        bridge = self.assembly.bridge
+        return NativeSecondOrderJacobian(second_order_jacobian, self.record, bridge, self._n_x, keep=self.assembly)
 
     def make_record(self):
         """The SECOND_ORDER_FORM record."""

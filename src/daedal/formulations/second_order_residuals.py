@@ -39,6 +39,7 @@ SECOND_ORDER_FORM = np.dtype(
         ("a", ADDRESS),
         ("work", ADDRESS),
         ("time_scale", FLOAT),
+        ("linearisation", ADDRESS),  # exact derivatives, if there are some
     ]
 )
 
@@ -48,10 +49,21 @@ def second_order_residual(t, block):
     """The residual; the block is [x | x' | x'' | F]."""
     form = record_at(owner(block), SECOND_ORDER_FORM)
     system = record_at(form.system, CONSTRAINED)
-    n, nx = form.n, system.nx
+    n = form.n
     x, xp, xpp = floats(block, n), floats(block + 8 * n, n), floats(block + 16 * n, n)
     residual = floats(block + 24 * n, n)
-    z, a = floats(form.z, 2 * nx), floats(form.a, nx)
+    status = evaluate_form(form, system, t, x, xp, xpp)
+    if status != 0:
+        return UNEVALUABLE if status > 0 else status
+    _dynamics(system, x, xp, floats(form.a, system.nx), residual)
+    _constraints(form, system, floats(form.a, system.nx), residual)
+    return 0
+
+
+@part
+def evaluate_form(form, system, t, x, xp, xpp):
+    """Everything the residual takes from the system, at the z = (q, u) and a of the form."""
+    nx, z, a = system.nx, floats(form.z, 2 * system.nx), floats(form.a, system.nx)
     copy(z, x[:nx])
     copy(z[nx:], xp[:nx])
     copy(a, xpp[:nx])
@@ -60,13 +72,7 @@ def second_order_residual(t, block):
         status = _shift(form, system, t, x, xp, z, a)
     elif form.variant == EXTENDED:
         _replace(form, system, x, z, a)
-    if status == 0:
-        status = _evaluate_at(system, t, x, z, form.needed)
-    if status != 0:
-        return UNEVALUABLE if status > 0 else status
-    _dynamics(system, x, xp, a, residual)
-    _constraints(form, system, a, residual)
-    return 0
+    return status if status != 0 else _evaluate_at(system, t, x, z, form.needed)
 
 
 @part
@@ -77,7 +83,7 @@ def _evaluate_at(system, t, x, z, what):
 
 
 @inlined
-def _extra_at(system):
+def extra_at(system):
     """Where the unknowns and equations begin that a variant adds."""
     return system.nx + system.n_r + system.n_c + system.n_w
 
@@ -86,7 +92,7 @@ def _extra_at(system):
 def _shift(form, system, t, x, xp, z, a):
     """u = q' + G^T eta and a = q'' + (G^T eta)' with the derivative along the motion."""
     nx, n_g, n_c = system.nx, system.n_g, system.n_c
-    at = _extra_at(system)
+    at = extra_at(system)
     eta, eta_rate = x[at : at + n_g], xp[at : at + n_g]
     if largest(eta) == 0.0 and largest(eta_rate) == 0.0:
         return 0
@@ -114,7 +120,7 @@ def _shift(form, system, t, x, xp, z, a):
 def _replace(form, system, x, z, a):
     """Velocities and accelerations of dependent coordinates are unknowns of their own."""
     nx, n_c = system.nx, system.n_c
-    at, pivot = _extra_at(system), integers(form.pivot, nx)
+    at, pivot = extra_at(system), integers(form.pivot, nx)
     for i in range(nx):
         if pivot[i] > 0:
             z[nx + i] = x[at + pivot[i] - 1]
@@ -154,7 +160,7 @@ def _constraints(form, system, a, residual):
             if alpha[2] != 0.0:
                 value = 0.5 * alpha[1] * value + alpha[2] * _acceleration_level(system, a, k)
         residual[at + k] = value
-    extra = _extra_at(system)
+    extra = extra_at(system)
     if form.variant == STABILISED:
         copy(residual[extra:], level[1, :n_g])
     elif form.variant == EXTENDED:

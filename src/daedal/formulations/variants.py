@@ -2,9 +2,10 @@ r"""What single formulations do beyond the shape that all share, in compiled cod
 
 from daedal.formulations.shape import KNORRENSCHILD, MINIMAL_EXTENSION
 from daedal.kernels.compilation import inlined, part
-from daedal.kernels.records import float_rows, floats, integers
+from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.vectors import copy, largest
 from daedal.mechanics.constrained import JACOBIAN, POSITION, VELOCITY, evaluate
+from daedal.mechanics.linearisation import LINEARISATION, derivatives, level_by, linearise
 
 
 @inlined
@@ -47,6 +48,8 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
     copy(before, velocity)
     if largest(tau[:n_c]) == 0.0:
         return 0
+    if form.linearisation != 0 and _exact_curvature(form, system, t, tau, residual) == 0:
+        return 0
     for j in range(nx):
         kept, h = state[j], 1e-3 * increments[j]
         state[j] = kept + h
@@ -57,6 +60,19 @@ def fuehrer_leimkuhler_rows(form, system, t, y, yp, residual):
         for k in range(n_c):
             residual[j] -= (velocity[k] - before[k]) / h * tau[k]
     return 0
+
+
+@part
+def _exact_curvature(form, system, t, tau, residual):
+    """Subtract [(G v)_q]^T tau; a status where the exact derivatives do not exist."""
+    nx, n_c, lin = system.nx, system.n_c, record_at(form.linearisation, LINEARISATION)
+    status = linearise(lin, system, t, floats(system.acceleration, nx), floats(system.multipliers, n_c))
+    if status == 0:
+        found = derivatives(lin)
+        for k in range(n_c):
+            for j in range(nx):
+                residual[j] -= level_by(system, found, 1, k, j, 1.0, 0.0, 0.0) * tau[k]
+    return status
 
 
 @part

@@ -1,12 +1,10 @@
 """Checking, completing and correcting initial values."""
 
-from functools import partial
 from itertools import islice
 
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
-from daedal.analysis.index import partials
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
@@ -14,7 +12,7 @@ from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order
 from daedal.initial.sparse_start import consistent_sparse
-from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, time_scale
+from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of, time_scale
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
@@ -219,7 +217,7 @@ def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> In
 
 def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     """Whether dF/dv and dF/du' together look singular: then y' has to satisfy a hidden constraint."""
-    e, b = partials(partial(evaluate_or_nan, problem), t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
+    e, b = partials_of(problem, t, result.y, result.yp, weights=weights, time_scale=1e3 * time)
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
         return False
@@ -251,7 +249,7 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
     """y' that satisfies the equations as well as it can, so that only equations that y violates are named."""
     if problem.n > LARGEST_DENSE:
         return yp
-    e, _ = partials(partial(evaluate_or_nan, problem), t, y, yp)
+    e, _ = partials_of(problem, t, y, yp)
     residual = evaluate_or_nan(problem, t, y, yp)
     if not (np.all(np.isfinite(e)) and np.all(np.isfinite(residual))):
         return yp

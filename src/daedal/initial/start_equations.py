@@ -24,6 +24,7 @@ class StartEquations:
         self.problem, self.t0, self.length = problem, t0, length
         self.values = [x0.copy(), xp0.copy(), xpp0.copy()]
         self.order = problem.order
+        self._moves, self._bends = (self.order > 0).astype(float), (self.order == 2).astype(float)
         self.sign = -1.0 if length < 0.0 else 1.0
         self.size_x = np.where(self.order > 0, _sizes(x0, self.order > 0), _sizes(x0, self.order == 0))
         time = self.time_scale()
@@ -58,21 +59,26 @@ class StartEquations:
     def residual(self, tau: float = 0.0) -> np.ndarray:
         """F along the motion that the present values begin; variables of lower order stay, or move with their slope."""
         x, xp, xpp = self.values
-        moving, first = self.order == 2, self.order == 1
-        shifted = x + tau * np.where(moving | first, xp, 0.0) + 0.5 * tau**2 * np.where(moving, xpp, 0.0)
-        return self.problem.evaluate(self.t0 + tau, shifted, xp + tau * np.where(moving, xpp, 0.0), xpp)
+        turn = tau * self._bends * xpp
+        return self.problem.sample(self.t0 + tau, x + tau * (self._moves * xp + 0.5 * turn), xp + turn, xpp)
 
     def derivative(self, order: int) -> np.ndarray:
         """The first or second derivative of F along the motion."""
-        return self._derivatives(self.delta)[order - 1]
+        exact = self.problem.along(self.t0, *self.values)
+        return self._derivatives(self.delta)[order - 1] if exact is None else exact[order - 1]
 
     def _derivatives(self, d: float) -> tuple[np.ndarray, np.ndarray]:
         samples = np.array([self.residual(i * d) for i in range(6)])
         return _FIRST @ samples / d, _SECOND @ samples / d**2
 
     def choose_increment(self, rows: np.ndarray) -> float:
-        """The increment for which both derivatives of some scaled combinations of F are best known; the time scale."""
+        """The increment for which both derivatives of some scaled combinations of F are best known; the time scale.
+
+        Exact derivatives need none.
+        """
         time = self.time_scale()
+        if self.problem.along(self.t0, *self.values) is not None:
+            return time
         longest = _LONGEST * time if np.isinf(self.length) else min(_LONGEST * time, 0.2 * abs(self.length))
         increments = self.sign * longest * _SPACING ** -np.arange(float(_INCREMENTS))
         found: list[tuple[np.ndarray, ...] | None] = []

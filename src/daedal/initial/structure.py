@@ -15,9 +15,15 @@ _SHIFTS = (1.0, 1e12)  # of y', so that a term with y' is felt beside others, wh
 def evaluate_or_nan(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
     """F for probing around a point, where the user's function may not be defined: NaN instead of an exception."""
     try:
-        return problem.evaluate(t, y, yp)
+        return problem.sample(t, y, yp)
     except Exception:
         return np.full(problem.n, np.nan)
+
+
+def partials_of(problem, t: float, y: np.ndarray, yp: np.ndarray, **scales) -> tuple[np.ndarray, np.ndarray]:
+    """dF/dy' and dF/dy: exact where the problem was traced, otherwise by differences (:func:`partials`)."""
+    exact = problem.exact_partials(t, y, yp)
+    return partials(partial(evaluate_or_nan, problem), t, y, yp, **scales) if exact is None else exact
 
 
 def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
@@ -25,7 +31,8 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
     if problem.algebraic is not None:
         return problem.algebraic
     n = problem.n
-    base = problem.evaluate(t, y, yp)
+    problem.evaluate(t, y, yp)  # where exceptions are the user's
+    base = evaluate_or_nan(problem, t, y, yp)
     occurs = np.zeros(n, dtype=bool)
     for columns in _column_groups(problem):
         for factor in _SHIFTS:
@@ -49,7 +56,7 @@ def time_scale(problem, t: float, y: np.ndarray, yp: np.ndarray, weights: np.nda
     """
     scale = None
     for _ in range(2):  # the increments of y' need a time scale themselves
-        e, b = partials(partial(evaluate_or_nan, problem), t, y, yp, weights=weights, time_scale=scale or 1.0)
+        e, b = partials_of(problem, t, y, yp, weights=weights, time_scale=scale or 1.0)
         size = np.maximum(np.abs(y), 1e3 * weights)
         by_slope, by_value = np.abs(e) @ size, np.abs(b) @ size
         usable = np.isfinite(by_slope) & np.isfinite(by_value) & (by_slope > 0.0) & (by_value > 0.0)

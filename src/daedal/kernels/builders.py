@@ -1,5 +1,7 @@
 """Building the records that kernels work on: systems, matrices, linear solvers."""
 
+from math import prod
+
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
@@ -65,11 +67,18 @@ def _addressed(dtype, **values) -> Record:
     return record
 
 
+def _jacobian(bridge: Bridge, n: int, jacobian, shape: tuple[int, ...], store, params) -> Record:
+    """A callback for the matrix of Newton's method, the user's or one of Daedal's own."""
+    if isinstance(jacobian, NativeFunction):
+        return bridge.native(jacobian.kernel, jacobian.record, 2 * n + 1 + prod(shape))
+    return bridge.function(jacobian, (n, n), shape, store, params, scalars=1)
+
+
 def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None) -> Record:
     """Dense storage and LAPACK."""
     callback = None
     if jacobian is not None:
-        callback = bridge.function(jacobian, (n, n), (n, n), store_matrix("jacobian", n, n), params, scalars=1)
+        callback = _jacobian(bridge, n, jacobian, (n, n), store_matrix("jacobian", n, n), params)
     return _matrix(n, DENSE, data=np.zeros(n * n), jacobian=callback)
 
 
@@ -79,9 +88,8 @@ def banded_matrix(bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, param
     width = min(ml + mu + 1, n)
     callback = None
     if jacobian is not None:
-        callback = bridge.function(
-            jacobian, (n, n), (ml + mu + 1, n), store_matrix("jacobian", ml + mu + 1, n), params, scalars=1
-        )
+        shape = (ml + mu + 1, n)
+        callback = _jacobian(bridge, n, jacobian, shape, store_matrix("jacobian", *shape), params)
     groups = groups_from_colours(np.arange(n) % width, width)
     return _matrix(
         n,
@@ -116,9 +124,7 @@ def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, par
     """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
     callback = None
     if jacobian is not None:
-        callback = bridge.function(
-            jacobian, (n, n), (pattern.nnz,), store_sparse("jacobian", pattern), params, scalars=1
-        )
+        callback = _jacobian(bridge, n, jacobian, (pattern.nnz,), store_sparse("jacobian", pattern), params)
     data = np.zeros(pattern.nnz)
     factor, solve = _sparse_callbacks(bridge, n, data, pattern, factorise)
     column_start, rows = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)

@@ -37,6 +37,10 @@ class CodedFunction:
         """What the code gets of the parameters: always as many numbers."""
         raise NotImplementedError
 
+    def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
+        """Status and result of the machine code; parameters are the last argument."""
+        raise NotImplementedError
+
     def __call__(self, t: float, *arguments):
         """The function, from Python; parameters are its last argument, as the user gave them."""
         raise NotImplementedError
@@ -71,18 +75,34 @@ class NativeFunction:
         """F(t, y, y'), from Python."""
         return self.evaluate_block(t, (y, yp))
 
-    def evaluate_block(self, t: float, arguments) -> np.ndarray:
-        """The result of the kernel for vectors that stand in its block one after the other."""
-        n, count = self.n, len(arguments)
-        memory = np.zeros((count + 1) * n + 1)
+    def evaluate_block(self, t: float, arguments, size: int | None = None) -> np.ndarray:
+        """The result of the kernel, n numbers or as many as `size` says, for vectors one after the other."""
+        values = np.concatenate(arguments)
+        memory = np.zeros(1 + values.size + (self.n if size is None else size))
         memory[:1].view(np.int64)[0] = self.record.data.ctypes.data
-        memory[1 : count * n + 1] = np.concatenate(arguments)
+        memory[1 : values.size + 1] = values
         function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)(self.kernel.address)
         status = function(float(t), memory.ctypes.data + 8)
         self.bridge.raise_pending()
         if status != 0:
             raise Unevaluable("a function of the model cannot be evaluated here")
-        return memory[count * n + 1 :].copy()
+        return memory[values.size + 1 :].copy()
+
+
+class NativeJacobian(NativeFunction):
+    """The matrix dF/dy + cj dF/dy' of a native residual; the block is [y | y' | cj | matrix, column by column]."""
+
+    def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float) -> np.ndarray:  # type: ignore[override]
+        """The dense matrix, from Python."""
+        return self.evaluate_block(t, (y, yp, [cj]), self.n**2).reshape(self.n, self.n).T
+
+
+class NativeSecondOrderJacobian(NativeFunction):
+    """The matrix dF/dx + c1 dF/dx' + c2 dF/dx''; the block is [x | x' | x'' | c1 | c2 | matrix, column by column]."""
+
+    def __call__(self, t: float, x, xp, xpp, c1: float, c2: float) -> np.ndarray:  # type: ignore[override]
+        """The dense matrix, from Python."""
+        return self.evaluate_block(t, (x, xp, xpp, [c1, c2]), self.n**2).reshape(self.n, self.n).T
 
 
 def store_vector(name: str, size: int):

@@ -13,15 +13,18 @@ What is stored, interpolated and tested is y: components of x and of x', in the 
 
 import numpy as np
 
-from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, owner
+from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, fetch, fetch_at, owner
 from daedal.kernels.compilation import part, pointer
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.vectors import copy
 
 SECOND_ORDER = np.dtype(
     [
         ("n", INTEGER),
         ("n_y", INTEGER),
         ("residual", CALLBACK),  # block [x | x' | x'' | F]
+        ("jacobian", CALLBACK),  # block [x | x' | x'' | c1 | c2 | matrix], if there is one
+        ("entries", INTEGER),  # of the matrix
         ("source", ADDRESS),  # component j of y is x_i with i = source_j < n, or x'_i with n + i = source_j
         ("order", ADDRESS),  # highest derivative of each variable
         ("c1", FLOAT),
@@ -56,6 +59,31 @@ def discretised_residual(t, block):
     slopes = float_rows(form.slopes, 2, n)
     derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
     return evaluate_second_order(form, t, floats(block, n), slopes[0], slopes[1], floats(block + 16 * n, n))
+
+
+@part
+def evaluate_matrix(form, t, x, xp, xpp, c1, c2, result):
+    """result = dF/dx + c1 dF/dx' + c2 dF/dx'' as the function gives it."""
+    n, block = form.n, floats(form.jacobian.block, 3 * form.n + 2)
+    block[3 * n], block[3 * n + 1] = c1, c2
+    copy(block, x)
+    copy(block[n:], xp)
+    copy(block[2 * n :], xpp)
+    address, size = form.jacobian.block, 3 * n + 2
+    status = fetch_at(form.jacobian, t, address, size, 0, 0, 0, 0, address + 8 * size, form.entries)
+    copy(result, floats(address + 8 * size, form.entries))
+    return UNEVALUABLE if status > 0 else status
+
+
+@pointer(NATIVE)
+def discretised_jacobian(t, block):
+    """dF/dx with x' and x'' that follow x through e; the block is [x | e | 1 | matrix]."""
+    form = record_at(owner(block), SECOND_ORDER)
+    n = form.n
+    slopes = float_rows(form.slopes, 2, n)
+    derivatives(form, floats(block + 8 * n, n), slopes[0], slopes[1])
+    result = floats(block + 16 * n + 8, form.entries)
+    return evaluate_matrix(form, t, floats(block, n), slopes[0], slopes[1], form.c1, form.c2, result)
 
 
 @part

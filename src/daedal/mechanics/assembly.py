@@ -71,6 +71,7 @@ class Assembly:
         self._made_with = system.params
         self.record, self.bridge = self._build(setting)
         self.prepared: dict[Any, Any] = {}  # what a driver has made ready for this assembly
+        self.linearisations: dict[int, Any] = {}  # exact derivatives, by the levels of the constraints in them
         self.adopt(setting)
 
     @property
@@ -142,6 +143,30 @@ class Assembly:
         )
         return record, bridge
 
+    def linearisation(self, levels: int):
+        """A LINEARISATION record for Newton's method, or None if the functions were not traced.
+
+        Constraints are differentiated on the velocity level (`levels` = 1), or on that of accelerations as well.
+        """
+        if levels not in self.linearisations:
+            self.linearisations[levels] = self._linearisation(levels)
+        return self.linearisations[levels]
+
+    def _linearisation(self, levels: int):
+        system = self.system
+        function = None if system.linearisation is None else system.linearisation.function(levels)
+        if function is None:
+            return None
+        from daedal.kernels.records import Record
+        from daedal.mechanics.linearisation import LINEARISATION
+
+        sizes = [size for size in (self.nx, self.nx, self.n_r, self.n_w, system.n_lambda, self.nx) if size]
+        columns = 2 * self.nx + self.n_r + self.n_w + (system.n_lambda if system.force_uses_multipliers else 0)
+        rows = self.nx + self.n_r + self.n_w + levels * system.n_lambda
+        store = store_matrix("linearisation", rows, columns)
+        callback = self.bridge.function(function, sizes, (rows, columns), store, self._made_with)
+        return Record(LINEARISATION, function=callback, rows=rows, columns=columns, n_arguments=sum(sizes))
+
     def _callbacks(self, bridge, setting: Setting) -> dict[str, Any]:
         """The user's functions, and for compiled constraints the missing derivatives by the complex step."""
         system = self.system
@@ -159,8 +184,8 @@ class Assembly:
     def _straight_line(self, bridge) -> dict[str, Any]:
         """Code that was made for the system as a whole, where all of its constraints are in use."""
         system, (n, n_c) = self.system, (self.nx, self.n_c)
-        code = getattr(system.force, "straight_line", None)
-        if code is None or n_c < system.n_lambda or not code.belongs_to(system):
+        code = system.straight_line
+        if code is None or n_c < system.n_lambda:
             return {}
         state = argument_sizes(system, "force")
         layouts = {"accelerations": (state, n + n_c, 0)}

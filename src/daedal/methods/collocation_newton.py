@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.kernels.callbacks import UNEVALUABLE, is_given
 from daedal.kernels.compilation import inlined, part
 from daedal.kernels.dense import LU, factor_lu, solve_lu
 from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
-from daedal.kernels.second_order import evaluate_second_order
+from daedal.kernels.second_order import evaluate_matrix, evaluate_second_order
 
 _MAX_ITERATIONS, _POLISHING = 10, 15
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
@@ -91,6 +92,10 @@ def vectors(method, n):
 @part
 def _jacobians(system, method, form, run, h):
     """F_x, F_x' and F_x'' at the start of the step, by differences; the mass matrix is known for mechanisms."""
+    if is_given(form.jacobian):
+        status = _given_jacobians(system, method, form, run, h)
+        if status != UNEVALUABLE:
+            return status
     n = form.n
     x, xp, xpp = vectors(method, n)
     base, value = floats(method.stage, n), floats(method.hat, n)
@@ -143,6 +148,24 @@ def _jacobians(system, method, form, run, h):
             for i in range(n):
                 target[j, i] = (value[i] - base[i]) / delta
     return 0
+
+
+@part
+def _given_jacobians(system, method, form, run, h):
+    """F_x, F_x' and F_x'' from F_x + c1 F_x' + c2 F_x'': in the units of the step, so that no digits are lost."""
+    n, g = form.n, method.gamma / h
+    x, xp, xpp = vectors(method, n)
+    j0, j1, j2 = floats(method.j0, n * n), floats(method.j1, n * n), floats(method.j2, n * n)
+    system.jacobians += 1
+    status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, 0.0, j0)
+    if status == 0:
+        status = evaluate_matrix(form, run.t, x, xp, xpp, g, 0.0, j1)
+    if status == 0:
+        status = evaluate_matrix(form, run.t, x, xp, xpp, 0.0, g * g, j2)
+    for e in range(n * n):
+        j1[e] = (j1[e] - j0[e]) / g
+        j2[e] = (j2[e] - j0[e]) / (g * g)
+    return status
 
 
 @part

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from daedal.kernels.functions import NativeFunction, store_vector
+from daedal.kernels.functions import NativeFunction, store_matrix, store_sparse, store_vector
 from daedal.linear_solvers import build_linear
 from daedal.methods.task import Task
 from daedal.methods.workspace import Workspace
@@ -23,7 +24,7 @@ class SecondOrderWorkspace(Workspace):
         from daedal.kernels.builders import build_system
         from daedal.kernels.callbacks import Bridge
         from daedal.kernels.records import Arena, Record
-        from daedal.kernels.second_order import SECOND_ORDER, discretised_residual
+        from daedal.kernels.second_order import SECOND_ORDER, discretised_jacobian, discretised_residual
 
         problem, n = form.problem, form.problem.n
         residual: Any = problem.residual
@@ -44,9 +45,11 @@ class SecondOrderWorkspace(Workspace):
             residual=callback,
             source=np.ascontiguousarray(form.source, dtype=np.int64),
             order=np.ascontiguousarray(problem.order, dtype=np.int64),
+            **self._jacobian(problem),
         )
         discretised = NativeFunction(discretised_residual, self.second_order, self.bridge, n)
         self.system = build_system(self.bridge, n, residual=discretised, hook=hook)
+        matrix = NativeFunction(discretised_jacobian, self.second_order, self.bridge, n)
         self._set_linear(
             build_linear(
                 self.bridge,
@@ -55,21 +58,27 @@ class SecondOrderWorkspace(Workspace):
                 preconditioner=preconditioner,
                 sparsity=problem.sparsity,
                 bandwidth=problem.bandwidth,
-                jacobian=None if problem.jacobian is None else self._jacobian(problem),
+                jacobian=None if problem.jacobian is None else matrix,
             )
         )
 
-    def _jacobian(self, problem: SecondOrderDAE):
-        """The user's matrix with the factors of the step at hand."""
-        from daedal.problems.compile import last_argument
-
-        record, tail = self.second_order, last_argument(problem.jacobian, problem.params)
-
-        def jacobian(t, x, e, cj):
-            c1, c2, base = float(record["c1"]), float(record["c2"]), record.array("base")
-            return problem.jacobian(t, x, base[1] + c1 * e, base[2] + c2 * e, c1, c2, *tail)
-
-        return jacobian
+    def _jacobian(self, problem: SecondOrderDAE) -> dict[str, Any]:
+        """The matrix of the user, or of a mechanism, in the form that goes with the structure of the problem."""
+        if problem.jacobian is None:
+            return {}
+        n, given = problem.n, problem.jacobian
+        shape: tuple[int, ...] = (n, n)
+        if problem.sparsity is not None:
+            shape = (problem.sparsity.nnz,)
+        elif problem.bandwidth is not None:
+            shape = (sum(problem.bandwidth) + 1, n)
+        if isinstance(given, NativeFunction):
+            callback = self.bridge.native(given.kernel, given.record, 3 * n + 2 + prod(shape))
+        else:
+            sparse = problem.sparsity is not None
+            store = store_sparse("jacobian", problem.sparsity) if sparse else store_matrix("jacobian", *shape)
+            callback = self.bridge.function(given, (n, n, n), shape, store, problem.params, scalars=2)
+        return {"jacobian": callback, "entries": prod(shape)}
 
 
 def start_of(task: Task, form: SecondOrderForm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

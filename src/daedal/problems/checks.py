@@ -236,3 +236,22 @@ def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
     if not (smallest >= 0.0 and largest < np.inf):
         raise InvalidProblemError(f"{name} must be finite and not negative, got {value!r}")
     return (array if array.ndim else np.full(n, array)), smallest
+
+
+def full_matrix(problem, values) -> np.ndarray:
+    """The matrix of a problem, as its structure lets a function return it, in full."""
+    if hasattr(values, "toarray"):
+        return values.toarray()
+    values, n = np.asarray(values, dtype=float), problem.n
+    if problem.sparsity is not None:
+        from scipy.sparse import csc_array
+
+        return csc_array((values, problem.sparsity.indices, problem.sparsity.indptr), shape=(n, n)).toarray()
+    if problem.bandwidth is None:
+        return values
+    full = np.zeros((n, n))
+    rows, columns = np.indices(values.shape)
+    rows = rows + columns - problem.bandwidth[1]
+    inside = (rows >= 0) & (rows < n)
+    full[rows[inside], columns[inside]] = values[inside]
+    return full

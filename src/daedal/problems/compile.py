@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.kernels.functions import CodedFunction, is_compiled, parameter_vector
 from daedal.problems.symbols import renewed
 from daedal.tabular import FunctionTable
 
@@ -95,6 +95,14 @@ def with_other_params(problem, params):
             "argument of its functions; problem.with_params(...) then has other ones"
         )
     return with_numbers(problem, params)
+
+
+def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
+    """What the machine code of a function gives, unchecked; None if it has none, or Python must be asked."""
+    if not isinstance(function, CodedFunction):
+        return None
+    status, values = function.evaluate(t, *arguments, *last_argument(function, params))
+    return values if status == 0 else None
 
 
 def with_numbers(problem, params):

@@ -17,9 +17,12 @@ from daedal.problems.checks import (
     check_names,
     check_size,
     check_structure,
+    full_matrix,
     set_checked,
 )
-from daedal.problems.compile import Compilable, compiled_functions, last_argument
+from daedal.problems.compile import Compilable, compiled_functions, last_argument, machine_value
+
+_LARGE = 2.0**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,24 @@ class ImplicitDAE(Compilable):
         values = self.residual(float(t), y, yp, *last_argument(self.residual, self.params))
         store_vector("residual", self.n)(values, result)
         return result
+
+    def sample(self, t: float, y, yp) -> np.ndarray:
+        """F from its machine code, if there is some: for many looks around a point."""
+        values = machine_value(self.residual, self.params, t, y, yp)
+        return self.evaluate(t, y, yp) if values is None else values
+
+    def exact_partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """dF/dy' and dF/dy as full matrices, of a problem that was traced; None if there are none.
+
+        They are taken apart from dF/dy + cj dF/dy' with a cj beside which no digit of dF/dy' is lost.
+        """
+        if not getattr(self.jacobian, "is_derivative", False):
+            return None
+        found = [machine_value(self.jacobian, self.params, t, y, yp, cj) for cj in (0.0, _LARGE)]
+        if any(values is None or not np.isfinite(values).all() for values in found):
+            return None
+        of_y, both = (full_matrix(self, values) for values in found)
+        return (both - of_y) / _LARGE, of_y
 
     def label(self, i: int) -> str:
         """The name of variable i."""

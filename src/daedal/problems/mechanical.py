@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -154,6 +154,10 @@ class MechanicalSystem(Compilable):
     constraint_names: Sequence[str] | None = None
     force_sparsity: Any = None
 
+    # Of a system that was traced, until one of its functions is replaced:
+    linearisation: ClassVar[Any] = None  # exact derivatives for Newton's method
+    straight_line: ClassVar[Any] = None  # accelerations and projections
+
     def __post_init__(self):
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         n_q = check_size(self.n_q, "n_q")
@@ -240,6 +244,13 @@ class MechanicalSystem(Compilable):
     def _by_numba(self) -> MechanicalSystem:
         names = [name for name in (*FUNCTIONS, "contact_guess") if callable(getattr(self, name))]
         return self.replaced(**compiled_functions(self, names))
+
+    def with_params(self, params) -> MechanicalSystem:
+        """The same system with other parameters."""
+        other = super().with_params(params)
+        for name in ("linearisation", "straight_line"):
+            object.__setattr__(other, name, getattr(self, name))
+        return other
 
     def replaced(self, **changes) -> MechanicalSystem:
         """The same system with some of its arguments replaced."""

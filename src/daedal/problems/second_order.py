@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from daedal.problems.checks import (
     check_structure,
     set_checked,
 )
-from daedal.problems.compile import Compilable, compiled_functions, last_argument
+from daedal.problems.compile import Compilable, compiled_functions, last_argument, machine_value
 from daedal.problems.implicit import ImplicitDAE
 
 
@@ -85,6 +85,8 @@ class SecondOrderDAE(Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
 
+    motion: ClassVar[Any] = None  # exact derivatives along a motion, of a problem that was traced
+
     def __post_init__(self):
         check_callable(self.residual, "residual")
         check_functions(self.params, residual=self.residual, jacobian=self.jacobian)
@@ -104,6 +106,17 @@ class SecondOrderDAE(Compilable):
         store_vector("residual", self.n)(values, result)
         return result
 
+    def sample(self, t: float, x, xp, xpp) -> np.ndarray:
+        """F from its machine code, if there is some: for many looks around a point."""
+        values = machine_value(self.residual, self.params, t, x, xp, xpp)
+        return self.evaluate(t, x, xp, xpp) if values is None else values
+
+    def along(self, t: float, x, xp, xpp) -> np.ndarray | None:
+        """Exact first and second derivatives of F along the motion that these values begin; None if there are none."""
+        function = None if self.motion is None else self.motion.function(tuple(np.asarray(self.order).tolist()))
+        values = machine_value(function, self.params, t, x, xp, xpp)
+        return values.reshape(2, -1) if values is not None and np.isfinite(values).all() else None
+
     def label(self, i: int) -> str:
         """The name of variable i."""
         return self.names[i] if self.names else f"x[{i}]"
@@ -113,7 +126,9 @@ class SecondOrderDAE(Compilable):
 
     def with_order(self, order) -> SecondOrderDAE:
         """The same problem with the orders of its variables given."""
-        return replace(self, order=order)
+        other = replace(self, order=order)
+        object.__setattr__(other, "motion", self.motion)
+        return other
 
     def velocity_names(self, velocities: np.ndarray) -> list[str]:
         """Names of the derivatives of some variables."""

@@ -1,5 +1,9 @@
 """Problems whose functions are machine code with exact derivatives, made from problems in plain functions."""
 
 
+class DerivativeWarning(UserWarning):
+    """A derivative that the user gave is not that of the function; it is used as it is."""
+
+
 class TraceWarning(UserWarning):
     """A function is not what its trace says; the run was repeated with the functions as they are."""

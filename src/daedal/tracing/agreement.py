@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from daedal.problems import SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import full_matrix
+from daedal.problems.compile import last_argument
 from daedal.tracing.function import TracedFunction
+from daedal.tracing.parameters import NAME
 from daedal.tracing.tracer import TracedProblem
 
 _SAME = 1e-11  # relative difference that is round-off in any case
 _MOVE = 1e-12  # relative move of the arguments that shows how much round-off is to be expected
+_WRONG = 1e-3  # error of an entry of a given matrix, relative to the largest of its row
+_FACTORS = ("cj", "c1", "c2")
 _ALLOWED = 100.0  # changes by such a move that round-off may amount to
 
 
@@ -57,6 +63,35 @@ def infinite_derivatives(traced: TracedProblem, params: Any, t: float, point: Ma
         if status == 0 and not np.isfinite(values).all():
             found.append(name)
     return tuple(found)
+
+
+def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[str, Any]) -> str | None:
+    """The entry of a given matrix of Newton's method that is plainly not that of the residual, in words; or None."""
+    if traced.exact_matrix is None or getattr(problem, "jacobian", None) is None:
+        return None
+    values: dict[str, Any] = {"t": t, **point}
+    if traced.layout is not None:
+        values[NAME] = traced.layout.numbers(problem.params)
+    stacked = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
+    arrays, factors = [x for x in point.values() if np.ndim(x)], [point[name] for name in _FACTORS if name in point]
+    if isinstance(problem, SemiExplicitDAE):
+        arrays = [np.concatenate(arrays[:2]), arrays[2]]
+    factors = factors[1:] if isinstance(problem, SecondOrderDAE) else factors[:1]
+    try:
+        with np.errstate(all="ignore"):
+            exact = traced.exact_matrix(values)
+            last = last_argument(stacked.jacobian, stacked.params)
+            jacobian: Any = stacked.jacobian
+            given = full_matrix(stacked, jacobian(t, *[x.copy() for x in arrays], *factors, *last))
+        size = np.maximum(np.abs(exact), np.abs(given)).max(axis=1, keepdims=True)
+        excess = np.abs(given - exact) - _WRONG * size
+    except Exception:  # not evaluable here: whatever it is, the run says it properly
+        return None
+    if not np.isfinite(excess).all() or excess.max() <= 0.0:
+        return None
+    i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    where = f"the derivative of equation {i} by {stacked.label(int(j))}"
+    return f"{where} is {given[i, j]:.6g}, but should be {exact[i, j]:.6g}"
 
 
 def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,15 @@ from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian, sparsity
+from daedal.symbolic.evaluate import evaluate
+from daedal.tracing.motion import Motion
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 _FEWEST_FOR_BAND = 40  # unknowns from which a narrow band is used although nobody asked for it
 _FEWEST_FOR_SPARSE = 200  # unknowns from which sparse factors, which Python manages, beat dense ones
 _NARROW = 0.25  # part of n that a band may take
 _SPARSE = 0.1  # part of the entries that may be nonzero
+_MOST_COMPARED = 200  # unknowns up to which a given matrix is compared with the exact one
 _MOST_DENSE = 120  # unknowns up to which a dense matrix is written by straight-line code
 
 
@@ -55,6 +60,8 @@ def _traced(problem, vectors: tuple[str, ...], factors: tuple[str, ...], linear_
     result = copy(problem)
     _set(result, "residual", tracer.result.functions.get("residual"))
     _matrix(tracer, problem, result, linear_solver, residual)
+    if traced is not None and isinstance(problem, SecondOrderDAE):
+        object.__setattr__(result, "motion", Motion(tracer, traced))
     return tracer.finished(result)
 
 
@@ -99,6 +106,8 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         if not joined:
             tracer.function("jacobian", problem.jacobian, arguments, shape)
             _set(result, "jacobian", tracer.result.functions.get("jacobian"))
+        if residual.traced is not None and n <= _MOST_COMPARED:
+            tracer.result.exact_matrix = partial(_exact_matrix, tracer, residual)
         return
     if residual.traced is None:
         return
@@ -111,6 +120,16 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         for name, value in structure.items():
             object.__setattr__(result, name, value)
         _set(result, "jacobian", made)
+
+
+def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]) -> np.ndarray:
+    """dF/dx + c1 dF/dx' + ... at values of the arguments, without machine code: for a single look."""
+    rows = _sum(tracer, residual)
+    places = [(i, j, node) for i, row in enumerate(rows) for j, node in row.items()]
+    matrix = np.zeros((len(rows), len(rows)))
+    for (i, j, _), value in zip(places, evaluate(tracer.graph, [node for _, _, node in places], values)):
+        matrix[i, j] = value
+    return matrix
 
 
 def _sum(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:

@@ -32,11 +32,7 @@ class TracedFunction(CodedFunction):
         Whether it has no choices, absolute values, tables and the like.
     operations : int
         How many operations a call takes.
-    straight_line : StraightLine or None
-        Of the force of a mechanism: code for accelerations and corrections of the whole system.
     """
-
-    straight_line: Any = None
 
     def __init__(
         self,

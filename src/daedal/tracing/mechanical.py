@@ -11,6 +11,7 @@ from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import acceleration_bias, directional, jacobian
 from daedal.tracing.function import TracedFunction
+from daedal.tracing.linearisation import Linearisation
 from daedal.tracing.straight_line import straight_line
 from daedal.tracing.tracer import TracedProblem, Tracer
 
@@ -46,8 +47,9 @@ def traced_system(system: MechanicalSystem, *, always: bool = False) -> TracedPr
     result = copy(system)
     for name, function in (tracer.result.functions | tracer.result.derivatives).items():
         object.__setattr__(result, name, function)
-    if "force" in tracer.result.functions:
-        tracer.result.functions["force"].straight_line = straight_line(tracer, system, traces)
+    if system.linearisation is None:
+        object.__setattr__(result, "linearisation", Linearisation(tracer, system, traces))
+        object.__setattr__(result, "straight_line", straight_line(tracer, system, traces))
     return tracer.finished(result)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,19 +48,13 @@ class StraightLine:
 
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
         self._tracer, self._system, self._traces = tracer, system, traces
-        self._lock, self._made = Lock(), dict[str, TracedFunction | None]()
-        made = tracer.result.functions | tracer.result.derivatives
-        self._parts = {name: made.get(name, getattr(system, name)) for name in PARTS}
-
-    def belongs_to(self, system: MechanicalSystem) -> bool:
-        """Whether `system` has the functions that this is made of, and the derivatives."""
-        return all(_is_same(getattr(system, name), part) for name, part in self._parts.items())
+        self._made: dict[str, TracedFunction | None] = {}
 
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
         (dv and K, row by row, of q, v) and "stage" (V', Lambda); None where there is no such code.
         """
-        with self._lock:  # a graph is for one thread at a time
+        with self._tracer.lock:
             if name not in self._made:
                 try:
                     self._tracer.graph.most_nodes = MOST_OPERATIONS
@@ -133,7 +126,3 @@ def straight_line(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Tr
 
 def _nodes(traced: Traced | None) -> tuple[int, ...]:
     return () if traced is None else traced.nodes
-
-
-def _is_same(function: Any, part: Any) -> bool:
-    return function is part or (isinstance(part, np.ndarray) and np.array_equal(function, part))

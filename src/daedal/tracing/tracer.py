@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,12 @@ from daedal.symbolic.switches import switches
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.parameters import NAME, ParameterLayout
 
-MOST_OPERATIONS = 5_000
-"""Operations of a problem, derivatives included, beyond which functions are called as they are by default."""
+MOST_OPERATIONS = 20_000
+"""Operations of a problem, derivatives included, beyond which functions are called as they are by default.
+
+An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
+at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
+"""
 
 
 @dataclass(eq=False)
@@ -41,6 +46,9 @@ class TracedProblem:
         What cannot be traced, with the reason.
     arguments : dict
         For each function the names of its arguments behind the time, without the parameters.
+    exact_matrix : callable, optional
+        Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
+        arguments.
     """
 
     problem: Any
@@ -51,6 +59,7 @@ class TracedProblem:
     derivatives: dict[str, TracedFunction] = field(default_factory=dict)
     refused: dict[str, Untraceable] = field(default_factory=dict)
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
 
     def is_current(self, params: Any) -> bool:
         """Whether the functions still read the same from outside, and the parameters have the same structure."""
@@ -97,6 +106,7 @@ class Tracer:
         self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
         self.combined: dict[str, TracedFunction] = {}
+        self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
         self.result = TracedProblem(problem, self.layout)
 
     def nodes(self, name: str) -> list[int]:
@@ -146,10 +156,12 @@ class Tracer:
         arguments: Sequence[str],
         nodes: Callable[[], Any],
         shared: Sequence[int | np.ndarray],
+        original: Callable[..., Any] | None = None,
     ) -> TracedFunction | None:
         """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
 
-        `shared` says which arguments the function itself is called with, if it must be asked.
+        `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
+        called where it was made of several functions.
         """
         try:
             array = np.asarray(nodes(), dtype=np.int64)
@@ -159,7 +171,8 @@ class Tracer:
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
-        original = (self.result.functions | self.combined)[of.name].original
+        if original is None:
+            original = (self.result.functions | self.combined)[of.name].original
         regular = all(self.graph.regular[i] for i in array.flat)
         made = TracedFunction(name, code, self.layout, original, arguments=tuple(shared), is_regular=regular)
         self.result.derivatives[name] = made

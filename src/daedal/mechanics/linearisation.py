@@ -1,0 +1,90 @@
+"""The exact derivatives of a mechanism, for Newton's method: how kernels ask for them, and read them.
+
+A traced mechanism brings one function along that gives the matrix of
+
+    rows      M a + K^T lam - f (nx) | -f_d (n_r) | d (n_w) | all constraints, velocity level | ... acceleration level
+    columns   q | v | r | w | lam, where forces depend on it
+
+for given a and lam. A quantity that depends on q, v and a, which in turn depend on an unknown with the factors fq, fv
+and fa, has the derivative fq (..)_q + fv (..)_v + fa (..)_a, where (..)_a is M or K.
+"""
+
+import numpy as np
+
+from daedal.kernels.callbacks import CALLBACK
+from daedal.kernels.compilation import inlined, part
+from daedal.kernels.dense import solve_lu
+from daedal.kernels.records import INTEGER, float_rows, floats, integers
+from daedal.kernels.vectors import copy
+from daedal.mechanics.constrained import fetch
+
+LINEARISATION = np.dtype([("function", CALLBACK), ("rows", INTEGER), ("columns", INTEGER), ("n_arguments", INTEGER)])
+
+
+@part
+def linearise(lin, c, t, a, lam):
+    """Evaluate the derivatives at the variables in ``c.state``; 0 or a status."""
+    n, total = 2 * c.nx + c.n_r + c.n_w, c.all_g + c.all_v
+    arguments, rows = floats(lin.function.block, lin.n_arguments), integers(c.rows, c.n_c)
+    copy(arguments, floats(c.state, n))
+    for i in range(total):
+        arguments[n + i] = 0.0
+    for i in range(c.n_c):
+        arguments[n + rows[i]] = lam[i]
+    copy(arguments[n + total :], a[: c.nx])
+    return fetch(lin.function, t, arguments, lin.n_arguments, lin.rows * lin.columns)
+
+
+@inlined
+def derivatives(lin):
+    """The matrix, column by column."""
+    return float_rows(lin.function.block + 8 * lin.n_arguments, lin.columns, lin.rows)
+
+
+@inlined
+def balance_by(c, found, i, j, fq, fv, fa):
+    """The derivative of row i of M a + K^T lam - f with respect to coordinate j."""
+    value = fq * found[j, i] + fv * found[c.nx + j, i]
+    return value + fa * float_rows(c.mass, c.nx, c.nx)[i, j] if fa != 0.0 else value
+
+
+@inlined
+def level_by(c, found, level, k, j, fq, fv, fa):
+    """The derivative of a level of constraint k with respect to coordinate j; K as evaluated last."""
+    gradient = float_rows(c.jacobian, c.n_c, c.nx)[k, j]
+    if level == 0:
+        return fq * gradient
+    row = c.nx + c.n_r + c.n_w + integers(c.rows, c.n_c)[k]
+    if level == 1:
+        return fq * found[j, row] + fv * gradient
+    row += c.all_g + c.all_v
+    return fq * found[j, row] + fv * found[c.nx + j, row] + fa * gradient
+
+
+@part
+def acceleration_by(c, found, damping, column, target):
+    """Minus the derivative of the accelerations, with the factors of the augmented matrix at hand.
+
+    The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with a and lam as
+    they are in the system; Baumgarte's coefficients stand at the address `damping`. Forces must not depend on lam or w.
+    """
+    nx, n_c, n_g = c.nx, c.n_c, c.n_g
+    solution = floats(c.solution, nx + n_c)
+    of_q, of_v, j = column < nx, nx <= column < 2 * nx, column % nx
+    fq, fv = 1.0 if of_q else 0.0, 1.0 if of_v else 0.0
+    for i in range(nx):
+        solution[i] = found[column, i]
+    for k in range(n_c):
+        value = 0.0
+        if of_q or of_v:
+            value = level_by(c, found, 2, k, j, fq, fv, 0.0)
+            if damping != 0:
+                alpha = floats(damping, 3)
+                if k < n_g:
+                    value += alpha[0] * level_by(c, found, 0, k, j, fq, fv, 0.0)
+                    value += alpha[1] * level_by(c, found, 1, k, j, fq, fv, 0.0)
+                else:
+                    value += alpha[2] * level_by(c, found, 1, k, j, fq, fv, 0.0)
+        solution[nx + k] = value
+    solve_lu(c.kkt, solution)
+    copy(target, solution[:nx])
