@@ -55,9 +55,17 @@ def last_argument(function, params) -> tuple:
     return (parameter_vector(params) if is_compiled(function) else params,)
 
 
+class ParametersOfRun:
+    """Parameters that Daedal itself hands to machine code, and may change between the stretches of a run."""
+
+
 def with_numbers(problem, params):
     """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
     before = problem.params
+    if isinstance(params, ParametersOfRun):
+        other = copy(problem)
+        object.__setattr__(other, "params", params)
+        return other
     try:
         numbers = np.asarray(params, dtype=float)
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)

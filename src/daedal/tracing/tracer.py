@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.functions import is_compiled
+from daedal.problems import SemiExplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
+from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import Modes
 from daedal.symbolic.switches import switches
 from daedal.tracing.function import TracedFunction
+from daedal.tracing.modal import ModalFunction, ModalLayout, Moded
 from daedal.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 5_000
 """Operations of a problem, derivatives included, beyond which functions are called as they are by default."""
+STATE = ("q", "v", "r", "y", "z", "yp")
+"""Arguments that a switching function of a run may depend on, besides time and parameters."""
 
 
 @dataclass(eq=False)
@@ -40,6 +48,12 @@ class TracedProblem:
         What cannot be traced, with the reason.
     arguments : dict
         For each function the names of its arguments behind the time, without the parameters.
+    n_switches : int
+        How many switching functions were found at most; those of several functions may be the same.
+    modes : Modes or None
+        Those that are set by data, in a problem that was made for that.
+    tracer : Tracer or None
+        What has made such a problem, for others that are made from its nodes.
     """
 
     problem: Any
@@ -50,6 +64,9 @@ class TracedProblem:
     derivatives: dict[str, TracedFunction] = field(default_factory=dict)
     refused: dict[str, Untraceable] = field(default_factory=dict)
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    n_switches: int = 0
+    modes: Modes | None = None
+    tracer: Tracer | None = None
 
     def is_current(self, params: Any) -> bool:
         """Whether the functions still read the same from outside, and the parameters have the same structure."""
@@ -80,9 +97,19 @@ class Tracer:
         Names of the numbers.
     always : bool
         Whether there may be more operations than pay.
+    follow : int
+        How many switches may be set by data; 0 leaves all functions as they are written.
     """
 
-    def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
+    def __init__(
+        self,
+        problem: Any,
+        sizes: Mapping[str, int],
+        scalars: Sequence[str] = (),
+        *,
+        always: bool = False,
+        follow: int = 0,
+    ):
         self._most = MOST_NODES if always else MOST_OPERATIONS
         if sum(sizes.values()) > self._most:
             raise Untraceable(f"needs more than {self._most} operations", "")
@@ -94,6 +121,9 @@ class Tracer:
         params = problem.params
         self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
+        self.modal = ModalLayout(self.layout, follow) if follow else None
+        self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
         self.result = TracedProblem(problem, self.layout)
 
@@ -113,14 +143,18 @@ class Tracer:
         self.result.arguments[name] = tuple(arguments)
         try:
             traced = replace(self._trace(function, arguments, shape), name=name)
+            found = len(switches(self.graph, traced.nodes))
+            if self.modes is not None:
+                traced = replace(traced, nodes=tuple(self.modes.nodes(traced.nodes)))
             raises = may_raise(self.graph, traced.nodes, traced.raises)
             code = self._code(arguments, traced.array, raises)
         except Untraceable as reason:
             self._refuse(name, function, reason)
             return None
         self.result.dependencies.add(traced.dependencies)
-        smooth = not switches(self.graph, traced.nodes)
-        self.result.functions[name] = TracedFunction(name, code, self.layout, function, is_smooth=smooth)
+        self.result.n_switches += found
+        self.traces[name] = traced
+        self.result.functions[name] = self._function(name, code, function, is_smooth=found == 0)
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
 
@@ -130,12 +164,14 @@ class Tracer:
         for part in parts:
             raises = self.graph.either(raises, part.raises)
         try:
-            code = self._code(arguments, np.array(nodes), may_raise(self.graph, nodes, raises))
+            array = np.array(nodes)
+            flat = array.ravel().tolist()
+            code = self._code(arguments, array, may_raise(self.graph, flat, raises))
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
-        self.combined[name] = TracedFunction(name, code, self.layout, function)
-        return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Dependencies())
+        self.combined[name] = self._function(name, code, function)
+        return Traced(self.graph, name, tuple(flat), array.shape, raises, 1, Dependencies())
 
     def derivative(
         self,
@@ -158,7 +194,7 @@ class Tracer:
             return None
         original = (self.result.functions | self.combined)[of.name].original
         regular = all(self.graph.regular[i] for i in array.flat)
-        made = TracedFunction(name, code, self.layout, original, arguments=tuple(shared), is_regular=regular)
+        made = self._function(name, code, original, arguments=tuple(shared), is_regular=regular)
         self.result.derivatives[name] = made
         self.result.arguments[name] = tuple(arguments)
         self.result.words[name] = f"exact derivative, {_count(code.operations)}"
@@ -170,7 +206,18 @@ class Tracer:
             graph, layout = self.graph, self.layout
             layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
         self.result.problem = problem
+        if self.modes is not None and self.modal is not None:
+            self.result.modes, self.result.tracer = self.modes, self
+            moded = Moded(problem.params, self.modal.count)
+            self.result.problem = with_numbers(problem, moded)
+            if isinstance(problem, SemiExplicitDAE):
+                adopt_stacked(self.result.problem, with_numbers(problem.implicit(), moded))
         return self.result
+
+    def _function(self, name: str, code, function, **options) -> TracedFunction:
+        if self.modal is not None:
+            return ModalFunction(name, code, self.modal, function, **options)
+        return TracedFunction(name, code, self.layout, function, **options)
 
     def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...] | None) -> Traced:
         last = self._params[1:] if is_compiled(function) else self._params[:1]
@@ -182,12 +229,13 @@ class Tracer:
             raise Untraceable(f"has {written} results, more than {self._most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
+        parameters = parameters if self.modal is None else self.modal.sizes
         results, statuses = {"result": nodes}, [(raises, RAISES)]
         return compile_function(self.graph, sizes, results, parameters, statuses, skip_zeros=skip_zeros)
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
-        allowed = {"t", NAME, *arguments}
+        allowed = {"t", NAME, MODES, *arguments}
         for i in self.graph.needed(nodes.ravel().tolist()):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
                 raise Untraceable(f"has a derivative that depends on {self.graph.data[i][0]}", "")

@@ -1,0 +1,188 @@
+"""Runs of first-order problems whose switches are followed: a segment for every stretch between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.event_view import EventView, switching_functions
+from daedal.drive.finish import cut
+from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.drive.request import Request
+from daedal.drive.run import Segment
+from daedal.drive.sliding import SlidingEquations
+from daedal.drive.switching import Follower
+from daedal.events.event import EventRecord
+from daedal.initial.consistent import complete
+from daedal.initial.newton import newton_initial
+from daedal.initial.structure import algebraic_variables
+from daedal.kernels.endings import Ending
+from daedal.methods.step_size import first_step_size
+from daedal.methods.workspace import Workspace
+from daedal.progress import Progress
+
+
+class SwitchedCourse(FirstOrderCourse):
+    """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
+
+    def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace, follower: Follower):
+        super().__init__(plan, request, ready, workspace)
+        self.follower, self._t = follower, request.span[0]
+        self._algebraic: np.ndarray | None = None
+        self._is_simple = True  # Newton's method alone finds consistent values
+        self._along: SlidingEquations | None = None
+        self._sliding = SlidingEquations.family(plan, follower)
+        self._searched: Any = 0
+        y0, yp0 = self.y0, self.yp0
+        follower.start(self._t, (y0, yp0), self._rates)
+        self.y0, self.yp0 = y0, yp0
+        if follower.sliding:
+            self._restart()
+        self._settle()
+
+    @property
+    def t(self) -> float:
+        return self._t
+
+    # --- a stretch ----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, request, follower, along = self.plan, self.request, self.follower, self._along
+        end = follower.horizon(self._t, (self.y0, self.yp0), request.span[1])
+        changes: dict[str, Any] = {"t_span": (self._t, end)}
+        if earlier:
+            changes["first_step"] = self._first_step(end)
+        if end != request.span[1]:
+            changes["t_stop"] = end
+        if request.times is not None and (earlier or end != request.span[1]):
+            ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
+            changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
+        if request.settings.max_steps is not None:
+            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+        own = self._own_events(earlier)
+        if along is None:
+            task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
+            outcome = self.ready.integrate(task)
+        else:
+            task = self.task(along.functions(own), progress, **(changes | along.start(self)))
+            outcome = along.integrate(task)
+        outcome.counts += self._searched
+        n_own = 0 if own is None else own.direction.size
+        self._left_by = [] if along is None else along.left(outcome, n_own)
+        outcome.events, self._ended = follower.told(outcome.events, n_own)
+        return Segment(plan.equations, outcome, plan.method, None)
+
+    def _own_events(self, earlier: list[Segment]):
+        if self.request.settings.events is None:
+            return None
+        problem = self.plan.problem
+        view = EventView(self.follower.moded.given, getattr(problem, "n_y", None))
+        return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
+
+    def _first_step(self, end: float) -> float:
+        """The size that a first step of order 1 can have, by what is known of the scale of the solution."""
+        plan, limit = self.plan, abs(end - self._t)
+        step = first_step_size(
+            self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step
+        )
+        return min(max(abs(step), self._hint), limit)
+
+    _hint = 0.0
+
+    # --- from stretch to stretch --------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        outcome, follower, request = segment.outcome, self.follower, self.request
+        stopped = any(event.terminal for event in outcome.events)
+        reached = outcome.reason == Ending.FINISHED
+        if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
+            follower.finish()
+            return False
+        event = outcome.events[-1] if outcome.reason == Ending.EVENT_STOP else None
+        n = self.plan.implicit.n
+        if event is None:
+            t, y, yp = outcome.t_reached, outcome.y_reached[:n], None
+        else:
+            t, y, yp = event.t, event.y[:n], event.yp[:n]
+        if reached and request.sign * (request.span[1] - t) <= 0.0:
+            follower.finish()
+            return False
+        self._t, self.y0 = t, y.copy()
+        self.yp0 = self.yp0 if yp is None else yp.copy()
+        if event is None:
+            self._ended = follower.due(t, (self.y0, self.yp0))
+            for j, direction in self._ended:
+                name = follower.switches[j].name
+                outcome.events.append(EventRecord(t, self.y0, self.yp0, j, name, direction, False, "switch"))
+        outcome.dense = cut(outcome.dense, t)
+        self._searched = 0
+        self._cross(outcome, segment)
+        return True
+
+    def _cross(self, outcome, segment: Segment):
+        """Pass on to the branches, or the surfaces, that follow."""
+        follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
+        for j, side in self._left_by:
+            follower.leave(j, side)
+        before = list(follower.sliding)
+        self._along = self._sliding(before)
+        follower.cross(t, self._ended, outcome.steps, self._rates)
+        for j in follower.sliding:
+            if j not in before:
+                self._tell(outcome, j)
+        self.y0, self.yp0 = y, yp
+        self._restart()
+        self._settle()
+
+    def _tell(self, outcome, j: int):
+        """The event with which a solution begins to slide."""
+        name = self.follower.switches[j].name
+        outcome.events = [
+            replace(event, kind="slides") if event.kind == "switch" and event.t == self._t and event.name == name else event
+            for event in outcome.events
+        ]
+
+    # --- consistent values --------------------------------------------------------------------------------------------
+
+    def _rates(self) -> np.ndarray | None:
+        """u' of all switches in the modes that are set now."""
+        follower = self.follower
+        self._restart()
+        return follower.switched.rates(self._t, self.y0, self.yp0, follower.moded)
+
+    def _restart(self):
+        """y' and algebraic variables in the modes that are set now; the differential variables stay."""
+        self._along = self._sliding(self.follower.sliding)
+        weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
+        if np.any(weights <= 0.0):
+            return
+        h = 1e-3 * abs(self.request.span[1] - self._t) * 1e-3
+        if self._along is not None:
+            self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, weights, h)
+            return
+        workspace = self.workspace
+        workspace.begin()
+        if self._algebraic is None:
+            self._algebraic = algebraic_variables(workspace.problem, self._t, self.y0, self.yp0)
+        result = newton_initial(workspace, self._t, self.y0, self.yp0, self._algebraic, h, weights)
+        if not (result.converged and self._is_simple):
+            result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
+            self._is_simple = False
+        self._searched = self._searched + workspace.counts()
+        if result.converged:
+            self.y0, self.yp0 = result.y, result.yp
+
+    def _settle(self):
+        """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""
+        follower = self.follower
+        weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
+        tried = []
+        while wrong := follower.band(self._t, (self.y0, self.yp0), weights):
+            if wrong in tried:
+                follower.leave_alone(self._t, wrong)
+            else:
+                tried.append(wrong)
+                follower.correct(self._t, (self.y0, self.yp0), wrong)
+            self._restart()

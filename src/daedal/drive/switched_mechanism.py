@@ -1,0 +1,220 @@
+"""Runs of mechanisms whose switches are followed: a segment for every stretch between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.finish import cut
+from daedal.drive.run import Course, Segment
+from daedal.drive.switching import Follower
+from daedal.events.event import EventRecord, SwitchingFunctions
+from daedal.kernels.endings import Ending
+from daedal.methods.task import Task
+from daedal.problems.compile import with_numbers
+from daedal.progress import Progress
+from daedal.tracing.sliding import sliding_system
+
+
+class SwitchedMechanismCourse(Course):
+    """One run in stretches: each with the equations of its branches, or along the surfaces between them.
+
+    Parameters
+    ----------
+    course : MechanismCourse
+        The run, about to start.
+    follower : Follower
+    """
+
+    def __init__(self, course, follower: Follower):
+        self.base, self.current, self.follower = course, course, follower
+        self.plan, self.request, self.assembly = course.plan, course.request, course.assembly
+        self._along: dict[tuple[int, ...], Any] = {}
+        self._earlier: list[Segment] = []  # of the current stretch's own course
+        self._hint: float | None = None
+        start = course.start
+        self._state, self._t = np.concatenate([start.z, start.r]), start.t
+        course.stretch = self
+        follower.start(self._t, (self._state,), self._rates)
+        self._begin_stretch()
+
+    @property
+    def t(self) -> float:
+        return self.current.start.t
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the start, the choices and the switches."""
+        return [*self.base.notes, *self.follower.notes]
+
+    def give_back(self):
+        """Let later runs use the assemblies."""
+        self.base.give_back()
+        for course in self._along.values():
+            course.give_back()
+
+    # --- a stretch ----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        self._all = earlier
+        segment = self.current.segment(self._earlier, progress)
+        self._earlier.append(segment)
+        return segment
+
+    def task(self, task: Task, reduction) -> Task:
+        """The task of a segment, which ends with the modes."""
+        follower, request, t = self.follower, self.request, task.t_span[0]
+        end = follower.horizon(t, (self._state,), request.span[1])
+        times = request.times
+        if times is not None:
+            ahead, before = request.sign * (times - t), request.sign * (times - end)
+            times = times[((ahead > 0.0) | (not self._all)) & (before <= 0.0)]
+        n, own = reduction.n, task.switching
+        if own is not None:
+            own.occurred[:] = 0
+            for event in (event for segment in self._all for event in segment.outcome.events):
+                if event.kind == "event":
+                    own.occurred[event.index] += 1
+        self._n_own = 0 if own is None else own.direction.size
+        leading = reduction.recover is None
+
+        def state(t, y, yp):
+            return (reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0],)
+
+        switching = follower.functions(n, own, None if leading else state)
+        if follower.sliding:
+            switching = self._with_shares(switching, reduction)
+        limit = request.settings.max_steps
+        if limit is not None:
+            limit -= sum(segment.outcome.steps for segment in self._all)
+            limit = limit if task.max_steps is None else min(limit, task.max_steps)
+        first = request.settings.first_step if not self._all else self._hint
+        return replace(
+            task,
+            t_span=(t, end),
+            t_stop=task.t_stop if end == request.span[1] else end,
+            t_eval=times,
+            switching=switching,
+            max_steps=task.max_steps if limit is None else limit,
+            first_step=None if first is None else min(first, abs(end - t)),
+        )
+
+    def _with_shares(self, base: SwitchingFunctions, reduction) -> SwitchingFunctions:
+        """Events of a stretch along surfaces: further ones where a share reaches 0 or 1."""
+        k, assembly = len(self.follower.sliding), self.current.assembly
+        evaluate = base.evaluate
+
+        def joined(t, y, yp):
+            state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
+            nu = assembly.accelerate(t, state)[1][0][-k:]
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), np.nan_to_num(np.append(nu, 1.0 - nu), nan=1.0)])
+
+        names = tuple(self.follower.switches[j].name for j in self._surfaces)
+        return base.extended(joined, (*names, *names))
+
+    # --- from stretch to stretch --------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        outcome, follower, request = segment.outcome, self.follower, self.request
+        left, first = [], self._n_own + 2 * follower.switched.count
+        events = []
+        for event in outcome.events:
+            if event.index >= first:
+                place, k = event.index - first, len(self._surfaces)
+                j, side = self._surfaces[place % k], -1 if place < k else 1
+                left.append((j, side))
+                event = replace(event, index=self._n_own + j, direction=side, terminal=False, kind="leaves")
+            events.append(event)
+        outcome.events, ended = follower.told(events, self._n_own)
+        stopped = any(event.terminal for event in outcome.events)
+        at_event = outcome.reason == Ending.EVENT_STOP
+        at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
+        if stopped or not (at_event or at_time):
+            if not stopped and self.current.goes_on(segment):
+                return True
+            follower.finish()
+            return False
+        equations = segment.equations
+        if at_event:
+            self._t, y = outcome.events[-1].t, outcome.events[-1].y
+        else:
+            self._t, y = outcome.t_reached, outcome.y_reached
+        state = equations.states(np.array([self._t]), np.ascontiguousarray(y[:, None]))
+        if self.current.assembly.n_c:
+            self.current.assembly.project(np.array([self._t]), state, weight=self.current.assembly.output_weight)
+        self._state = state[0].copy()
+        if at_time:
+            ended = follower.due(self._t, (self._state,))
+            for j, direction in ended:
+                name, yp = follower.switches[j].name, np.zeros_like(y)
+                record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch")
+                outcome.events.append(record)
+        outcome.dense = cut(outcome.dense, self._t)
+        one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
+        self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
+        for j, side in left:
+            follower.leave(j, side)
+        self._switch(outcome, ended)
+        return True
+
+    def _switch(self, outcome, ended: list[tuple[int, int]]):
+        follower, before = self.follower, list(self.follower.sliding)
+        follower.cross(self._t, ended, outcome.steps, self._rates)
+        begun = {follower.switches[j].name for j in follower.sliding if j not in before}
+        outcome.events = [
+            replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
+            for event in outcome.events
+        ]
+        self._begin_stretch()
+
+    def _begin_stretch(self):
+        """Everything ready for the modes that are set now."""
+        follower = self.follower
+        self._surfaces = sorted(follower.sliding)
+        course = self._course()
+        if course is not self.current:
+            self._earlier = []
+            course.choice.changed = True
+            self.current = course
+        course.assembly.bridge.refresh()
+        if course.assembly.n_c:
+            state = self._state[None].copy()
+            course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
+            self._state = state[0]
+        course.start = course.assembly.start(self._t, self._state).towards(self.request.sign)
+        weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
+        follower.band(self._t, (self._state,), weights)
+
+    def _course(self):
+        """The course of the equations that hold now."""
+        key = tuple(self._surfaces)
+        if not key:
+            return self.base
+        if key not in self._along:
+            from daedal.drive.mechanism import MechanismPlan
+
+            follower, request = self.follower, self.request
+            system = with_numbers(sliding_system(follower.switched, key), follower.moded)
+            n = system.n_q
+            q, v, r = self._state[:n], self._state[n : 2 * n], self._state[2 * n :]
+            lam = np.append(np.zeros(system.n_lambda - len(key)), np.full(len(key), 0.5))
+            part = request.changed(
+                problem=system, span=(self._t, request.span[1]), initial=(q, v, r, None, lam), correct_initial=True
+            )
+            course = MechanismPlan(system, part.settings).begin(part)
+            course.stretch = self
+            self._along[key] = course
+        return self._along[key]
+
+    def _rates(self) -> np.ndarray | None:
+        """u' of all switches in the modes that are set now."""
+        follower = self.follower
+        self._surfaces = sorted(follower.sliding)
+        assembly = self._course().assembly
+        assembly.bridge.refresh()
+        a, _, rate, _, status = assembly.accelerate(self._t, self._state)
+        if status[0] != 0:
+            return None
+        return follower.switched.rates(self._t, self._state, a[0], rate[0], follower.moded)

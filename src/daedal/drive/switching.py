@@ -1,0 +1,249 @@
+"""The switches of a run: in which mode each of them is, when it ends, and what follows.
+
+Locate, switch, restart (Wijckmans 1996, section 7.4): within a stretch the equations are those of one branch, on both
+sides of the surface. A stretch ends where a switching function leaves the bounds of its mode. What follows depends on
+the rates of the switching function on both sides (7.4): the other branch, or a motion along the surface.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import Request
+from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.symbolic.modes import Followed
+from daedal.tracing.modal import Moded
+from daedal.tracing.switched import SwitchedProblem
+
+_WINDOW = 50  # stretches over which it is judged whether it pays to follow a switch
+_FEWEST_STEPS = 3.0  # steps of a stretch, on average, with which it does
+_BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
+_WRONG = 10.0  # such bands beyond its bound a function is in another mode
+_ROUND_OFF = 64.0 * float(np.finfo(float).eps)
+_CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
+MOST_SLIDING = 3
+"""Surfaces along which a solution may slide at once."""
+
+
+class SwitchWarning(UserWarning):
+    """A hidden switch is no longer followed."""
+
+
+class Follower:
+    """The modes of one run.
+
+    Parameters
+    ----------
+    switched : SwitchedProblem
+    moded : Moded
+        The parameters of the run, whose modes are set here.
+    request : Request
+    """
+
+    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+        self.switched, self.moded, self.request = switched, moded, request
+        self.switches: list[Followed] = switched.switches
+        self.sliding: list[int] = []
+        self.notes: list[str] = []
+        self._left = [False] * switched.count  # to the step size control
+        self._lengths: list[list[int]] = [[] for _ in self.switches]
+        self._functions: dict[int, SwitchingFunctions] = {}
+
+    # --- where a stretch begins ---------------------------------------------------------------------------------------
+
+    def start(self, t: float, point: tuple[np.ndarray, ...], rates: Callable[[], np.ndarray | None]):
+        """Find the modes at the start of the run; ``rates()`` gives the rates of all switches in the current modes."""
+        u = self.switched.values(t, *point, self.moded)
+        for j, switch in enumerate(self.switches):
+            self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
+        for j, switch in enumerate(self.switches):
+            if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
+                self._settle(j, rates)
+            elif self.switched.in_time[j] and isfinite(u[j]):
+                rate = self.request.sign * float(self._rates_in_time(t)[j])
+                if (rate > 0.0 and u[j] == self.moded.upper[j]) or (rate < 0.0 and u[j] == self.moded.lower[j]):
+                    self._set(j, switch.beyond(self.moded.modes[j], 1 if rate > 0.0 else -1))
+
+    def _settle(self, j: int, rates: Callable[[], np.ndarray | None]):
+        """The side to which a solution on the surface of a switch leaves, or the surface itself."""
+        given, found = self.moded.modes[j], {}
+        for side in (1.0, -1.0):
+            self._set(j, side)
+            values = rates()
+            found[side] = 0.0 if values is None else self.request.sign * float(values[j])
+        self._set(j, given)
+        if found[1.0] < 0.0 < found[-1.0]:
+            self._slide(j)
+        elif found[1.0] * found[-1.0] > 0.0 or given * found[given] < 0.0:
+            self._set(j, 1.0 if found[given] > 0.0 else -1.0)
+
+    def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
+        """Allow functions that begin next to a bound to be on its wrong side by a small part of the tolerances.
+
+        Returns those that are clearly on the wrong side, because an algebraic variable has jumped.
+        """
+        moded, first = self.moded, point[0]
+        u = self.switched.values(t, *point, moded)
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no combination of few entries cancels
+        moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
+        moded.slack[: u.size] = 0.0
+        wrong = []
+        for j in range(u.size):
+            inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
+            band = 2.0 * abs(float(moved[j] - u[j]))
+            if inside <= band:
+                moded.slack[j] = band + max(0.0, -inside)
+            if inside < -_WRONG * band and not self.switched.in_time[j]:
+                wrong.append(j)
+        return wrong
+
+    def correct(self, t: float, point: tuple[np.ndarray, ...], wrong: list[int]):
+        """Set the modes of switches that are on the wrong side."""
+        u = self.switched.values(t, *point, self.moded)
+        for j in wrong:
+            self._set(j, self.switches[j].mode_at(float(u[j])))
+
+    def leave_alone(self, t: float, which: list[int]):
+        """Leave switches whose modes contradict each other to the step size control."""
+        for j in which:
+            self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+
+    def horizon(self, t: float, point: tuple[np.ndarray, ...], end: float) -> float:
+        """The time at which the next of the switches that depend on time alone takes place, or the end."""
+        sign = self.request.sign
+        if not any(self.switched.in_time):
+            return end
+        u, rates = self.switched.values(t, *point, self.moded), self._rates_in_time(t)
+        for j, in_time in enumerate(self.switched.in_time):
+            bound = self._bound_ahead(j, sign * float(rates[j]))
+            if in_time and isfinite(bound) and rates[j] != 0.0:
+                at = t + (bound - float(u[j])) / float(rates[j])
+                if sign * (at - t) > _ROUND_OFF * abs(t) and sign * (end - at) > 0.0:
+                    end = at
+        return end
+
+    def _rates_in_time(self, t: float) -> np.ndarray:
+        return self.switched.rates(t, np.zeros(self.switched.rate_size), self.moded)
+
+    def _bound_ahead(self, j: int, rate: float) -> float:
+        return float(self.moded.upper[j] if rate > 0.0 else self.moded.lower[j])
+
+    # --- while it lasts -----------------------------------------------------------------------------------------------
+
+    def functions(self, n: int, own: SwitchingFunctions | None, state: Callable | None = None) -> SwitchingFunctions:
+        """The user's events and the ends of modes, as functions of the n unknowns of a method.
+
+        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the leading unknowns.
+        """
+        if own is None and n in self._functions:
+            return self._functions[n]
+        code, moded = self.switched.events(n if state is None else self.switched.n_state), self.moded
+
+        def hidden(t, y, yp):
+            return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
+
+        def joined(t, y, yp):
+            return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
+
+        names = tuple(switch.name for switch in self.switches for _ in range(2))
+        if own is None:
+            made = no_functions().extended(hidden, names, code if state is None else None, moded)
+        else:
+            made = own.extended(joined, names)
+        if own is None:
+            self._functions[n] = made
+        return made
+
+    def told(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
+        """Events as a user sees them, and what has ended of the modes: switch and direction."""
+        shown, ended = [], []
+        for event in events:
+            if event.index < n_own or event.kind != "event":
+                shown.append(event)
+                continue
+            j, upper = divmod(event.index - n_own, 2)
+            direction = 1 if upper else -1
+            ended.append((j, direction))
+            shown.append(
+                replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch")
+            )
+        return shown, ended
+
+    def due(self, t: float, point: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
+        """The switches in time that take place now."""
+        sign, ended = self.request.sign, []
+        u, rates = self.switched.values(t, *point, self.moded), self._rates_in_time(t)
+        for j, in_time in enumerate(self.switched.in_time):
+            rate = sign * float(rates[j])
+            gap = abs(self._bound_ahead(j, rate) - float(u[j]))
+            if in_time and gap <= _ROUND_OFF * max(abs(t), 1e-300) * abs(rate):
+                ended.append((j, 1 if rate > 0.0 else -1))
+        return ended
+
+    # --- where it ends ------------------------------------------------------------------------------------------------
+
+    def cross(self, t: float, ended: list[tuple[int, int]], steps: int, rates: Callable[[], np.ndarray | None]):
+        """Pass to the modes behind the bounds that were reached, or begin to slide; rates as for :meth:`start`."""
+        for j, direction in ended:
+            before = self.moded.modes[j]
+            self._set(j, self.switches[j].beyond(before, direction))
+            self._lengths[j].append(steps)
+            if self._is_hopeless(j):
+                often = f"{_WINDOW} times in succession it switched after fewer than {_FEWEST_STEPS:g} steps on average"
+                self._leave_alone(j, t, often)
+            elif self.switched.slides[j] and len(self.sliding) < MOST_SLIDING:
+                self._cross_or_slide(j, before, direction, rates)
+
+    def _cross_or_slide(self, j: int, before: float, direction: int, rates: Callable[[], np.ndarray | None]):
+        """The cases (i), (iii) and (iv) of the source."""
+        behind = rates()
+        if behind is None or direction * self.request.sign * behind[j] >= 0.0:
+            return
+        after = self.moded.modes[j]
+        self._set(j, before)
+        ahead = rates()
+        self._set(j, after)
+        if ahead is None:
+            return
+        towards, back = direction * self.request.sign * float(ahead[j]), -direction * self.request.sign * float(behind[j])
+        if min(towards, back) > _CLEAR * max(towards, back):
+            self._slide(j)
+
+    def _slide(self, j: int):
+        self.sliding.append(j)
+        self.moded.modes[j] = 1.0
+        self.moded.lower[j], self.moded.upper[j] = -inf, inf
+
+    def leave(self, j: int, side: int):
+        """Leave a surface to one of its sides."""
+        self.sliding.remove(j)
+        self._set(j, float(side))
+
+    def finish(self):
+        """The run is over: its functions are as they were written."""
+        self.moded.modes[:] = np.nan
+
+    def _set(self, j: int, mode: float):
+        self.moded.modes[j] = np.nan if self._left[j] else mode
+        bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
+        self.moded.lower[j], self.moded.upper[j] = bounds
+
+    # --- switches that are not worth it -------------------------------------------------------------------------------
+
+    def _is_hopeless(self, j: int) -> bool:
+        lengths = self._lengths[j]
+        return len(lengths) >= _WINDOW and float(np.mean(lengths[-_WINDOW:])) < _FEWEST_STEPS
+
+    def _leave_alone(self, j: int, t: float, why: str):
+        """From now on the switch is left to the step size control."""
+        self._left[j] = True
+        self._set(j, np.nan)
+        note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
+        self.notes.append(note)
+        warnings.warn(note, SwitchWarning, stacklevel=2)

@@ -1,0 +1,174 @@
+"""Motion along the surfaces between branches, as a problem made from the branches (Filippov).
+
+On the surface u = 0 the equations are a mixture of those of both sides, with the share nu of the upper one that keeps
+u = 0 (Wijckmans 1996, (7.5) and (7.6)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from daedal.problems import ImplicitDAE
+from daedal.symbolic.derivative import directional, jacobian
+from daedal.symbolic.modes import replaced
+from daedal.tracing.switched import SwitchedProblem
+
+
+def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
+    r"""F along surfaces, for (y, eta):
+
+    .. math:: \nu F_1(t, y, y') + (1 - \nu) F_2(t, y, y') = 0, \qquad u(t, y) = 0, \qquad \nu = \eta'.
+
+    The integral of nu takes the place of nu: that lowers the index by one, and through it the step size control sees
+    how nu changes where the motion stands still.
+    """
+    tracer, problem = switched.tracer, switched.problem.implicit()
+    graph, n, k = tracer.graph, problem.n, len(surfaces)
+    state, slope = f"state{k}", f"slope{k}"
+    tracer.sizes |= {state: n + k, slope: n + k}
+    y, yp = tracer.nodes(state), tracer.nodes(slope)
+    names = [(name, size) for name, size in switched.state_sizes.items()]
+    place, values = 0, {}
+    for name, size in names:
+        values |= {graph.argument(name, i): y[place + i] for i in range(size)}
+        place += size
+    values |= {graph.argument(switched.slope_name, i): yp[i] for i in range(n)}
+    residual = tracer.traces["residual"]
+    nodes = replaced(graph, [*residual.nodes, *[switched.switches[j].function for j in surfaces]], values)
+    nodes, limits = mixed(switched, nodes[:n], surfaces, yp[n:]), nodes[n:]
+    for j, u in zip(surfaces, limits, strict=True):
+        nodes.append(graph.subtract(u, graph.constant(switched.switches[j].points[0])))
+    original = tracer.result.functions.get("residual") or tracer.combined["residual"]
+
+    def as_written(t, y, yp, *params):
+        return np.append(original.original(t, y[:n], yp[:n], *params), np.zeros(k))
+
+    title = "residual along " + ", ".join(switched.switches[j].name for j in surfaces)
+    traced = tracer.stacked(title, as_written, (state, slope), nodes, (residual,))
+    if traced is None:
+        return None
+
+    def matrix():
+        cj = tracer.nodes("cj")[0]
+        rows = jacobian(graph, traced.nodes, [*y, *yp])
+        full = np.full((n + k, n + k), graph.zero)
+        for i, row in enumerate(rows):
+            for column, entry in row.items():
+                term = entry if column < n + k else graph.multiply(cj, entry)
+                full[i, column % (n + k)] = graph.add(int(full[i, column % (n + k)]), term)
+        return full
+
+    made = tracer.derivative(f"{title}, matrix", traced, (state, slope, "cj"), matrix, (0, 1))
+    result = copy(problem)
+    labels = None if problem.names is None else [*problem.names, *[f"share {i}" for i in range(k)]]
+    for name, value in {
+        "n": n + k,
+        "residual": tracer.combined[title],
+        "jacobian": made,
+        "sparsity": None,
+        "bandwidth": None,
+        "names": labels,
+        "algebraic": None if problem.algebraic is None else np.append(problem.algebraic, np.zeros(k, dtype=bool)),
+    }.items():
+        object.__setattr__(result, name, value)
+    assert isinstance(result, ImplicitDAE)
+    return result
+
+
+def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
+    r"""A mechanical system along surfaces :math:`u(t, q, v) = 0`, linear in v:
+
+    .. math:: M \dot v = \nu f_1 + (1 - \nu) f_2 - G^T \lambda, \qquad 0 = u(t, q, v).
+
+    The surfaces are velocity constraints. Their multipliers are the shares nu: the force :math:`u_v^T \nu`, which an
+    ideal constraint would have, is taken back.
+    """
+    tracer, system = switched.tracer, switched.problem
+    graph, n, k, n_lambda = tracer.graph, system.n_q, len(surfaces), system.n_lambda
+    multipliers = f"multipliers{k}"
+    tracer.sizes[multipliers] = n_lambda + k
+    lam = tracer.nodes(multipliers)
+    known = {graph.argument("lam", i): lam[i] for i in range(n_lambda)} if system.force_uses_multipliers else {}
+    arguments = [name for name in ("q", "v", "r", "w") if tracer.sizes.get(name)]
+    u = [switched.switches[j].function for j in surfaces]
+    v = tracer.nodes("v")
+    rows = [[row.get(i, graph.zero) for i in range(n)] for row in jacobian(graph, u, v)]
+    result = copy(system)
+    for name in ("force", "state_rate", "algebraic"):
+        part = tracer.traces.get(name)
+        if part is None:
+            continue
+        nodes = mixed(switched, replaced(graph, part.nodes, known), surfaces, lam[n_lambda:])
+        if name == "force":
+            for share, row in zip(lam[n_lambda:], rows, strict=True):
+                nodes = [graph.add(f, graph.multiply(share, entry)) for f, entry in zip(nodes, row, strict=True)]
+        title = f"{name} along {surfaces}"
+        original = tracer.result.functions[name].original
+        if tracer.stacked(title, _without_shares(original, system, len(arguments)), (*arguments, multipliers), nodes,
+                          (part,)) is None:
+            return None
+        object.__setattr__(result, name, tracer.combined[title])
+    _constrained(switched, surfaces, result, u, rows)
+    return result
+
+
+def _constrained(switched: SwitchedProblem, surfaces, result: Any, u: list[int], rows: list[list[int]]):
+    """Add the surfaces to the velocity constraints of a system."""
+    tracer, system = switched.tracer, switched.problem
+    graph, q, v = tracer.graph, tracer.nodes("q"), tracer.nodes("v")
+    own = tracer.traces.get("velocity_constraint")
+    values = [*(own.nodes if own is not None else ())]
+    values += [graph.subtract(x, graph.constant(switched.switches[j].points[0])) for x, j in zip(u, surfaces)]
+    matrix = jacobian(graph, values, v)
+    motion = {tracer.t.node: graph.one, **dict(zip(q, v, strict=True))}
+    bias = [graph.negative(x) for x in directional(graph, values, motion)]
+    dense = [row.get(i, graph.zero) for i in range(system.n_q) for row in matrix]
+    for name, nodes, arguments, shape in (
+        ("velocity_constraint", values, ("q", "v"), (len(values),)),
+        ("velocity_jacobian", dense, ("q",), (len(values), system.n_q)),
+        ("velocity_bias", bias, ("q", "v"), (len(values),)),
+    ):
+        title = f"{name} along {surfaces}"
+        made = tracer.stacked(title, _nothing, arguments, np.reshape(nodes, shape, order="F"), ())
+        assert made is not None
+        object.__setattr__(result, name, tracer.combined[title])
+    for name, value in {
+        "n_velocity_constraints": len(values),
+        "force_uses_multipliers": True,
+        "constraint_names": None,
+    }.items():
+        object.__setattr__(result, name, value)
+
+
+def _without_shares(original, system, count: int):
+    """A function of the user's, called with multipliers that it does not know."""
+    n_lambda = system.n_lambda if system.force_uses_multipliers else 0
+
+    def as_written(t, *arguments):
+        known, lam, params = arguments[:count], arguments[count], arguments[count + 1 :]
+        return original(t, *known, *([lam[:n_lambda]] if n_lambda else []), *params)
+
+    return as_written
+
+
+def _nothing(t, *arguments):
+    """In place of a user's function: the surfaces raise nothing."""
+    return None
+
+
+def mixed(switched: SwitchedProblem, nodes: list[int], surfaces: Sequence[int], shares: Sequence[int]) -> list[int]:
+    """nu F_1 + (1 - nu) F_2 for one surface after the other."""
+    graph = switched.tracer.graph
+    for j, share in zip(surfaces, shares, strict=True):
+        mode = switched.modes.argument(j)
+        above = replaced(graph, nodes, {mode: graph.one})
+        below = replaced(graph, nodes, {mode: graph.constant(-1.0)})
+        nodes = [
+            b if a == b else graph.add(b, graph.multiply(share, graph.subtract(a, b)))
+            for a, b in zip(above, below, strict=True)
+        ]
+    return nodes
