@@ -62,6 +62,7 @@ class MechanismPlan:
         """
         course: Any = self.begin(request, known)
         if follower is not None:
+            from daedal.drive.stretches import StretchEvaluator
             from daedal.drive.switched_mechanism import SwitchedMechanismCourse
 
             course = SwitchedMechanismCourse(course, follower)
@@ -73,6 +74,8 @@ class MechanismPlan:
         salvage = Salvage()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, course, segments, t, states, salvage)
+        if follower is not None and len(course.stretches) > 1:
+            solution.evaluate_with(StretchEvaluator(course))
         course.give_back()
         return delivered(solution, segments)
 

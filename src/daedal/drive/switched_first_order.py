@@ -71,6 +71,7 @@ class SwitchedCourse(FirstOrderCourse):
         outcome.counts += self._searched
         n_own = 0 if own is None else own.direction.size
         self._left_by = [] if along is None else along.left(outcome, n_own)
+        self._last = outcome.events[-1] if outcome.events else None
         outcome.events, self._ended = follower.told(outcome.events, n_own)
         return Segment(plan.equations, outcome, plan.method, None)
 
@@ -95,12 +96,12 @@ class SwitchedCourse(FirstOrderCourse):
 
     def goes_on(self, segment: Segment) -> bool:
         outcome, follower, request = segment.outcome, self.follower, self.request
-        stopped = any(event.terminal for event in outcome.events)
+        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         reached = outcome.reason == Ending.FINISHED
         if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
             follower.finish()
             return False
-        event = outcome.events[-1] if outcome.reason == Ending.EVENT_STOP else None
+        event = self._last if outcome.reason == Ending.EVENT_STOP else None
         n = self.plan.implicit.n
         if event is None:
             t, y, yp = outcome.t_reached, outcome.y_reached[:n], None

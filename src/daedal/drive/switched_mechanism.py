@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,15 @@ from daedal.progress import Progress
 from daedal.tracing.sliding import sliding_system
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Where a stretch begins, in which modes, and along which surfaces."""
+
+    t: float
+    modes: np.ndarray
+    surfaces: tuple[int, ...]
+
+
 class SwitchedMechanismCourse(Course):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them.
 
@@ -31,7 +40,8 @@ class SwitchedMechanismCourse(Course):
     def __init__(self, course, follower: Follower):
         self.base, self.current, self.follower = course, course, follower
         self.plan, self.request, self.assembly = course.plan, course.request, course.assembly
-        self._along: dict[tuple[int, ...], Any] = {}
+        self.along: dict[tuple[int, ...], Any] = {}  # courses along surfaces
+        self.stretches: list[Stretch] = []
         self._earlier: list[Segment] = []  # of the current stretch's own course
         self._hint: float | None = None
         start = course.start
@@ -52,7 +62,7 @@ class SwitchedMechanismCourse(Course):
     def give_back(self):
         """Let later runs use the assemblies."""
         self.base.give_back()
-        for course in self._along.values():
+        for course in self.along.values():
             course.give_back()
 
     # --- a stretch ----------------------------------------------------------------------------------------------------
@@ -127,8 +137,9 @@ class SwitchedMechanismCourse(Course):
                 left.append((j, side))
                 event = replace(event, index=self._n_own + j, direction=side, terminal=False, kind="leaves")
             events.append(event)
+        last = events[-1] if events else None
         outcome.events, ended = follower.told(events, self._n_own)
-        stopped = any(event.terminal for event in outcome.events)
+        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         at_event = outcome.reason == Ending.EVENT_STOP
         at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
         if stopped or not (at_event or at_time):
@@ -137,8 +148,8 @@ class SwitchedMechanismCourse(Course):
             follower.finish()
             return False
         equations = segment.equations
-        if at_event:
-            self._t, y = outcome.events[-1].t, outcome.events[-1].y
+        if at_event and last is not None:
+            self._t, y = last.t, last.y
         else:
             self._t, y = outcome.t_reached, outcome.y_reached
         state = equations.states(np.array([self._t]), np.ascontiguousarray(y[:, None]))
@@ -186,13 +197,14 @@ class SwitchedMechanismCourse(Course):
         course.start = course.assembly.start(self._t, self._state).towards(self.request.sign)
         weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
         follower.band(self._t, (self._state,), weights)
+        self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), tuple(self._surfaces)))
 
     def _course(self):
         """The course of the equations that hold now."""
         key = tuple(self._surfaces)
         if not key:
             return self.base
-        if key not in self._along:
+        if key not in self.along:
             from daedal.drive.mechanism import MechanismPlan
 
             follower, request = self.follower, self.request
@@ -205,8 +217,8 @@ class SwitchedMechanismCourse(Course):
             )
             course = MechanismPlan(system, part.settings).begin(part)
             course.stretch = self
-            self._along[key] = course
-        return self._along[key]
+            self.along[key] = course
+        return self.along[key]
 
     def _rates(self) -> np.ndarray | None:
         """u' of all switches in the modes that are set now."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from daedal.drive.request import Request
 from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
-from daedal.symbolic.modes import Followed
 from daedal.tracing.modal import Moded
-from daedal.tracing.switched import SwitchedProblem
+from daedal.tracing.switched import Followed, SwitchedProblem
 
 _WINDOW = 50  # stretches over which it is judged whether it pays to follow a switch
 _FEWEST_STEPS = 3.0  # steps of a stretch, on average, with which it does
@@ -124,7 +123,7 @@ class Follower:
             bound = self._bound_ahead(j, sign * float(rates[j]))
             if in_time and isfinite(bound) and rates[j] != 0.0:
                 at = t + (bound - float(u[j])) / float(rates[j])
-                if sign * (at - t) > _ROUND_OFF * abs(t) and sign * (end - at) > 0.0:
+                if sign * (at - t) > _ROUND_OFF * abs(t) and sign * (end - at) > _ROUND_OFF * abs(end):
                     end = at
         return end
 
@@ -170,10 +169,14 @@ class Follower:
             j, upper = divmod(event.index - n_own, 2)
             direction = 1 if upper else -1
             ended.append((j, direction))
-            shown.append(
-                replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch")
-            )
+            if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):  # else the start was on the surface
+                shown.append(replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch"))
         return shown, ended
+
+    def is_at_end(self, events: list[EventRecord]) -> bool:
+        """Whether the last event leaves nothing of the interval that could be resolved."""
+        end = self.request.span[1]
+        return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
 
     def due(self, t: float, point: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
         """The switches in time that take place now."""

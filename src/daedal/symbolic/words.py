@@ -33,10 +33,11 @@ def _written(graph: Graph, i: int, depth: int) -> str | None:
     if any(part is None for part in parts):
         return None
     if operation in _INFIX:
-        tight = operation in ("multiply", "divide", "power")
-        a, b = (
-            f"({part})" if (tight and graph.operations[k] in _LOOSE) else str(part) for part, k in zip(parts, operands)
-        )
+        tight, (a, b) = operation in ("multiply", "divide", "power"), parts
+        if tight and graph.operations[operands[0]] in _LOOSE:
+            a = f"({a})"
+        if (tight or operation == "subtract") and graph.operations[operands[1]] in _LOOSE:
+            b = f"({b})"
         return f"{a} {_INFIX[operation]} {b}"
     if operation == "negative":
         return f"-({parts[0]})" if graph.operations[operands[0]] in _LOOSE else f"-{parts[0]}"

@@ -13,7 +13,7 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
-from daedal.symbolic.modes import Followed
+from daedal.symbolic.modes import Followed as Followed
 from daedal.tracing.modal import Moded
 from daedal.tracing.parameters import NAME
 from daedal.tracing.problem import traced_problem
@@ -114,6 +114,9 @@ class SwitchedProblem:
                     (graph.subtract(switch.function, lower), lower),
                     (graph.subtract(upper, switch.function), upper),
                 ):
+                    if self.in_time[j]:  # it is known when
+                        nodes.append(graph.one)
+                        continue
                     bounded = graph.apply("less", graph.apply("absolute", bound), graph.constant(np.inf))
                     known = graph.apply("equal", inside, inside)
                     nodes.append(graph.where(graph.both(bounded, known), graph.add(inside, slack), graph.one))
