@@ -109,9 +109,9 @@ def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
         y=np.concatenate([o.y[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
         yp=np.concatenate([o.yp[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
         events=[event for o in outcomes for event in o.events],
-        dense=None if any(o.dense is None and o.steps for o in outcomes) else joined_dense_output(
-            [o.dense for o in kept if o.dense is not None]
-        ),
+        dense=None
+        if any(o.dense is None and o.steps for o in outcomes)
+        else joined_dense_output([o.dense for o in kept if o.dense is not None]),
     )
 
 

@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.switching import Follower
+from daedal.drive.switching import Follower, Unfollowable
 from daedal.events.event import SwitchingFunctions
-from daedal.initial.consistent import complete
 from daedal.methods.task import Equations, Task
 from daedal.problems.compile import with_numbers
 from daedal.tracing.sliding import sliding_implicit
 
+_ITERATIONS = 20  # of Newton's method for the start
+_CONVERGED = 1e-12  # relative size of its last correction
 _SHARE = 1e-2  # of the relative tolerance, for the integral of nu in units of the interval
 
 
 class SlidingEquations:
     """The equations along some surfaces, with the shares of the branches above them as further unknowns' rates."""
 
-    def __init__(self, plan, follower: Follower, surfaces: list[int], problem):
+    def __init__(self, plan, follower: Follower, surfaces: list[int], problems: tuple[Any, Any]):
         self._plan, self._follower, self.surfaces = plan, follower, surfaces
         self.n, self.k = plan.implicit.n, len(surfaces)
-        self.problem = with_numbers(problem, follower.moded)
-        self._ready = plan.method.with_wishes({}).prepare(Equations(self.n + self.k, problem=self.problem))
-        self.workspace = self._ready.workspace
+        problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
+        self._ready = plan.method.prepare(Equations(self.n + self.k, problem=problem))
         self.shares = np.full(self.k, 0.5)
 
     @classmethod
@@ -39,33 +39,41 @@ class SlidingEquations:
             if not key:
                 return None
             if key not in made:
-                problem = sliding_implicit(follower.switched, key)
-                assert problem is not None
-                made[key] = cls(plan, follower, list(key), problem)
+                problems = follower.switched.along(key, sliding_implicit)
+                if problems is None:
+                    raise Unfollowable("the equations along a surface are too large")
+                made[key] = cls(plan, follower, list(key), problems)
             return made[key]
 
         return along
 
-    def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray, h: float) -> np.ndarray:
-        """y' along the surfaces; the shares are kept."""
-        state, slope = np.append(y, np.zeros(self.k)), np.append(yp, np.full(self.k, 0.5))
-        self.workspace.begin()
-        result = complete(self.workspace, t, state, slope, h, np.append(weights, np.full(self.k, h)))
-        found = result.yp if result.converged else slope
-        self.shares = np.clip(found[self.n :], 0.0, 1.0)
-        return found[: self.n]
+    def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
+        """y and y' along the surfaces, by Newton's method; differential variables stay, and the shares are kept."""
+        state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
+        free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
+        function, matrix = self._begin.residual, self._begin.jacobian
+        for _ in range(_ITERATIONS):
+            still = matrix(t, state, slope, 0.0, moded)
+            system = np.where(free, still, matrix(t, state, slope, 1.0, moded) - still)
+            move = np.linalg.lstsq(system, function(t, state, slope, moded), rcond=None)[0]
+            state, slope = state - np.where(free, move, 0.0), slope - np.where(free, 0.0, move)
+            if np.all(np.abs(move) <= _CONVERGED * (np.abs(np.where(free, state, slope)) + _CONVERGED)):
+                break
+        self.shares = np.clip(slope[self.n :], 0.0, 1.0)
+        return state[: self.n], slope[: self.n]
 
     def start(self, course) -> dict[str, Any]:
-        """What differs in the task."""
+        """What differs in the task: algebraic variables may have index 2 now, and are left out of the error test."""
         plan, (t0, t1) = self._plan, course.request.span
         share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
-        excluded = course.excluded
+        excluded = np.append(course.algebraic(), np.zeros(self.k, dtype=bool))
         return {
             "y0": np.append(course.y0, np.zeros(self.k)),
             "yp0": np.append(course.yp0, self.shares),
             "rtol": np.append(plan.rtol, np.zeros(self.k)),
             "atol": np.append(plan.atol, np.full(self.k, share)),
-            "excluded": None if excluded is None else np.append(excluded, np.zeros(self.k, dtype=bool)),
+            "excluded": excluded if excluded.any() else None,
+            "index_2": bool(excluded.any()),
         }
 
     def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:

@@ -13,7 +13,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
 from daedal.drive.sliding import SlidingEquations
-from daedal.drive.switching import Follower
+from daedal.drive.switching import JUMP, KINK, Follower
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete
 from daedal.initial.newton import newton_initial
@@ -22,6 +22,9 @@ from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
 from daedal.methods.workspace import Workspace
 from daedal.progress import Progress
+
+_SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
 
 
 class SwitchedCourse(FirstOrderCourse):
@@ -85,12 +88,8 @@ class SwitchedCourse(FirstOrderCourse):
     def _first_step(self, end: float) -> float:
         """The size that a first step of order 1 can have, by what is known of the scale of the solution."""
         plan, limit = self.plan, abs(end - self._t)
-        step = first_step_size(
-            self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step
-        )
-        return min(max(abs(step), self._hint), limit)
-
-    _hint = 0.0
+        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
+        return min(abs(step), limit)
 
     # --- from stretch to stretch --------------------------------------------------------------------------------------
 
@@ -129,21 +128,24 @@ class SwitchedCourse(FirstOrderCourse):
             follower.leave(j, side)
         before = list(follower.sliding)
         self._along = self._sliding(before)
-        follower.cross(t, self._ended, outcome.steps, self._rates)
+        follower.cross(self._ended, self._rates)
         for j in follower.sliding:
             if j not in before:
                 self._tell(outcome, j)
         self.y0, self.yp0 = y, yp
         self._restart()
         self._settle()
+        weights = self.plan.rtol * np.abs(y) + self.plan.atol
+        change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
+        smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
+        follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""
         name = self.follower.switches[j].name
-        outcome.events = [
-            replace(event, kind="slides") if event.kind == "switch" and event.t == self._t and event.name == name else event
-            for event in outcome.events
-        ]
+        for i, event in enumerate(outcome.events):
+            if event.kind == "switch" and event.t == self._t and event.name == name:
+                outcome.events[i] = replace(event, kind="slides")
 
     # --- consistent values --------------------------------------------------------------------------------------------
 
@@ -159,21 +161,25 @@ class SwitchedCourse(FirstOrderCourse):
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
             return
-        h = 1e-3 * abs(self.request.span[1] - self._t) * 1e-3
+        h = _SHORT * abs(self.request.span[1] - self._t)
         if self._along is not None:
-            self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, weights, h)
+            self.y0, self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, self.algebraic())
             return
         workspace = self.workspace
         workspace.begin()
-        if self._algebraic is None:
-            self._algebraic = algebraic_variables(workspace.problem, self._t, self.y0, self.yp0)
-        result = newton_initial(workspace, self._t, self.y0, self.yp0, self._algebraic, h, weights)
+        result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
         if not (result.converged and self._is_simple):
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
             self._is_simple = False
         self._searched = self._searched + workspace.counts()
         if result.converged:
             self.y0, self.yp0 = result.y, result.yp
+
+    def algebraic(self) -> np.ndarray:
+        """The algebraic variables, as they are at the first restart."""
+        if self._algebraic is None:
+            self._algebraic = algebraic_variables(self.workspace.problem, self._t, self.y0, self.yp0)
+        return self._algebraic
 
     def _settle(self):
         """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.drive.finish import cut
 from daedal.drive.run import Course, Segment
-from daedal.drive.switching import Follower
+from daedal.drive.switching import JUMP, ONE_STEP, Follower, Unfollowable
 from daedal.events.event import EventRecord, SwitchingFunctions
 from daedal.kernels.endings import Ending
 from daedal.methods.task import Task
@@ -172,7 +172,8 @@ class SwitchedMechanismCourse(Course):
 
     def _switch(self, outcome, ended: list[tuple[int, int]]):
         follower, before = self.follower, list(self.follower.sliding)
-        follower.cross(self._t, ended, outcome.steps, self._rates)
+        follower.cross(ended, self._rates)
+        follower.judge(self._t, [j for j, _ in ended], outcome.steps, JUMP if self._hint is None else ONE_STEP)
         begun = {follower.switches[j].name for j in follower.sliding if j not in before}
         outcome.events = [
             replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
@@ -208,7 +209,10 @@ class SwitchedMechanismCourse(Course):
             from daedal.drive.mechanism import MechanismPlan
 
             follower, request = self.follower, self.request
-            system = with_numbers(sliding_system(follower.switched, key), follower.moded)
+            made = follower.switched.along(key, sliding_system)
+            if made is None:
+                raise Unfollowable("the equations along a surface are too large")
+            system = with_numbers(made, follower.moded)
             n = system.n_q
             q, v, r = self._state[:n], self._state[n : 2 * n], self._state[2 * n :]
             lam = np.append(np.zeros(system.n_lambda - len(key)), np.full(len(key), 0.5))

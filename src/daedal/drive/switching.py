@@ -11,17 +11,20 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf, isfinite
-from typing import Any
 
 import numpy as np
 
 from daedal.drive.request import Request
+from daedal.errors import DaedalError
 from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.tracing import SwitchWarning
 from daedal.tracing.modal import Moded
 from daedal.tracing.switched import Followed, SwitchedProblem
 
-_WINDOW = 50  # stretches over which it is judged whether it pays to follow a switch
-_FEWEST_STEPS = 3.0  # steps of a stretch, on average, with which it does
+JUMP, KINK, ONE_STEP = (50, 3.0), (20, 20.0), (20, 1.5)
+"""Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
+for a jump of y', for a kink (until a multistep method has found its order, it would have passed), and for one-step
+methods, to which a restart is nothing."""
 _BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
 _WRONG = 10.0  # such bands beyond its bound a function is in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
@@ -30,8 +33,8 @@ MOST_SLIDING = 3
 """Surfaces along which a solution may slide at once."""
 
 
-class SwitchWarning(UserWarning):
-    """A hidden switch is no longer followed."""
+class Unfollowable(DaedalError):
+    """The switches of a run cannot be followed; it is repeated with the functions as they are written."""
 
 
 class Follower:
@@ -191,16 +194,12 @@ class Follower:
 
     # --- where it ends ------------------------------------------------------------------------------------------------
 
-    def cross(self, t: float, ended: list[tuple[int, int]], steps: int, rates: Callable[[], np.ndarray | None]):
+    def cross(self, ended: list[tuple[int, int]], rates: Callable[[], np.ndarray | None]):
         """Pass to the modes behind the bounds that were reached, or begin to slide; rates as for :meth:`start`."""
         for j, direction in ended:
             before = self.moded.modes[j]
             self._set(j, self.switches[j].beyond(before, direction))
-            self._lengths[j].append(steps)
-            if self._is_hopeless(j):
-                often = f"{_WINDOW} times in succession it switched after fewer than {_FEWEST_STEPS:g} steps on average"
-                self._leave_alone(j, t, often)
-            elif self.switched.slides[j] and len(self.sliding) < MOST_SLIDING:
+            if self.switched.slides[j] and len(self.sliding) < MOST_SLIDING and not self._left[j]:
                 self._cross_or_slide(j, before, direction, rates)
 
     def _cross_or_slide(self, j: int, before: float, direction: int, rates: Callable[[], np.ndarray | None]):
@@ -214,7 +213,8 @@ class Follower:
         self._set(j, after)
         if ahead is None:
             return
-        towards, back = direction * self.request.sign * float(ahead[j]), -direction * self.request.sign * float(behind[j])
+        sign = direction * self.request.sign
+        towards, back = sign * float(ahead[j]), -sign * float(behind[j])
         if min(towards, back) > _CLEAR * max(towards, back):
             self._slide(j)
 
@@ -239,9 +239,17 @@ class Follower:
 
     # --- switches that are not worth it -------------------------------------------------------------------------------
 
-    def _is_hopeless(self, j: int) -> bool:
-        lengths = self._lengths[j]
-        return len(lengths) >= _WINDOW and float(np.mean(lengths[-_WINDOW:])) < _FEWEST_STEPS
+    def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
+        """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
+        window, fewest = limits
+        for j in ended:
+            lengths = self._lengths[j]
+            lengths.append(steps)
+            if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
+                often = f"{window} times in succession it switched after fewer than {fewest:g} steps on average"
+                if j in self.sliding:
+                    self.sliding.remove(j)
+                self._leave_alone(j, t, often)
 
     def _leave_alone(self, j: int, t: float, why: str):
         """From now on the switch is left to the step size control."""

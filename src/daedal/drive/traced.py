@@ -48,7 +48,7 @@ class TracedPlan:
         self._untraced = untraced_words(problem)
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
-        self._switched: SwitchedProblem | bool | None = None  # False where there is nothing to follow
+        self._switched: list[SwitchedProblem | None] = []  # one, once it is known
         self._compared = False
         self._irregular = () if self.traced is None else irregular_derivatives(self.traced)
         self._plan(() if self.traced is not None and self.traced.functions else None)
@@ -148,28 +148,28 @@ class TracedPlan:
     def _solve(self, left_out: tuple[str, ...], request: Request):
         """With the switches followed if there are any; where that fails, with the functions as they are written."""
         settings = request.settings
-        if settings.switches == "never" or settings.fixed_step is not None or not self.switched:
+        switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
+        if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.drive.switching import Follower
+        from daedal.drive.switching import Follower, Unfollowable
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
         try:
-            return plan.solve(request, Follower(self.switched, moded, request))
-        except (IntegrationError, InconsistentInitialError):
+            return plan.solve(request, Follower(switched, moded, request))
+        except (IntegrationError, InconsistentInitialError, Unfollowable):
             return self._plan(left_out).solve(request)
 
     @property
     def switched(self) -> SwitchedProblem | None:
         """The problem with its switches set by data; None where there are none, or too many."""
-        if self._switched is None:
-            traced = self.traced
-            found = None
+        if not self._switched:
+            traced, found = self.traced, None
             if traced is not None and traced.n_switches:
                 found = switched_problem(self.problem, traced, self.settings.compile, _linear_solver(self.settings))
-            self._switched = found or False
-        return self._switched or None
+            self._switched.append(found)
+        return self._switched[0]
 
     def _plan(self, left_out: tuple[str, ...] | None, followed: bool = False):
         key = (left_out, "followed") if followed else left_out

@@ -154,9 +154,8 @@ class SwitchingFunctions:
 
 def no_functions() -> SwitchingFunctions:
     """The vector of no switching functions."""
-    empty = {name: np.array(values) for name, values in vars(_Stack()).items()}
-    kinds = {"direction": int, "terminal": int, "location": int, "interior": bool, "touch": bool}
-    arrays = {name: values.astype(kinds.get(name, float)) for name, values in empty.items()}
+    kinds: dict[str, Any] = {"direction": int, "terminal": int, "location": int, "interior": bool, "touch": bool}
+    arrays: dict[str, Any] = {name: np.zeros(0, dtype=kinds.get(name, float)) for name in vars(_Stack())}
     return SwitchingFunctions(lambda t, y, yp: np.empty(0), (), occurred=np.zeros(0, dtype=np.int64), **arrays)
 
 

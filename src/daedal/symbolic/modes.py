@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.words import words
 
 NAME = "modes"
-_ROUNDINGS = ("floor", "ceil", "trunc", "rint", "fmod")
+_WHOLE: dict[str, Callable[[float], float]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "rint": round,
+    "trunc": math.trunc,
+    "fmod": math.trunc,
+}
 _CONDITIONS = ("less", "less_equal")
 _SIDES = (*_CONDITIONS, "minimum", "maximum", "absolute", "sign", "copysign")
-FOLLOWED = (*_SIDES, *_ROUNDINGS, "locate")
+FOLLOWED = (*_SIDES, *_WHOLE, "locate")
 """Operations that are followed. Equality holds in single points only."""
 
 
@@ -65,8 +71,7 @@ class Followed:
             return 1.0 if u > self.points[0] or (u == self.points[0] and self.above_at_point) else -1.0
         if self.kind == "locate":
             return float(bisect_right(self.points, u))
-        whole = {"floor": math.floor, "ceil": math.ceil, "rint": round}.get(self.kind, math.trunc)
-        return float(whole(u)) if math.isfinite(u) else math.nan
+        return float(_WHOLE[self.kind](u)) if math.isfinite(u) else math.nan
 
     def bounds(self, mode: float) -> tuple[float, float]:
         """The values of u between which the mode lasts."""

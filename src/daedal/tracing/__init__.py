@@ -3,3 +3,7 @@
 
 class TraceWarning(UserWarning):
     """A function is not what its trace says; the run was repeated with the functions as they are."""
+
+
+class SwitchWarning(UserWarning):
+    """A hidden switch of a run is no longer followed."""

@@ -12,71 +12,76 @@ from typing import Any
 
 import numpy as np
 
-from daedal.problems import ImplicitDAE
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.modes import replaced
 from daedal.tracing.switched import SwitchedProblem
 
 
-def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
+def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tuple[Any, Any] | None:
     r"""F along surfaces, for (y, eta):
 
     .. math:: \nu F_1(t, y, y') + (1 - \nu) F_2(t, y, y') = 0, \qquad u(t, y) = 0, \qquad \nu = \eta'.
 
     The integral of nu takes the place of nu: that lowers the index by one, and through it the step size control sees
-    how nu changes where the motion stands still.
+    how nu changes where the motion stands still. The second problem has u' = 0 in place of u = 0, which determines y',
+    nu and the algebraic variables at the start. None where the equations have become too large.
     """
     tracer, problem = switched.tracer, switched.problem.implicit()
     graph, n, k = tracer.graph, problem.n, len(surfaces)
     state, slope = f"state{k}", f"slope{k}"
     tracer.sizes |= {state: n + k, slope: n + k}
     y, yp = tracer.nodes(state), tracer.nodes(slope)
-    names = [(name, size) for name, size in switched.state_sizes.items()]
-    place, values = 0, {}
-    for name, size in names:
-        values |= {graph.argument(name, i): y[place + i] for i in range(size)}
-        place += size
-    values |= {graph.argument(switched.slope_name, i): yp[i] for i in range(n)}
+    known = [graph.argument(name, i) for name, size in switched.state_sizes.items() for i in range(size)]
+    known += [graph.argument(switched.slope_name, i) for i in range(n)]
     residual = tracer.traces["residual"]
-    nodes = replaced(graph, [*residual.nodes, *[switched.switches[j].function for j in surfaces]], values)
-    nodes, limits = mixed(switched, nodes[:n], surfaces, yp[n:]), nodes[n:]
-    for j, u in zip(surfaces, limits, strict=True):
-        nodes.append(graph.subtract(u, graph.constant(switched.switches[j].points[0])))
-    original = tracer.result.functions.get("residual") or tracer.combined["residual"]
+    functions = [switched.switches[j].function for j in surfaces]
+    nodes = replaced(graph, [*residual.nodes, *functions], dict(zip(known, [*y[:n], *yp[:n]], strict=True)))
+    mixture, limits = mixed(switched, nodes[:n], surfaces, yp[n:]), nodes[n:]
+    on = [
+        graph.subtract(u, graph.constant(switched.switches[j].points[0])) for j, u in zip(surfaces, limits, strict=True)
+    ]
+    rates = directional(graph, limits, {tracer.t.node: graph.one, **dict(zip(y[:n], yp[:n], strict=True))})
+    made = [
+        _implicit(switched, f"{title} of {tuple(surfaces)}", [*mixture, *last], (state, slope))
+        for title, last in (("motion along the surfaces", on), ("start along the surfaces", rates))
+    ]
+    return None if None in made else (made[0], made[1])
+
+
+def _implicit(switched: SwitchedProblem, title: str, nodes: list[int], arguments: tuple[str, str]) -> Any:
+    """An implicit problem with its matrix, from nodes."""
+    tracer, problem = switched.tracer, switched.problem.implicit()
+    graph, n, size = tracer.graph, problem.n, len(nodes)
+    original = (tracer.result.functions | tracer.combined)["residual"].original
 
     def as_written(t, y, yp, *params):
-        return np.append(original.original(t, y[:n], yp[:n], *params), np.zeros(k))
+        return np.append(original(t, y[:n], yp[:n], *params), np.zeros(size - n))
 
-    title = "residual along " + ", ".join(switched.switches[j].name for j in surfaces)
-    traced = tracer.stacked(title, as_written, (state, slope), nodes, (residual,))
+    traced = tracer.stacked(title, as_written, arguments, nodes, (tracer.traces["residual"],))
     if traced is None:
         return None
 
     def matrix():
-        cj = tracer.nodes("cj")[0]
-        rows = jacobian(graph, traced.nodes, [*y, *yp])
-        full = np.full((n + k, n + k), graph.zero)
-        for i, row in enumerate(rows):
-            for column, entry in row.items():
-                term = entry if column < n + k else graph.multiply(cj, entry)
-                full[i, column % (n + k)] = graph.add(int(full[i, column % (n + k)]), term)
+        cj, full = tracer.nodes("cj")[0], np.full((size, size), graph.zero)
+        for i, row in enumerate(jacobian(graph, nodes, [x for name in arguments for x in tracer.nodes(name)])):
+            for k, entry in row.items():
+                term = entry if k < size else graph.multiply(cj, entry)
+                full[i, k % size] = graph.add(int(full[i, k % size]), term)
         return full
 
-    made = tracer.derivative(f"{title}, matrix", traced, (state, slope, "cj"), matrix, (0, 1))
     result = copy(problem)
-    labels = None if problem.names is None else [*problem.names, *[f"share {i}" for i in range(k)]]
+    algebraic, names = problem.algebraic, problem.names
     for name, value in {
-        "n": n + k,
+        "n": size,
         "residual": tracer.combined[title],
-        "jacobian": made,
+        "jacobian": tracer.derivative(f"{title}, matrix", traced, (*arguments, "cj"), matrix, (0, 1)),
         "sparsity": None,
         "bandwidth": None,
-        "names": labels,
-        "algebraic": None if problem.algebraic is None else np.append(problem.algebraic, np.zeros(k, dtype=bool)),
+        "names": None if names is None else [*names, *[f"integral of share {i}" for i in range(size - n)]],
+        "algebraic": None if algebraic is None else np.append(algebraic, np.zeros(size - n, dtype=bool)),
     }.items():
         object.__setattr__(result, name, value)
-    assert isinstance(result, ImplicitDAE)
-    return result
+    return None if result.jacobian is None else result
 
 
 def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
@@ -108,8 +113,12 @@ def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
                 nodes = [graph.add(f, graph.multiply(share, entry)) for f, entry in zip(nodes, row, strict=True)]
         title = f"{name} along {surfaces}"
         original = tracer.result.functions[name].original
-        if tracer.stacked(title, _without_shares(original, system, len(arguments)), (*arguments, multipliers), nodes,
-                          (part,)) is None:
+        if (
+            tracer.stacked(
+                title, _without_shares(original, system, len(arguments)), (*arguments, multipliers), nodes, (part,)
+            )
+            is None
+        ):
             return None
         object.__setattr__(result, name, tracer.combined[title])
     _constrained(switched, surfaces, result, u, rows)

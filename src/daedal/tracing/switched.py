@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ class SwitchedProblem:
         For each switch whether its rate is known from the state, so that it can slide along the surface.
     in_time : list of bool
         For each switch whether it depends on the time alone, and grows with it at a constant rate.
+    values, rates : SwitchCode
+        The switching functions u of time and state (of first-order problems with y'), and u' along a motion.
     """
 
     def __init__(self, traced: TracedProblem):
@@ -86,44 +89,48 @@ class SwitchedProblem:
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
         self.slides = [self._has_rate(switch) for switch in self.switches]
         self._events: dict[int, SwitchCode] = {}
+        self._along: dict[tuple[int, ...], Any] = {}
+        self._guard = Lock()
+        self.values = self._code(self._sizes, [switch.function for switch in self.switches])
+        self.rates = self._code(self._rate_sizes, self._rate_nodes())
 
     # --- machine code -------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def values(self) -> SwitchCode:
-        """The switching functions u of t and the state (for first-order problems with its derivative)."""
-        return self._code(self._sizes, [switch.function for switch in self.switches])
-
-    @cached_property
-    def rates(self) -> SwitchCode:
-        """u' along a motion."""
+    def _rate_nodes(self) -> list[int]:
         graph = self._graph
         direction = {self.tracer.t.node: graph.one}
         for name, slope in self._slopes.items():
             direction |= {graph.argument(name, k): graph.argument(slope, k) for k in range(self._sizes[name])}
-        nodes = directional(graph, [switch.function for switch in self.switches], direction)
-        return self._code(self._rate_sizes, nodes)
+        return directional(graph, [switch.function for switch in self.switches], direction)
 
     def events(self, n: int) -> SwitchCode:
         """What is positive as long as the modes last, two numbers for each switch, of n unknowns and derivatives."""
-        if n not in self._events:
-            graph, nodes = self._graph, []
-            for j, switch in enumerate(self.switches):
-                lower, upper, slack = (graph.argument(name, j) for name in _BOUNDS)
-                for inside, bound in (
-                    (graph.subtract(switch.function, lower), lower),
-                    (graph.subtract(upper, switch.function), upper),
-                ):
-                    if self.in_time[j]:  # it is known when
-                        nodes.append(graph.one)
-                        continue
-                    bounded = graph.apply("less", graph.apply("absolute", bound), graph.constant(np.inf))
-                    known = graph.apply("equal", inside, inside)
-                    nodes.append(graph.where(graph.both(bounded, known), graph.add(inside, slack), graph.one))
-            used = sum(self._sizes.values())
-            sizes = self._sizes | {"behind": 2 * n - used}
-            self._events[n] = self._code(sizes, nodes, with_bounds=True)
-        return self._events[n]
+        with self._guard:
+            if n not in self._events:
+                self._events[n] = self._event_code(n)
+            return self._events[n]
+
+    def _event_code(self, n: int) -> SwitchCode:
+        graph, nodes = self._graph, []
+        for j, switch in enumerate(self.switches):
+            lower, upper, slack = (graph.argument(name, j) for name in _BOUNDS)
+            for inside, bound in (
+                (graph.subtract(switch.function, lower), lower),
+                (graph.subtract(upper, switch.function), upper),
+            ):
+                bounded = graph.apply("less", graph.apply("absolute", bound), graph.constant(np.inf))
+                watched = graph.both(bounded, graph.apply("equal", inside, inside))
+                if self.in_time[j]:  # it is known when
+                    watched = graph.false
+                nodes.append(graph.where(watched, graph.add(inside, slack), graph.one))
+        return self._code(self._sizes | {"behind": 2 * n - sum(self._sizes.values())}, nodes, with_bounds=True)
+
+    def along(self, surfaces: tuple[int, ...], make: Callable[[SwitchedProblem, tuple[int, ...]], Any]) -> Any:
+        """What ``make(self, surfaces)`` makes of the equations along surfaces, once; the graph is for one thread."""
+        with self._guard:
+            if surfaces not in self._along:
+                self._along[surfaces] = make(self, surfaces)
+            return self._along[surfaces]
 
     def _code(self, sizes: dict[str, int], nodes: list[int], *, with_bounds: bool = False) -> SwitchCode:
         assert self.tracer.modal is not None
@@ -144,18 +151,20 @@ class SwitchedProblem:
         names = self.modes.depends_on(switch.function) - {"t", NAME}
         if not switch.is_surface or not names:
             return False
-        graph, read = self._graph, self._graph.needed([switch.function])
         if isinstance(self.problem, MechanicalSystem):
             return names <= {"q", "v"} and "v" in names and self._acts_as_force(switch)
         if names != {"y"}:
             return False
         if isinstance(self.problem, SemiExplicitDAE):
             return True
-        residual = self.tracer.traces["residual"].nodes
-        slopes = {graph.data[i][1] for i in graph.needed(residual) if graph.data[i] and graph.operations[i] == "argument"
-                  and graph.data[i][0] == "yp"}
-        return all(graph.data[i][1] in slopes for i in read if graph.operations[i] == "argument"
-                   and graph.data[i][0] == "y")
+        slopes = self._entries("yp", self.tracer.traces["residual"].nodes)
+        return self._entries("y", [switch.function]) <= slopes  # all of them are differential variables
+
+    def _entries(self, name: str, nodes: Sequence[int]) -> set[int]:
+        """Which entries of an argument nodes depend on."""
+        graph = self._graph
+        read = [graph.data[i] for i in graph.needed(nodes) if graph.operations[i] == "argument"]
+        return {index for argument, index in read if argument == name}
 
     def _acts_as_force(self, switch: Followed) -> bool:
         """Whether the switch of a mechanism is linear in v, and changes nothing but forces."""
