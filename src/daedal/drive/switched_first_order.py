@@ -13,7 +13,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
 from daedal.drive.sliding import SlidingEquations
-from daedal.drive.switching import JUMP, KINK, Follower
+from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
 from daedal.events.event import EventRecord
 from daedal.initial.consistent import complete
 from daedal.initial.newton import newton_initial
@@ -172,8 +172,9 @@ class SwitchedCourse(FirstOrderCourse):
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
             self._is_simple = False
         self._searched = self._searched + workspace.counts()
-        if result.converged:
-            self.y0, self.yp0 = result.y, result.yp
+        if not result.converged:
+            raise Unfollowable(f"no consistent values were found behind the switch at t = {self._t:g}")
+        self.y0, self.yp0 = result.y, result.yp
 
     def algebraic(self) -> np.ndarray:
         """The algebraic variables, as they are at the first restart."""

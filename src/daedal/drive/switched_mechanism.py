@@ -17,6 +17,8 @@ from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
 from daedal.tracing.sliding import sliding_system
 
+_FARTHEST = 1e3  # tolerances by which a state may be moved onto the constraints of a new branch
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -100,7 +102,7 @@ class SwitchedMechanismCourse(Course):
         if limit is not None:
             limit -= sum(segment.outcome.steps for segment in self._all)
             limit = limit if task.max_steps is None else min(limit, task.max_steps)
-        first = request.settings.first_step if not self._all else self._hint
+        first, self._hint = (self._hint, None) if self._all else (request.settings.first_step, None)
         return replace(
             task,
             t_span=(t, end),
@@ -191,12 +193,14 @@ class SwitchedMechanismCourse(Course):
             course.choice.changed = True
             self.current = course
         course.assembly.bridge.refresh()
+        weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
         if course.assembly.n_c:
             state = self._state[None].copy()
             course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
+            if np.any(np.abs(state[0] - self._state) > _FARTHEST * weights):
+                raise Unfollowable(f"a constraint jumps with the switch at t = {self._t:g}")
             self._state = state[0]
         course.start = course.assembly.start(self._t, self._state).towards(self.request.sign)
-        weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
         follower.band(self._t, (self._state,), weights)
         self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), tuple(self._surfaces)))
 

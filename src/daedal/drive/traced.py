@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import Request, Settings
-from daedal.errors import InconsistentInitialError, IntegrationError
+from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
@@ -151,14 +151,14 @@ class TracedPlan:
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.drive.switching import Follower, Unfollowable
+        from daedal.drive.switching import Follower
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
         try:
             return plan.solve(request, Follower(switched, moded, request))
-        except (IntegrationError, InconsistentInitialError, Unfollowable):
+        except DaedalError:
             return self._plan(left_out).solve(request)
 
     @property
