@@ -53,7 +53,7 @@ class SwitchedCourse(FirstOrderCourse):
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         plan, request, follower, along = self.plan, self.request, self.follower, self._along
-        end = follower.horizon(self._t, (self.y0, self.yp0), request.span[1])
+        end = follower.horizon(self._t)
         changes: dict[str, Any] = {"t_span": (self._t, end)}
         if earlier:
             changes["first_step"] = self._first_step(end)
@@ -72,7 +72,7 @@ class SwitchedCourse(FirstOrderCourse):
             task = self.task(along.functions(own), progress, **(changes | along.start(self)))
             outcome = along.integrate(task)
         outcome.counts += self._searched
-        n_own = 0 if own is None else own.direction.size
+        self._n_own = n_own = 0 if own is None else own.direction.size
         self._left_by = [] if along is None else along.left(outcome, n_own)
         self._last = outcome.events[-1] if outcome.events else None
         outcome.events, self._ended = follower.told(outcome.events, n_own)
@@ -111,17 +111,17 @@ class SwitchedCourse(FirstOrderCourse):
             return False
         self._t, self.y0 = t, y.copy()
         self.yp0 = self.yp0 if yp is None else yp.copy()
-        if event is None:
-            self._ended = follower.due(t, (self.y0, self.yp0))
-            for j, direction in self._ended:
-                name = follower.switches[j].name
-                outcome.events.append(EventRecord(t, self.y0, self.yp0, j, name, direction, False, "switch"))
+        clocked = follower.clock(t)
+        for j, direction in clocked:
+            name = follower.switches[j].name
+            record = EventRecord(t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch")
+            outcome.events.append(record)
         outcome.dense = cut(outcome.dense, t)
         self._searched = 0
-        self._cross(outcome, segment)
+        self._cross(outcome, [j for j, _ in clocked])
         return True
 
-    def _cross(self, outcome, segment: Segment):
+    def _cross(self, outcome, clocked: list[int]):
         """Pass on to the branches, or the surfaces, that follow."""
         follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
         for j, side in self._left_by:
@@ -138,7 +138,7 @@ class SwitchedCourse(FirstOrderCourse):
         weights = self.plan.rtol * np.abs(y) + self.plan.atol
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
-        follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
+        follower.judge(t, [*clocked, *[j for j, _ in self._ended]], outcome.steps, KINK if smooth else JUMP)
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""
@@ -184,13 +184,13 @@ class SwitchedCourse(FirstOrderCourse):
 
     def _settle(self):
         """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""
-        follower = self.follower
-        weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
-        tried = []
-        while wrong := follower.band(self._t, (self.y0, self.yp0), weights):
-            if wrong in tried:
-                follower.leave_alone(self._t, wrong)
-            else:
-                tried.append(wrong)
-                follower.correct(self._t, (self.y0, self.yp0), wrong)
-            self._restart()
+        first = True
+
+        def point():
+            nonlocal first
+            if not first:
+                self._restart()
+            first = False
+            return self.y0, self.yp0
+
+        self.follower.settle(self._t, point, self.plan.rtol * np.abs(self.y0) + self.plan.atol)

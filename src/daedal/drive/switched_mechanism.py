@@ -78,7 +78,7 @@ class SwitchedMechanismCourse(Course):
     def task(self, task: Task, reduction) -> Task:
         """The task of a segment, which ends with the modes."""
         follower, request, t = self.follower, self.request, task.t_span[0]
-        end = follower.horizon(t, (self._state,), request.span[1])
+        end = follower.horizon(t)
         times = request.times
         if times is not None:
             ahead, before = request.sign * (times - t), request.sign * (times - end)
@@ -158,24 +158,25 @@ class SwitchedMechanismCourse(Course):
         if self.current.assembly.n_c:
             self.current.assembly.project(np.array([self._t]), state, weight=self.current.assembly.output_weight)
         self._state = state[0].copy()
-        if at_time:
-            ended = follower.due(self._t, (self._state,))
-            for j, direction in ended:
-                name, yp = follower.switches[j].name, np.zeros_like(y)
-                record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch")
-                outcome.events.append(record)
+        clocked = follower.clock(self._t)
+        for j, direction in clocked:
+            name, yp = follower.switches[j].name, np.zeros_like(y)
+            record = EventRecord(self._t, y, yp, self._n_own + j, name, direction, False, "switch")
+            outcome.events.append(record)
         outcome.dense = cut(outcome.dense, self._t)
         one_step = any(segment.method.works_on(form) for form in ("rate", "mechanism"))
         self._hint = abs(outcome.h_last) if one_step and outcome.h_last else None
         for j, side in left:
             follower.leave(j, side)
-        self._switch(outcome, ended)
+        self._switch(outcome, ended, [j for j, _ in clocked])
         return True
 
-    def _switch(self, outcome, ended: list[tuple[int, int]]):
+    def _switch(self, outcome, ended: list[tuple[int, int]], clocked: list[int]):
         follower, before = self.follower, list(self.follower.sliding)
         follower.cross(ended, self._rates)
-        follower.judge(self._t, [j for j, _ in ended], outcome.steps, JUMP if self._hint is None else ONE_STEP)
+        follower.judge(
+            self._t, [*clocked, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
+        )
         begun = {follower.switches[j].name for j in follower.sliding if j not in before}
         outcome.events = [
             replace(event, kind="slides") if event.kind == "switch" and event.name in begun else event
@@ -192,8 +193,9 @@ class SwitchedMechanismCourse(Course):
             self._earlier = []
             course.choice.changed = True
             self.current = course
-        course.assembly.bridge.refresh()
         weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
+        follower.settle(self._t, lambda: (self._state,), weights)
+        course.assembly.bridge.refresh()
         if course.assembly.n_c:
             state = self._state[None].copy()
             course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)

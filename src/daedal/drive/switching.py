@@ -26,6 +26,7 @@ JUMP, KINK, ONE_STEP = (50, 3.0), (20, 20.0), (20, 1.5)
 for a jump of y', for a kink (until a multistep method has found its order, it would have passed), and for one-step
 methods, to which a restart is nothing."""
 _BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
+_INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch
 _WRONG = 10.0  # such bands beyond its bound a function is in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
 _CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
@@ -64,13 +65,10 @@ class Follower:
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
             self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
+        self.clock(t)
         for j, switch in enumerate(self.switches):
             if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
                 self._settle(j, rates)
-            elif self.switched.in_time[j] and isfinite(u[j]):
-                rate = self.request.sign * float(self._rates_in_time(t)[j])
-                if (rate > 0.0 and u[j] == self.moded.upper[j]) or (rate < 0.0 and u[j] == self.moded.lower[j]):
-                    self._set(j, switch.beyond(self.moded.modes[j], 1 if rate > 0.0 else -1))
 
     def _settle(self, j: int, rates: Callable[[], np.ndarray | None]):
         """The side to which a solution on the surface of a switch leaves, or the surface itself."""
@@ -105,36 +103,44 @@ class Follower:
                 wrong.append(j)
         return wrong
 
-    def correct(self, t: float, point: tuple[np.ndarray, ...], wrong: list[int]):
-        """Set the modes of switches that are on the wrong side."""
-        u = self.switched.values(t, *point, self.moded)
-        for j in wrong:
-            self._set(j, self.switches[j].mode_at(float(u[j])))
+    def clock(self, t: float) -> list[tuple[int, int]]:
+        """Set the modes of switches that depend on time alone to those just behind t; returns what has changed.
 
-    def leave_alone(self, t: float, which: list[int]):
-        """Leave switches whose modes contradict each other to the step size control."""
+        The functions tell as they are written, a little later.
+        """
+        which = np.flatnonzero(self.switched.in_time)
+        if not which.size:
+            return []
+        before = self.moded.modes[which].copy()
+        self.moded.modes[which] = np.nan
+        u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), self.moded)
         for j in which:
-            self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+            self._set(int(j), self.switches[j].mode_at(float(u[j])))
+        now = self.moded.modes[which]
+        changed = np.flatnonzero((now != before) & ~np.isnan(before) & ~np.isnan(now))
+        return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
 
-    def horizon(self, t: float, point: tuple[np.ndarray, ...], end: float) -> float:
+    def horizon(self, t: float) -> float:
         """The time at which the next of the switches that depend on time alone takes place, or the end."""
-        sign = self.request.sign
+        sign, end = self.request.sign, self.request.span[1]
         if not any(self.switched.in_time):
             return end
-        u, rates = self.switched.values(t, *point, self.moded), self._rates_in_time(t)
+        behind = self._behind(t)
+        u = self.switched.values(behind, np.zeros(self.switched.value_size), self.moded)
+        rates = self.switched.rates(behind, np.zeros(self.switched.rate_size), self.moded)
         for j, in_time in enumerate(self.switched.in_time):
-            bound = self._bound_ahead(j, sign * float(rates[j]))
-            if in_time and isfinite(bound) and rates[j] != 0.0:
-                at = t + (bound - float(u[j])) / float(rates[j])
-                if sign * (at - t) > _ROUND_OFF * abs(t) and sign * (end - at) > _ROUND_OFF * abs(end):
+            rate = float(rates[j])
+            bound = float(self.moded.upper[j] if sign * rate > 0.0 else self.moded.lower[j])
+            if in_time and isfinite(bound) and rate != 0.0:
+                at = behind + (bound - float(u[j])) / rate
+                if sign * (at - behind) > 0.0 and sign * (end - at) > abs(self._behind(end) - end):
                     end = at
         return end
 
-    def _rates_in_time(self, t: float) -> np.ndarray:
-        return self.switched.rates(t, np.zeros(self.switched.rate_size), self.moded)
-
-    def _bound_ahead(self, j: int, rate: float) -> float:
-        return float(self.moded.upper[j] if rate > 0.0 else self.moded.lower[j])
+    def _behind(self, t: float) -> float:
+        """A time that can just be told from t."""
+        t0, t1 = self.request.span
+        return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
 
     # --- while it lasts -----------------------------------------------------------------------------------------------
 
@@ -181,16 +187,21 @@ class Follower:
         end = self.request.span[1]
         return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
 
-    def due(self, t: float, point: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
-        """The switches in time that take place now."""
-        sign, ended = self.request.sign, []
-        u, rates = self.switched.values(t, *point, self.moded), self._rates_in_time(t)
-        for j, in_time in enumerate(self.switched.in_time):
-            rate = sign * float(rates[j])
-            gap = abs(self._bound_ahead(j, rate) - float(u[j]))
-            if in_time and gap <= _ROUND_OFF * max(abs(t), 1e-300) * abs(rate):
-                ended.append((j, 1 if rate > 0.0 else -1))
-        return ended
+    def settle(self, t: float, point: Callable[[], tuple[np.ndarray, ...]], weights: np.ndarray):
+        """Let the modes agree with the state ``point()``, which may follow from them: one switch may take others along.
+
+        Switches that never agree with it are left alone.
+        """
+        tried: list[list[int]] = []
+        while wrong := self.band(t, point(), weights):
+            if wrong in tried:
+                for j in wrong:
+                    self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+            else:
+                tried.append(wrong)
+                u = self.switched.values(t, *point(), self.moded)
+                for j in wrong:
+                    self._set(j, self.switches[j].mode_at(float(u[j])))
 
     # --- where it ends ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.machine import compile_function
+from daedal.symbolic.modes import NAME as MODES
 from daedal.symbolic.modes import Followed as Followed
 from daedal.tracing.modal import Moded
 from daedal.tracing.parameters import NAME
@@ -84,6 +85,7 @@ class SwitchedProblem:
             self._rate_sizes = self._sizes
         self.state_sizes = {name: size for name, size in self._sizes.items() if name not in ("yp", "xp")}
         self.slope_name = "xp" if "xp" in self._sizes else "yp"
+        self.value_size = sum(self._sizes.values())
         self.rate_size = sum(self._rate_sizes.values())
         self.n_state = sum(self.state_sizes.values())
         self.in_time = [self._is_in_time(switch) for switch in self.switches]
@@ -141,10 +143,10 @@ class SwitchedProblem:
     # --- what switches depend on --------------------------------------------------------------------------------------
 
     def _is_in_time(self, switch: Followed) -> bool:
-        if not self.modes.depends_on(switch.function) <= {"t", NAME}:
+        if not self.modes.depends_on(switch.function) <= {"t", NAME, MODES}:
             return False
         [rate] = directional(self._graph, [switch.function], {self.tracer.t.node: self._graph.one})
-        return self.modes.depends_on(rate) <= {NAME}
+        return self.modes.depends_on(rate) <= {NAME, MODES}
 
     def _has_rate(self, switch: Followed) -> bool:
         """Whether the rate jumps with the equations, and follows from the state alone."""
