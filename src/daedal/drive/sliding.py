@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.drive.switching import Follower, Unfollowable
 from daedal.events.event import SwitchingFunctions
+from daedal.methods import named_method
 from daedal.methods.task import Equations, Task
 from daedal.problems.compile import with_numbers
 from daedal.tracing.sliding import sliding_implicit
@@ -26,7 +27,8 @@ class SlidingEquations:
         self._plan, self._follower, self.surfaces = plan, follower, surfaces
         self.n, self.k = plan.implicit.n, len(surfaces)
         problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
-        self._ready = plan.method.prepare(Equations(self.n + self.k, problem=problem))
+        method = plan.method if plan.method.works_on("residual") else named_method("dassl", {})
+        self._ready = method.prepare(Equations(self.n + self.k, problem=problem))
         self.shares = np.full(self.k, 0.5)
 
     @classmethod

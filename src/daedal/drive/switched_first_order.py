@@ -34,7 +34,6 @@ class SwitchedCourse(FirstOrderCourse):
         super().__init__(plan, request, ready, workspace)
         self.follower, self._t = follower, request.span[0]
         self._algebraic: np.ndarray | None = None
-        self._is_simple = True  # Newton's method alone finds consistent values
         self._along: SlidingEquations | None = None
         self._sliding = SlidingEquations.family(plan, follower)
         self._searched: Any = 0
@@ -161,16 +160,17 @@ class SwitchedCourse(FirstOrderCourse):
         weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
         if np.any(weights <= 0.0):
             return
-        h = _SHORT * abs(self.request.span[1] - self._t)
+        h = _SHORT * (self.request.span[1] - self._t)
         if self._along is not None:
             self.y0, self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, self.algebraic())
             return
         workspace = self.workspace
         workspace.begin()
+        if self.excluded is not None:
+            return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
         result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
-        if not (result.converged and self._is_simple):
+        if not result.converged:
             result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
-            self._is_simple = False
         self._searched = self._searched + workspace.counts()
         if not result.converged:
             raise Unfollowable(f"no consistent values were found behind the switch at t = {self._t:g}")

@@ -121,7 +121,9 @@ class SwitchedMechanismCourse(Course):
         def joined(t, y, yp):
             state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
             nu = assembly.accelerate(t, state)[1][0][-k:]
-            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), np.nan_to_num(np.append(nu, 1.0 - nu), nan=1.0)])
+            if not np.isfinite(nu).all():
+                raise Unfollowable(f"the forces along a surface cannot be computed at t = {t:g}")
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu, 1.0 - nu])
 
         names = tuple(self.follower.switches[j].name for j in self._surfaces)
         return base.extended(joined, (*names, *names))
