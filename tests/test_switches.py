@@ -141,6 +141,70 @@ def test_sticking_begins_at_rest_and_ends_where_the_force_exceeds_friction(kind)
     assert sol.y[1, -1] == pytest.approx(exact, abs=1e-5)
 
 
+def test_sticking_again_and_again():
+    """Friction 0.9 against sin t: the block sticks in every half period; the same in both classes of problem."""
+    most = 0.9
+    mechanism = daedal.MechanicalSystem(1.0, lambda t, q, v: [np.sin(t) - most * np.sign(v[0])], n_q=1)
+    implicit = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] - np.sin(t) + most * np.sign(y[1])], 2)
+    one = daedal.solve(mechanism, (0.0, 20.0), ([0.0], [0.0]), rtol=1e-8, atol=1e-10)
+    other = daedal.solve(implicit, (0.0, 20.0), ([0.0, 0.0], None), rtol=1e-8, atol=1e-10)
+    assert kinds(one) == kinds(other) == [*["leaves", "slides"] * 6, "leaves"]
+    np.testing.assert_allclose([e.t for e in one.events], [e.t for e in other.events], atol=1e-5)
+    begun = [event.t for event in one.events[::2]]
+    np.testing.assert_allclose(begun, math.asin(most) + np.pi * np.arange(7), atol=1e-6)
+    np.testing.assert_allclose(one.y[:, -1], other.y[:, -1], atol=1e-5)
+
+
+def test_friction_that_depends_on_multipliers_sticks_and_slips():
+    """mu |N| is 0.2 * 9.81; a force 3 sin t. While the block stands, the step size hangs on nothing but the share."""
+    block = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, lam: [3.0 * np.sin(t) - 0.2 * abs(lam[0]) * np.sign(v[0]), -G],
+        lambda t, q: [q[1]],
+        n_q=2,
+        n_constraints=1,
+        force_uses_multipliers=True,
+    )
+    sol = daedal.solve(block, (0.0, 6.0), ([0.0, 0.0], [0.0, 0.0]), rtol=1e-8, atol=1e-10)
+    first = math.asin(0.2 * G / 3.0)
+    assert kinds(sol) == ["leaves", "slides", "leaves"]
+    times = [event.t for event in sol.events]
+    assert times[0] == pytest.approx(first, abs=1e-6)
+    assert 3.0 * (math.cos(first) - math.cos(times[1])) == pytest.approx(0.2 * G * (times[1] - first), abs=1e-6)
+    assert times[2] == pytest.approx(math.pi + first, abs=1e-6)
+
+
+def test_friction_beside_further_states():
+    """An actuator r' = -r + t/5 pulls a block, which stands until r = (t - 1 + exp(-t))/5 exceeds friction."""
+    block = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, r: [r[0] - 0.5 * np.sign(v[0])],
+        n_q=1,
+        n_r=1,
+        state_rate=lambda t, q, v, r: [-r[0] + t / 5.0],
+    )
+    sol = daedal.solve(block, (0.0, 6.0), ([0.0], [0.0], [0.0]), rtol=1e-8, atol=1e-10)
+    assert kinds(sol) == ["leaves"]
+    t = sol.events[0].t
+    assert (t - 1.0 + math.exp(-t)) / 5.0 == pytest.approx(0.5, abs=1e-7)
+    np.testing.assert_allclose(sol.r[0], (sol.t - 1.0 + np.exp(-sol.t)) / 5.0, atol=1e-7)
+    np.testing.assert_allclose(sol.a[0, sol.t < t], 0.0, atol=1e-10)
+
+
+def test_index_two_with_a_kink():
+    def ring(t, y, z):
+        return [y[2], y[3], -y[0] * z[0] - 50.0 * max(0.0, y[0] - 0.5), -G - y[1] * z[0]]
+
+    problem = daedal.SemiExplicitDAE(ring, lambda t, y, z: [y[0] * y[2] + y[1] * y[3]], 4, 1)
+    start = ([0.8, -0.6, 0.0, 0.0], None)
+    fine = daedal.solve(problem, (0.0, 3.0), start, rtol=1e-11, atol=1e-12, method="phem56", switches="never")
+    for method in ("dassl", "phem56"):
+        sol = daedal.solve(problem, (0.0, 3.0), start, method=method)
+        assert len(sol.events) == 3
+        assert all(event.y[0] == pytest.approx(0.5, abs=1e-9) for event in sol.events)
+        np.testing.assert_allclose(sol.y[:4, -1], fine.y[:4, -1], atol=2e-5)
+
+
 def test_two_surfaces_at_once():
     def pulled(t, q, v):
         pull = q[1] - q[0]

@@ -67,7 +67,8 @@ class _StretchAssembly:
             self._moded.modes[:] = stretch.modes
             with self._lenders[stretch.surfaces].lend() as assembly:
                 assembly.bridge.refresh()
-                *found, status = assembly.accelerate(times[at], states[at])
+                shares = np.zeros((at.size, len(stretch.surfaces)))
+                *found, status = assembly.accelerate(times[at], np.hstack([states[at], shares]))
             for target, values in zip(results, found, strict=True):
                 target[at] = values[:, : target.shape[1]]
             statuses[at] = status

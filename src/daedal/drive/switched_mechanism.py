@@ -73,7 +73,7 @@ class SwitchedMechanismCourse(Course):
         self._all = earlier
         segment = self.current.segment(self._earlier, progress)
         self._earlier.append(segment)
-        return segment
+        return replace(segment, equations=_OwnStates(segment.equations, self._state.size))
 
     def task(self, task: Task, reduction) -> Task:
         """The task of a segment, which ends with the modes."""
@@ -147,8 +147,10 @@ class SwitchedMechanismCourse(Course):
         at_event = outcome.reason == Ending.EVENT_STOP
         at_time = outcome.reason == Ending.FINISHED and request.sign * (request.span[1] - outcome.t_reached) > 0.0
         if stopped or not (at_event or at_time):
-            if not stopped and self.current.goes_on(segment):
+            inner = self._earlier[-1]
+            if not stopped and self.current.goes_on(inner):
                 return True
+            segment.singular, segment.unexplained = inner.singular, inner.unexplained
             follower.finish()
             return False
         equations = segment.equations
@@ -157,8 +159,6 @@ class SwitchedMechanismCourse(Course):
         else:
             self._t, y = outcome.t_reached, outcome.y_reached
         state = equations.states(np.array([self._t]), np.ascontiguousarray(y[:, None]))
-        if self.current.assembly.n_c:
-            self.current.assembly.project(np.array([self._t]), state, weight=self.current.assembly.output_weight)
         self._state = state[0].copy()
         clocked = follower.clock(self._t)
         for j, direction in clocked:
@@ -198,13 +198,14 @@ class SwitchedMechanismCourse(Course):
         weights = self.plan.rtol * np.abs(self._state) + self.plan.atol
         follower.settle(self._t, lambda: (self._state,), weights)
         course.assembly.bridge.refresh()
+        state = np.append(self._state, np.zeros(len(self._surfaces)))[None]
         if course.assembly.n_c:
-            state = self._state[None].copy()
             course.assembly.project(np.array([self._t]), state, weight=course.assembly.output_weight)
-            if np.any(np.abs(state[0] - self._state) > _FARTHEST * weights):
+            moved = state[0, : self._state.size]
+            if np.any(np.abs(moved - self._state) > _FARTHEST * weights):
                 raise Unfollowable(f"a constraint jumps with the switch at t = {self._t:g}")
-            self._state = state[0]
-        course.start = course.assembly.start(self._t, self._state).towards(self.request.sign)
+            self._state = moved.copy()
+        course.start = course.assembly.start(self._t, state[0]).towards(self.request.sign)
         follower.band(self._t, (self._state,), weights)
         self.stretches.append(Stretch(self._t, follower.moded.modes.copy(), tuple(self._surfaces)))
 
@@ -222,10 +223,15 @@ class SwitchedMechanismCourse(Course):
                 raise Unfollowable("the equations along a surface are too large")
             system = with_numbers(made, follower.moded)
             n = system.n_q
-            q, v, r = self._state[:n], self._state[n : 2 * n], self._state[2 * n :]
+            q, v, r = self._state[:n], self._state[n : 2 * n], np.append(self._state[2 * n :], np.zeros(len(key)))
             lam = np.append(np.zeros(system.n_lambda - len(key)), np.full(len(key), 0.5))
+            wider = {name: self._wider(getattr(request.settings, name), len(key)) for name in ("rtol", "atol")}
             part = request.changed(
-                problem=system, span=(self._t, request.span[1]), initial=(q, v, r, None, lam), correct_initial=True
+                problem=system,
+                span=(self._t, request.span[1]),
+                initial=(q, v, r, None, lam),
+                correct_initial=True,
+                **wider,
             )
             course = MechanismPlan(system, part.settings).begin(part)
             course.stretch = self
@@ -238,7 +244,33 @@ class SwitchedMechanismCourse(Course):
         self._surfaces = sorted(follower.sliding)
         assembly = self._course().assembly
         assembly.bridge.refresh()
-        a, _, rate, _, status = assembly.accelerate(self._t, self._state)
+        state = np.append(self._state, np.zeros(len(self._surfaces)))
+        a, _, rate, _, status = assembly.accelerate(self._t, state)
         if status[0] != 0:
             return None
-        return follower.switched.rates(self._t, self._state, a[0], rate[0], follower.moded)
+        n_r = self._state.size - 2 * a.shape[1]
+        return follower.switched.rates(self._t, self._state, a[0], rate[0, :n_r], follower.moded)
+
+    @staticmethod
+    def _wider(tolerance, k: int):
+        """Tolerances of a system with k states more."""
+        return tolerance if np.ndim(tolerance) == 0 else np.append(tolerance, np.full(k, np.max(tolerance)))
+
+
+class _OwnStates:
+    """Equations as the solution of the problem sees them: without the states that belong to surfaces."""
+
+    def __init__(self, equations, n_state: int):
+        self._equations, self.n_state = equations, n_state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._equations, name)
+
+    def states(self, times: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(z, r) at the output points."""
+        return np.ascontiguousarray(self._equations.states(times, y)[:, : self.n_state])
+
+    def last_state(self, outcome) -> tuple[float, np.ndarray]:
+        """The time at which a run has stopped, and (z, r) there, in one row."""
+        t, state = self._equations.last_state(outcome)
+        return t, state[:, : self.n_state]

@@ -90,35 +90,37 @@ def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
     .. math:: M \dot v = \nu f_1 + (1 - \nu) f_2 - G^T \lambda, \qquad 0 = u(t, q, v).
 
     The surfaces are velocity constraints. Their multipliers are the shares nu: the force :math:`u_v^T \nu`, which an
-    ideal constraint would have, is taken back.
+    ideal constraint would have, is taken back. Their integrals are further states r, through which the step size
+    control sees how the shares change where the motion stands still.
     """
     tracer, system = switched.tracer, switched.problem
     graph, n, k, n_lambda = tracer.graph, system.n_q, len(surfaces), system.n_lambda
-    multipliers = f"multipliers{k}"
-    tracer.sizes[multipliers] = n_lambda + k
-    lam = tracer.nodes(multipliers)
+    multipliers, states = f"multipliers{k}", f"states{k}"
+    tracer.sizes |= {multipliers: n_lambda + k, states: system.n_r + k}
+    lam, r = tracer.nodes(multipliers), tracer.nodes(states)
     known = {graph.argument("lam", i): lam[i] for i in range(n_lambda)} if system.force_uses_multipliers else {}
-    arguments = [name for name in ("q", "v", "r", "w") if tracer.sizes.get(name)]
+    known |= {graph.argument("r", i): r[i] for i in range(system.n_r)}
+    arguments = ["q", "v", states, *(["w"] if tracer.sizes.get("w") else [])]
     u = [switched.switches[j].function for j in surfaces]
     v = tracer.nodes("v")
     rows = [[row.get(i, graph.zero) for i in range(n)] for row in jacobian(graph, u, v)]
     result = copy(system)
     for name in ("force", "state_rate", "algebraic"):
         part = tracer.traces.get(name)
-        if part is None:
+        if part is None and name != "state_rate":
             continue
-        nodes = mixed(switched, replaced(graph, part.nodes, known), surfaces, lam[n_lambda:])
+        own = () if part is None else part.nodes
+        nodes = mixed(switched, replaced(graph, own, known), surfaces, lam[n_lambda:])
+        if name == "state_rate":
+            nodes += lam[n_lambda:]
         if name == "force":
             for share, row in zip(lam[n_lambda:], rows, strict=True):
                 nodes = [graph.add(f, graph.multiply(share, entry)) for f, entry in zip(nodes, row, strict=True)]
         title = f"{name} along {surfaces}"
-        original = tracer.result.functions[name].original
-        if (
-            tracer.stacked(
-                title, _without_shares(original, system, len(arguments)), (*arguments, multipliers), nodes, (part,)
-            )
-            is None
-        ):
+        original = _nothing if part is None else tracer.result.functions[name].original
+        asked = _without_shares(original, system)
+        parts = () if part is None else (part,)
+        if tracer.stacked(title, asked, (*arguments, multipliers), nodes, parts) is None:
             return None
         object.__setattr__(result, name, tracer.combined[title])
     _constrained(switched, surfaces, result, u, rows)
@@ -147,19 +149,21 @@ def _constrained(switched: SwitchedProblem, surfaces, result: Any, u: list[int],
         object.__setattr__(result, name, tracer.combined[title])
     for name, value in {
         "n_velocity_constraints": len(values),
+        "n_r": system.n_r + len(surfaces),
         "force_uses_multipliers": True,
         "constraint_names": None,
     }.items():
         object.__setattr__(result, name, value)
 
 
-def _without_shares(original, system, count: int):
-    """A function of the user's, called with multipliers that it does not know."""
-    n_lambda = system.n_lambda if system.force_uses_multipliers else 0
+def _without_shares(original, system):
+    """A function of the user's, called without the states and multipliers that it does not know."""
 
-    def as_written(t, *arguments):
-        known, lam, params = arguments[:count], arguments[count], arguments[count + 1 :]
-        return original(t, *known, *([lam[:n_lambda]] if n_lambda else []), *params)
+    def as_written(t, q, v, r, *others):
+        w, (lam, *params) = ([others[0]], others[1:]) if system.n_w else ([], others)
+        known = [r[: system.n_r]] if system.n_r else []
+        last = [lam[: system.n_lambda]] if system.force_uses_multipliers else []
+        return original(t, q, v, *known, *w, *last, *params)
 
     return as_written
 
