@@ -40,7 +40,7 @@ def test_a_ramp_that_is_ignored_costs_rejected_steps():
     """Example 7.1."""
     model = library.switched_ramp()
     options = {"rtol": 1e-4, "atol": 1e-4}
-    ignored = daedal.solve(model.extra["ignoring"], model.t_span, ([10.0], [0.0]), **options)
+    ignored = daedal.solve(model.extra["ignoring"], model.t_span, ([10.0], [0.0]), switches="never", **options)
     switched = daedal.solve(model.problem, model.t_span, model.initial, **options)
     assert ignored.stats.rejected >= 10 and switched.stats.rejected == 0
     assert switched.y[0, -1] == pytest.approx(60.0, abs=1e-10)
@@ -51,7 +51,7 @@ def test_a_ramp_that_is_ignored_costs_rejected_steps():
 def test_a_pulse_that_is_ignored_is_lost(tol):
     """Example 7.2, Table 7.2, first column: the error is exactly 5, whatever the tolerance."""
     model = library.switched_pulse()
-    ignored = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), rtol=tol, atol=tol)
+    ignored = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), rtol=tol, atol=tol, switches="never")
     assert model.reference.y[0] - ignored.y[0, -1] == pytest.approx(5.0, abs=1e-10)
 
 

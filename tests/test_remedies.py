@@ -211,7 +211,7 @@ ROWS = [
     ),
     Remedy(
         "a jump in time",
-        lambda: solve(jumping, 1.0, [0.0, 0.0], [1.0, 0.0]),
+        lambda: solve(jumping, 1.0, [0.0, 0.0], [1.0, 0.0], switches="never"),
         ("Equation 1 (numbered from 0) jumps by 10 at t = 0.5", "solve(..., breakpoints=[0.5])"),
         ((lambda: solve(jumping, 1.0, [0.0, 0.0], [1.0, 0.0], breakpoints=[0.5]), [1.0, 2.0]),),
     ),
@@ -229,7 +229,10 @@ ROWS = [
     Remedy(
         "a switch in a variable",
         lambda: daedal.solve(
-            daedal.SemiExplicitDAE(lambda t, y, z: [1.0], switching, 1, 1), (0.0, 1.0), ([0.0], [0.0])
+            daedal.SemiExplicitDAE(lambda t, y, z: [1.0], switching, 1, 1),
+            (0.0, 1.0),
+            ([0.0], [0.0]),
+            switches="never",
         ),
         ("jumps by 10 where y[0] passes 0.5", "terminal event (events=...)", "daedal.consistent_initial"),
         ((switched_with_an_event, [1.0, 2.0]),),

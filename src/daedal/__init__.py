@@ -60,7 +60,7 @@ from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSys
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
-from daedal.tracing import TraceWarning
+from daedal.tracing import SwitchWarning, TraceWarning
 
 __version__ = "0.1.0"
 
@@ -126,6 +126,7 @@ __all__ = [
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
+    "SwitchWarning",
     "Table",
     "TraceWarning",
     "Transition",

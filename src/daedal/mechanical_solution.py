@@ -64,6 +64,10 @@ class ConstrainedSolution(Solution):
         """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
         self._system = system
 
+    def evaluate_with(self, evaluator):
+        """Evaluate the system from now on with what `evaluator` lends."""
+        self._evaluator = evaluator
+
     @property
     def integrated(self) -> np.ndarray:
         """The states at the output points as they were integrated, before projection, in rows."""

@@ -31,6 +31,7 @@ def solve(
     dense_output=None,
     correct_initial=False,
     compile="auto",
+    switches="auto",
     breakpoints=None,
     params=None,
     **method_options,
@@ -88,6 +89,9 @@ def solve(
         Whether functions become machine code with exact derivatives, by running them once on symbols: those that can,
         none (they are called as they are), or all, with the reason where that is impossible. ``sol.functions`` says how
         each was evaluated.
+    switches : {"auto", "never"}
+        Whether conditions, absolute values, tables and the like in functions that were traced are followed: a step ends
+        where one of them switches, and the other branch begins anew. ``sol.events`` lists them.
     breakpoints : Table, array, or list of them, optional
         Times at which right-hand sides have kinks or jumps: the run ends a piece there and begins anew, without a step
         across. Functions must be continuous from the right. The result is a :class:`HybridSolution`.
@@ -121,7 +125,7 @@ def solve(
     [1.      0.60653 0.36788 0.22313 0.13534]
     """
     steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial, compile)
+    kept = (dense_output, correct_initial, compile, switches)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     if params is not None:
         problem = with_other_params(problem, params)

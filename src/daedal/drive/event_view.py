@@ -32,7 +32,8 @@ def switching_functions(
         return None
     for segment in earlier or ():
         for event in segment.outcome.events:
-            functions.occurred[event.index] += 1
+            if event.kind == "event":
+                functions.occurred[event.index] += 1
     if recover is None:
         return functions
     inner = functions.evaluate

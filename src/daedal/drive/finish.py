@@ -12,6 +12,7 @@ from daedal.analysis.endings import stopped
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
 from daedal.errors import IntegrationError
+from daedal.methods.task import Outcome
 from daedal.solution import DenseOutput, History, Statistics
 
 _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
@@ -92,6 +93,52 @@ def joined_history(segments: list[Segment]) -> History | None:
     if len(parts) < 2:
         return History(*parts[0]) if parts else None
     return History(*[np.concatenate([part[i] for part in parts]) for i in range(3)])
+
+
+def joined_outcome(request: Request, segments: list[Segment]) -> Outcome:
+    """What the segments of a run with the same unknowns have stored, as one; how it ended is that of the last."""
+    last = segments[-1].outcome
+    if len(segments) == 1:
+        return last
+    outcomes = [segment.outcome for segment in segments]
+    first = [int(i > 0 and request.times is None) for i in range(len(outcomes))]  # a point that is there already
+    kept = [o for o in outcomes if o.dense is not None]
+    return replace(
+        last,
+        t=np.concatenate([o.t[k:] for o, k in zip(outcomes, first, strict=True)]),
+        y=np.concatenate([o.y[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
+        yp=np.concatenate([o.yp[:, k:] for o, k in zip(outcomes, first, strict=True)], axis=1),
+        events=[event for o in outcomes for event in o.events],
+        dense=None
+        if any(o.dense is None and o.steps for o in outcomes)
+        else joined_dense_output([o.dense for o in kept if o.dense is not None]),
+    )
+
+
+def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
+    """Dense output whose last step ends at `t`, before its end: the same polynomial about another point."""
+    if dense is None or dense.ends[-1] == t:
+        return dense
+    last, k, start = dense.ends.size - 1, int(dense.orders[-1]), int(dense.starts[-1])
+    nodes = t - np.concatenate([[0.0], dense.psi[last, :k]])
+    rows, _ = dense.evaluate_steps(nodes, np.full(k + 1, last))
+    modified_differences(rows, dense.psi[last])
+    coefficients, ends = dense.coefficients.copy(), dense.ends.copy()
+    coefficients[start : start + k + 1], ends[-1] = rows, t
+    return replace(dense, coefficients=coefficients, ends=ends)
+
+
+def modified_differences(rows: np.ndarray, psi: np.ndarray):
+    """Turn values at t_n, t_n - psi_0, t_n - psi_1, ... into the coefficients of the Newton form, in place."""
+    nodes = np.concatenate([[0.0], psi])
+    count = rows.shape[0]
+    for order in range(1, count):
+        for j in range(count - 1, order - 1, -1):
+            rows[j] = (rows[j - 1] - rows[j]) / (nodes[j] - nodes[j - order])
+    factor = 1.0
+    for j in range(1, count):
+        factor *= psi[j - 1]
+        rows[j] *= factor
 
 
 def joined_dense_output(parts: list[DenseOutput]) -> DenseOutput | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.event_view import switching_functions
-from daedal.drive.finish import delivered, ending, joined_history, joined_statistics, until_the_end
+from daedal.drive.finish import delivered, ending, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError, Unevaluable
@@ -67,15 +67,21 @@ class FirstOrderPlan:
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
         return other
 
-    def solve(self, request: Request) -> Solution:
-        """Begin, run, finish."""
+    def solve(self, request: Request, follower=None) -> Solution:
+        """Begin, run, finish; `follower` knows the switches of the equations."""
         ready, workspace = self._take()
-        course = _Course(self, request, ready, workspace)
+        if follower is None:
+            course = FirstOrderCourse(self, request, ready, workspace)
+        else:
+            from daedal.drive.switched_first_order import SwitchedCourse
+
+            course = SwitchedCourse(self, request, ready, workspace, follower)
         segments, excluded = run(course, request), course.excluded
         if len(self._runs) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
             self._runs.append((ready, workspace))
         del course, ready, workspace  # of a large problem nothing but its output is left
-        return delivered(_finished(self, request, segments, excluded), segments)
+        notes = [] if follower is None else follower.notes
+        return delivered(_finished(self, request, segments, excluded, notes), segments)
 
     def _take(self) -> tuple[Any, Workspace]:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""
@@ -133,7 +139,7 @@ def _checked_method(settings: Settings, semi_explicit: bool):
     )
 
 
-class _Course(Course):
+class FirstOrderCourse(Course):
     """One run, in one segment."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace):
@@ -172,34 +178,37 @@ class _Course(Course):
         return self.request.span[0]
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        plan, request, settings = self.plan, self.request, self.request.settings
+        plan, request = self.plan, self.request
         switching = None
-        if settings.events is not None:
+        if request.settings.events is not None:
             switching = switching_functions(request, plan.problem, request.span[0], self.y0, self.yp0)
-        task = Task(
-            t_span=request.span,
-            y0=self.y0,
-            yp0=self.yp0,
-            rtol=plan.rtol,
-            atol=plan.atol,
-            t_eval=request.times,
-            switching=switching,
-            max_steps=settings.max_steps,
-            first_step=settings.first_step,
-            max_step=settings.max_step,
-            t_stop=request.t_stop,
-            fixed_step=settings.fixed_step,
-            dense=keeps_dense_output(request, plan.implicit.n),
-            progress=progress,
-            excluded=self.excluded,
-            index_2=self.excluded is not None and self._automatic,
-        )
         if plan.nonnegative is not None:
             _check_signs(plan, self.y0)
         searched = self.workspace.counts()
-        outcome = self.ready.integrate(task)
+        outcome = self.ready.integrate(self.task(switching, progress))
         outcome.counts += searched
         return Segment(plan.equations, outcome, plan.method, None)
+
+    def task(self, switching, progress: Progress, **changes) -> Task:
+        """What the method is to do, from the start to the end; a part of the run has other values of some."""
+        plan, request, settings = self.plan, self.request, self.request.settings
+        values: dict[str, Any] = {
+            "t_span": request.span,
+            "y0": self.y0,
+            "yp0": self.yp0,
+            "rtol": plan.rtol,
+            "atol": plan.atol,
+            "t_eval": request.times,
+            "max_steps": settings.max_steps,
+            "first_step": settings.first_step,
+            "max_step": settings.max_step,
+            "t_stop": request.t_stop,
+            "fixed_step": settings.fixed_step,
+            "dense": keeps_dense_output(request, plan.implicit.n),
+            "excluded": self.excluded,
+            "index_2": self.excluded is not None and self._automatic,
+        }
+        return Task(**(values | changes), switching=switching, progress=progress)
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:
@@ -272,9 +281,8 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], excluded) -> Solution:
-    [segment] = segments
-    outcome = segment.outcome
+def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], excluded, notes) -> Solution:
+    segment, outcome = segments[-1], joined_outcome(request, segments)
     stats = joined_statistics(request, segments)
 
     def explain() -> str:
@@ -285,6 +293,7 @@ def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], e
     success, status, message = ending(request, segments, explain)
     if status == "finished":
         message += _complaint(stats) + _between_steps(plan, outcome, excluded)
+    message = " ".join([message, *notes])
     problem = plan.semi_explicit
     return Solution(
         t=outcome.t,

@@ -27,6 +27,7 @@ from daedal.methods.task import Equations, Task
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_tolerances
 from daedal.progress import Progress
+from daedal.tracing.modal import Moded
 
 _ORDINARY = "index1, baumgarte, projection, state_space, essential or loetstedt"
 
@@ -54,21 +55,32 @@ class MechanismPlan:
         other.starts = None if self.starts is None else self.starts.with_system(problem)
         return other
 
-    def solve(self, request: Request, known: dict[str, bool] | None = None):
-        """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start."""
-        course = self._begin(request, known)
+    def solve(self, request: Request, follower=None, known: dict[str, bool] | None = None):
+        """Begin, run, finish; once more if the constraints turn out not to be what they seemed at the start.
+
+        `follower` knows the switches of the equations.
+        """
+        course: Any = self.begin(request, known)
+        if follower is not None:
+            from daedal.drive.stretches import StretchEvaluator
+            from daedal.drive.switched_mechanism import SwitchedMechanismCourse
+
+            course = SwitchedMechanismCourse(course, follower)
         segments = run(course, request)
         learned = _learned(segments[-1])
         if learned:
             course.give_back()
-            return self.solve(request, {**(known or {}), **learned})
+            return self.solve(request, follower, {**(known or {}), **learned})
         salvage = Salvage()
         t, states = outputs(request, segments, salvage)
         solution = finished(self, request, course, segments, t, states, salvage)
+        if follower is not None and len(course.stretches) > 1:
+            solution.evaluate_with(StretchEvaluator(course))
         course.give_back()
         return delivered(solution, segments)
 
-    def _begin(self, request: Request, known: dict[str, bool] | None) -> MechanismCourse:
+    def begin(self, request: Request, known: dict[str, bool] | None = None) -> MechanismCourse:
+        """A run that is about to start."""
         problem = self.problem
         if isinstance(problem, HessenbergDAE):
             assembly, start, notes = prepare_hessenberg(problem, request.span[0], request.initial)
@@ -95,6 +107,7 @@ class MechanismCourse(Course):
     def __init__(self, plan: MechanismPlan, request: Request, assembly, start: Start, notes: list[str], choice):
         self.plan, self.request, self.assembly, self.start, self.choice = plan, request, assembly, start, choice
         self._notes = notes
+        self.stretch: Any = None  # what differs in a part of the run, if its switches are followed
         self._usual_norms: Any = 0.0  # of the rows of K, as seen in earlier segments
 
     @property
@@ -139,7 +152,11 @@ class MechanismCourse(Course):
         """The problem rewritten, as an equation of the order that the method solves."""
         choice, assembly, start = self.choice, self.assembly, self.start
         if not choice.changed:
-            return earlier[-1].equations.restart(start)
+            before = earlier[-1].equations
+            if self.stretch is None or before.recover is not None:
+                return before.restart(start)
+            before.begin(start, self._usual_norms)
+            return before
         if choice.method.works_on("second_order"):
             return second_order_form(choice.formulation, assembly, start, project=choice.method.projection != "never")
         kept = assembly.prepared.get(choice.pair) if not earlier else None
@@ -185,7 +202,7 @@ class MechanismCourse(Course):
             excluded = method.excluded(reduction.problem)
         elif method.error_test == "all":
             excluded = None
-        return Task(
+        task = Task(
             t_span=(start.t, request.span[1]),
             y0=reduction.y0,
             yp0=reduction.yp0,
@@ -203,6 +220,7 @@ class MechanismCourse(Course):
             excluded=excluded,
             guess=np.concatenate([start.w, start.lam]) if self.assembly.is_coupled else None,
         )
+        return task if self.stretch is None else self.stretch.task(task, reduction)
 
     def _tolerances(self, reduction: Reduction):
         """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
@@ -231,7 +249,9 @@ class MechanismCourse(Course):
             state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
             return state[:n], state[:n]
 
-        view = EventView(self.plan.problem.params, split or None, ("q", "v"))
+        params = self.plan.problem.params
+        given = params.given if isinstance(params, Moded) else params
+        view = EventView(given, split or None, ("q", "v"))
         leading = reduction.recover is None
         return switching_functions(self.request, view, start.t, start.z, start.slope, recover, earlier, leading=leading)
 

@@ -8,7 +8,14 @@ import numpy as np
 
 from daedal.analysis.singular import describe
 from daedal.analysis.sparse_failure import explain_sparse
-from daedal.drive.finish import ending, joined_dense_output, joined_history, joined_statistics, until_the_end
+from daedal.drive.finish import (
+    ending,
+    joined_dense_output,
+    joined_history,
+    joined_statistics,
+    modified_differences,
+    until_the_end,
+)
 from daedal.drive.request import Request
 from daedal.drive.run import MOST_IDLE, Segment
 from daedal.formulations.reduction import Reduction
@@ -289,18 +296,5 @@ def _state_polynomials(segment: Segment) -> DenseOutput:
     states[order] = recovered
     for step, start in enumerate(dense.starts):
         k = int(dense.orders[step])
-        _modified_differences(states[start : start + k + 1], dense.psi[step])
+        modified_differences(states[start : start + k + 1], dense.psi[step])
     return replace(dense, coefficients=states)
-
-
-def _modified_differences(rows: np.ndarray, psi: np.ndarray):
-    """Turn values at t_n, t_n - psi_0, t_n - psi_1, ... into the coefficients of the Newton form, in place."""
-    nodes = np.concatenate([[0.0], psi])
-    count = rows.shape[0]
-    for order in range(1, count):
-        for j in range(count - 1, order - 1, -1):
-            rows[j] = (rows[j - 1] - rows[j]) / (nodes[j] - nodes[j - order])
-    factor = 1.0
-    for j in range(1, count):
-        factor *= psi[j - 1]
-        rows[j] *= factor

@@ -15,6 +15,7 @@ from daedal.problems.checks import check_flag, check_number, check_positive, che
 from daedal.problems.symbols import check_values
 
 _COMPILE = ("auto", "never", "always")
+_SWITCHES = ("auto", "never")
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
@@ -36,6 +37,7 @@ class Settings:
     dense_output: bool | None = None
     correct_initial: bool = False
     compile: str = "auto"
+    switches: str = "auto"
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -92,6 +94,7 @@ def checked_settings(
     dense_output=None,
     correct_initial=False,
     compile="auto",
+    switches="auto",
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
@@ -101,6 +104,8 @@ def checked_settings(
         raise InvalidProblemError(f"max_steps must be a positive integer, got {max_steps!r}")
     if compile not in _COMPILE:
         raise InvalidProblemError(f"compile must be one of {', '.join(map(repr, _COMPILE))}, got {compile!r}")
+    if switches not in _SWITCHES:
+        raise InvalidProblemError(f"switches must be one of {', '.join(map(repr, _SWITCHES))}, got {switches!r}")
     return Settings(
         method=method,
         formulation=formulation,
@@ -114,6 +119,7 @@ def checked_settings(
         dense_output=None if dense_output is None else check_flag(dense_output, "dense_output"),
         correct_initial=check_flag(correct_initial, "correct_initial"),
         compile=compile,
+        switches=switches,
         options=options,
     )
 

@@ -40,6 +40,7 @@ def prepare(
     dense_output=None,
     correct_initial=False,
     compile="auto",
+    switches="auto",
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -65,7 +66,7 @@ def prepare(
     0.13534
     """
     steps = (max_steps, first_step, max_step, fixed_step)
-    kept = (dense_output, correct_initial, compile)
+    kept = (dense_output, correct_initial, compile, switches)
     settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
     return Solver(problem, settings)
 

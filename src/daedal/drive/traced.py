@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.request import Request, Settings
-from daedal.errors import IntegrationError
+from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
@@ -28,7 +28,9 @@ from daedal.tracing.agreement import (
     irregular_derivatives,
     wrong_entry,
 )
+from daedal.tracing.modal import Moded
 from daedal.tracing.problem import traced_problem, untraced_words
+from daedal.tracing.switched import SwitchedProblem, switched_problem
 from daedal.tracing.tracer import TracedProblem
 
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
@@ -54,6 +56,7 @@ class TracedPlan:
         self._untraced = untraced_words(problem)
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
+        self._switched: list[SwitchedProblem | None] = []  # one, once it is known
         self._compared, self._runs = False, 0
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
@@ -77,7 +80,10 @@ class TracedPlan:
             shared = getattr(plan, "with_problem", None)
             if shared is None:
                 return None
-            other._plans[key] = shared(with_numbers(plan.problem, problem.params) if key is not None else problem)
+            params = problem.params
+            if isinstance(plan.problem.params, Moded):
+                params = plan.problem.params.fresh(params)
+            other._plans[key] = shared(with_numbers(plan.problem, params) if key is not None else problem)
         return other
 
     def solve(self, request: Request):
@@ -95,7 +101,7 @@ class TracedPlan:
             if self._irregular:
                 left_out = infinite_derivatives(traced, self.problem.params, *start)
         try:
-            solution = self._plan(left_out).solve(request)
+            solution = self._solve(left_out, request)
         except IntegrationError as error:
             found = self._compare_along(request, error.solution)
             if found is None:
@@ -165,14 +171,42 @@ class TracedPlan:
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
-    def _plan(self, left_out: tuple[str, ...] | None):
-        if left_out not in self._plans:
+    def _solve(self, left_out: tuple[str, ...], request: Request):
+        """With the switches followed if there are any; where that fails, with the functions as they are written."""
+        settings = request.settings
+        switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
+        if switched is None:
+            return self._plan(left_out).solve(request)
+        from daedal.drive.switching import Follower
+
+        base = self._plan(left_out, followed=True)
+        moded = base.problem.params.fresh(self.problem.params)
+        plan = base.with_problem(with_numbers(base.problem, moded))
+        try:
+            return plan.solve(request, Follower(switched, moded, request))
+        except DaedalError:
+            return self._plan(left_out).solve(request)
+
+    @property
+    def switched(self) -> SwitchedProblem | None:
+        """The problem with its switches set by data; None where there are none, or too many."""
+        if not self._switched:
+            traced, found = self.traced, None
+            if traced is not None and traced.n_switches:
+                found = switched_problem(self.problem, traced, self.settings.compile, _linear_solver(self.settings))
+            self._switched.append(found)
+        return self._switched[0]
+
+    def _plan(self, left_out: tuple[str, ...] | None, followed: bool = False):
+        key = (left_out, "followed") if followed else left_out
+        if key not in self._plans:
             problem = self.problem
             if left_out is not None:
-                assert self.traced is not None
-                problem = _without(self.traced.problem, left_out)
-            self._plans[left_out] = self._make(problem, self.settings)
-        return self._plans[left_out]
+                source = self.switched.traced if followed and self.switched else self.traced
+                assert source is not None
+                problem = _without(source.problem, left_out)
+            self._plans[key] = self._make(problem, self.settings)
+        return self._plans[key]
 
     def _is_sparse(self, request: Request) -> bool:
         """Whether the matrices of a mechanism are sparse, which its functions tell."""

@@ -89,7 +89,11 @@ class Event:
 @dataclass(frozen=True)
 class EventRecord:
     """An event that happened: when, with the state there, which function, the direction of its change, and whether it
-    ended the run."""
+    ended the run.
+
+    `kind` is "event" for the user's own, "switch" where the equations pass to another branch, and "slides" or "leaves"
+    where the solution begins or ceases to slide along the surface between two branches.
+    """
 
     t: float
     y: np.ndarray
@@ -98,6 +102,7 @@ class EventRecord:
     name: str
     direction: int
     terminal: bool
+    kind: str = "event"
 
 
 @dataclass(frozen=True)
@@ -128,12 +133,30 @@ class SwitchingFunctions:
         """The compiled function that may be called in place of `evaluate`, if there is one."""
         return self.compiled if self.evaluate is self.plain else None
 
+    def extended(self, evaluate, names: tuple[str, ...], compiled=None, params=None) -> "SwitchingFunctions":
+        """With further functions behind these, which end the run where they pass from + to -."""
+        tails = {"initial": 1.0, "direction": -1, "terminal": 1, "interior": True, "touch": False, "location": 0}
+        tails |= {"delta": np.nan, "tolerance": 0.0, "occurred": 0}
+        longer = {
+            name: np.append(getattr(self, name), np.full(len(names), value, dtype=getattr(self, name).dtype))
+            for name, value in tails.items()
+        }
+        fields = {"evaluate": evaluate, "plain": evaluate, "names": (*self.names, *names), **longer}
+        return replace(self, **fields, compiled=compiled, params=params)
+
     def checked(self, values: np.ndarray) -> np.ndarray:
         """Values of the compiled functions, none of them NaN."""
         bad = np.flatnonzero(np.isnan(values))
         if bad.size:
             raise InvalidProblemError(f"events: {self.names[bad[0]]} returned nan; it must return numbers")
         return values
+
+
+def no_functions() -> SwitchingFunctions:
+    """The vector of no switching functions."""
+    kinds: dict[str, Any] = {"direction": int, "terminal": int, "location": int, "interior": bool, "touch": bool}
+    arrays: dict[str, Any] = {name: np.zeros(0, dtype=kinds.get(name, float)) for name in vars(_Stack())}
+    return SwitchingFunctions(lambda t, y, yp: np.empty(0), (), occurred=np.zeros(0, dtype=np.int64), **arrays)
 
 
 @dataclass

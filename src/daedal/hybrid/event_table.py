@@ -27,7 +27,8 @@ class HybridEvent:
     kind : str
         ``"transition"``; ``"immediate"``, a transition at the very start of its mode; ``"zeno"``, one at a point of
         accumulation; ``"not taken"``, one that fired together with another before it in the list; ``"event"``, an event
-        that was given to :func:`daedal.solve`.
+        that was given to :func:`daedal.solve`; ``"switch"``, ``"slides"`` and ``"leaves"``, a hidden switch of the
+        mode's equations.
     source, target : str or None
         The mode that ended and the one that began; None if the run ended, or nothing changed.
     y, y_after : numpy.ndarray

@@ -163,8 +163,10 @@ class HybridRun:
         solution = self._integrate([guards.event(self.t, start), *own] if len(guards) else own)
         for event in solution.events:
             if event.index >= len(guards):
-                self.events[self.mode].count(event.name)
-                self._note(event.t, event.name, "event", None, form.at_event(solution, event)[0], None, event.direction)
+                if event.kind == "event":
+                    self.events[self.mode].count(event.name)
+                before = form.at_event(solution, event)[0]
+                self._note(event.t, event.name, event.kind, None, before, None, event.direction)
         fired = [event for event in solution.events if event.terminal] if solution.status == "event" else []
         if not fired:
             self._reach_end(solution)

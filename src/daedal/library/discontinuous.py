@@ -99,7 +99,7 @@ def switched_pulse(t1: float = 20.0) -> Model:
     --------
     >>> import daedal
     >>> model = daedal.library.switched_pulse()
-    >>> wrong = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]))
+    >>> wrong = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), switches="never")
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     >>> print(f"{wrong.y[0, -1]:.6f} {sol.y[0, -1]:.6f}")
     100.000000 105.000000

@@ -105,9 +105,17 @@ def machine_value(function, params, t: float, *arguments) -> np.ndarray | None:
     return values if status == 0 else None
 
 
+class ParametersOfRun:
+    """Parameters that Daedal itself hands to machine code, and may change between the stretches of a run."""
+
+
 def with_numbers(problem, params):
     """The same problem with other parameters; without new checks where they are numbers of the same shape as before."""
     before = problem.params
+    if isinstance(params, ParametersOfRun):
+        other = copy(problem)
+        object.__setattr__(other, "params", params)
+        return other
     try:
         numbers = np.asarray(params, dtype=float)
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)

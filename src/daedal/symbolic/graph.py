@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from daedal.symbolic.operations import CONDITIONS, OPERATIONS
-from daedal.symbolic.untraceable import Untraceable, user_site
+from daedal.symbolic.untraceable import Untraceable, kink_site
 
 MOST_NODES = 500_000
 """A graph does not become larger, derivatives included: a function that needs more is called as it is."""
@@ -283,7 +283,9 @@ class Graph:
     def note_site(self, i: int):
         """Remember the line of the user's code that made a switching function."""
         if i not in self.sites:
-            self.sites[i] = user_site()
+            site = kink_site()
+            if site:
+                self.sites[i] = site
 
     # --- what hangs on what -----------------------------------------------------------------------------------------
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from daedal.errors import DaedalError
 
+_TRACE = str(Path(__file__).parent / "trace.py")
+_PACKAGE = str(Path(__file__).parents[1])
+_LIBRARY = str(Path(__file__).parents[1] / "library")
 _OTHERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen ")
 
 refusals: ContextVar[list] = ContextVar("refusals")
@@ -47,6 +50,19 @@ def user_site() -> str:
     while frame is not None and not is_of_user(frame.f_code):
         frame = frame.f_back
     return "" if frame is None else place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def kink_site() -> str:
+    """The same for something that switches; empty where it was not written by the user but by this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == _TRACE and frame.f_code.co_name == "_run":
+            return ""
+        if is_of_user(frame.f_code) and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
+            return place(file, frame.f_lineno)
+        frame = frame.f_back
+    return ""
 
 
 def is_of_user(code: CodeType) -> bool:

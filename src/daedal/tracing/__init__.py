@@ -7,3 +7,7 @@ class DerivativeWarning(UserWarning):
 
 class TraceWarning(UserWarning):
     """A function is not what its trace says; the run was repeated with the functions as they are."""
+
+
+class SwitchWarning(UserWarning):
+    """A hidden switch of a run is no longer followed."""

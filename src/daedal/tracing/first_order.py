@@ -43,9 +43,11 @@ class _Residual:
     traced: Traced | None
 
 
-def traced_implicit(problem: ImplicitDAE, linear_solver: Any = "auto", *, always: bool = False) -> TracedProblem:
+def traced_implicit(
+    problem: ImplicitDAE, linear_solver: Any = "auto", *, always: bool = False, follow: int = 0
+) -> TracedProblem:
     """F(t, y, y') = 0 with its residual and its matrix traced."""
-    return _traced(problem, ("y", "yp"), ("cj",), linear_solver, always)
+    return _traced(problem, ("y", "yp"), ("cj",), linear_solver, always, follow)
 
 
 def traced_second_order(problem: SecondOrderDAE, linear_solver: Any = "auto", *, always: bool = False):
@@ -53,8 +55,8 @@ def traced_second_order(problem: SecondOrderDAE, linear_solver: Any = "auto", *,
     return _traced(problem, ("x", "xp", "xpp"), ("c1", "c2"), linear_solver, always)
 
 
-def _traced(problem, vectors: tuple[str, ...], factors: tuple[str, ...], linear_solver, always: bool) -> TracedProblem:
-    tracer = Tracer(problem, dict.fromkeys(vectors, problem.n), factors, always=always)
+def _traced(problem, vectors, factors, linear_solver, always: bool, follow: int = 0) -> TracedProblem:
+    tracer = Tracer(problem, dict.fromkeys(vectors, problem.n), factors, always=always, follow=follow)
     traced = tracer.function("residual", problem.residual, vectors, (problem.n,))
     residual = _Residual(vectors, [tracer.nodes(name) for name in vectors], factors, traced)
     result = copy(problem)
@@ -65,10 +67,12 @@ def _traced(problem, vectors: tuple[str, ...], factors: tuple[str, ...], linear_
     return tracer.finished(result)
 
 
-def traced_semi_explicit(problem: SemiExplicitDAE, linear_solver: Any = "auto", *, always: bool = False):
+def traced_semi_explicit(
+    problem: SemiExplicitDAE, linear_solver: Any = "auto", *, always: bool = False, follow: int = 0
+) -> TracedProblem:
     """y' = f, 0 = g with f, g and the stacked residual traced."""
     n_y, n_z, n = problem.n_y, problem.n_z, problem.n
-    tracer = Tracer(problem, {"y": n_y, "z": n_z, "xp": n}, ("cj",), always=always)
+    tracer = Tracer(problem, {"y": n_y, "z": n_z, "xp": n}, ("cj",), always=always, follow=follow)
     f = tracer.function("f", problem.f, ("y", "z"), (n_y,))
     g = tracer.function("g", problem.g, ("y", "z"), (n_z,))
     result, stacked = copy(problem), copy(problem.implicit())
@@ -78,6 +82,8 @@ def traced_semi_explicit(problem: SemiExplicitDAE, linear_solver: Any = "auto", 
     if f is not None and g is not None:
         nodes = [*map(tracer.graph.subtract, rates, f.nodes), *g.nodes]
         traced = tracer.stacked("residual", stacked.residual, ("y", "z", "xp"), nodes, (f, g))
+        if traced is not None:
+            tracer.traces["residual"] = traced
         _set(stacked, "residual", tracer.combined.get("residual"))
     groups = [[*tracer.nodes("y"), *tracer.nodes("z")], rates]
     _matrix(tracer, problem.implicit(), stacked, linear_solver, _Residual(("y", "z", "xp"), groups, ("cj",), traced))

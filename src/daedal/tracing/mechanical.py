@@ -22,12 +22,12 @@ def is_ready(system: MechanicalSystem) -> bool:
     return all(isinstance(f, TracedFunction) for f in given if callable(f))
 
 
-def traced_system(system: MechanicalSystem, *, always: bool = False) -> TracedProblem:
+def traced_system(system: MechanicalSystem, *, always: bool = False, follow: int = 0) -> TracedProblem:
     """The system with its functions traced, each for itself."""
     n, further = system.n_q, {"r": system.n_r, "w": system.n_w}
     further |= {"lam": system.n_lambda if system.force_uses_multipliers else 0}
     sizes = {"q": n, "v": n, **{name: size for name, size in further.items() if size}}
-    tracer = Tracer(system, sizes, always=always)
+    tracer = Tracer(system, sizes, always=always, follow=follow)
     every = tuple(sizes)
     shapes = {
         "mass": (("q",), (n, n)),

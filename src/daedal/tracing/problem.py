@@ -19,11 +19,16 @@ TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem
 """Classes of problems whose functions can be traced."""
 
 
-def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "auto") -> TracedProblem | None:
-    """The problem with its functions traced; None if nothing can be or need be."""
+def traced_problem(
+    problem: Any, compile: str = "auto", linear_solver: Any = "auto", *, follow: int = 0
+) -> TracedProblem | None:
+    """The problem with its functions traced; None if nothing can be or need be.
+
+    With `follow`, up to so many switches are set by data (:mod:`daedal.symbolic.modes`).
+    """
     always = compile == "always"
     try:
-        traced = _traced(problem, linear_solver, always)
+        traced = _traced(problem, linear_solver, always, follow)
     except Untraceable as reason:  # of the problem as a whole
         traced = TracedProblem(problem, None, refused=dict.fromkeys(untraced_words(problem), reason.forgetting()))
         traced.words = {name: f"{kind}: {reason.reason}" for name, kind in untraced_words(problem).items()}
@@ -32,20 +37,20 @@ def traced_problem(problem: Any, compile: str = "auto", linear_solver: Any = "au
     return traced
 
 
-def _traced(problem: Any, linear_solver: Any, always: bool) -> TracedProblem | None:
+def _traced(problem: Any, linear_solver: Any, always: bool, follow: int) -> TracedProblem | None:
     if isinstance(problem, MechanicalSystem):
         if mechanical.is_ready(problem) and not always:
             return None
         _check_dense(problem)
-        return mechanical.traced_system(problem, always=always)
+        return mechanical.traced_system(problem, always=always, follow=follow)
     if isinstance(problem, (HessenbergDAE, LinearDAE)):
         return None if linear.is_ready(problem) else linear.traced_linear(problem, always=always)
     if not isinstance(problem, TRACEABLE) or (first_order.is_ready(problem) and not always):
         return None
     if isinstance(problem, ImplicitDAE):
-        return first_order.traced_implicit(problem, linear_solver, always=always)
+        return first_order.traced_implicit(problem, linear_solver, always=always, follow=follow)
     if isinstance(problem, SemiExplicitDAE):
-        return first_order.traced_semi_explicit(problem, linear_solver, always=always)
+        return first_order.traced_semi_explicit(problem, linear_solver, always=always, follow=follow)
     return first_order.traced_second_order(problem, linear_solver, always=always)
 
 

@@ -109,7 +109,7 @@ class StraightLine:
         statuses = [(raises, RAISES), (self._dynamics.bad_pivot(solved), BAD_PIVOT)]
         code = tracer.code(arguments, np.array(nodes), statuses)
         force: Callable = self._system.force
-        return TracedFunction("accelerations", code, tracer.layout, force, arguments=(0, 1))
+        return tracer.made("accelerations", code, force, arguments=(0, 1))
 
     def __reduce__(self):
         """Code is not stored, as that of functions is not."""

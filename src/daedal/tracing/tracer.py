@@ -11,13 +11,19 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.functions import is_compiled
+from daedal.problems import SemiExplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace, vector_argument
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import MOST_NODES
 from daedal.symbolic.machine import RAISES, compile_function, may_raise
+from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import Modes
 from daedal.symbolic.switches import switches
 from daedal.tracing.function import TracedFunction
+from daedal.tracing.modal import ModalFunction, ModalLayout, Moded
 from daedal.tracing.parameters import NAME, ParameterLayout
 
 MOST_OPERATIONS = 20_000
@@ -26,6 +32,8 @@ MOST_OPERATIONS = 20_000
 An operation costs 10 us each time that a problem is stated anew and 40 us of code generation once: together one second
 at this limit. A plain loop over 1000 grid points gains a factor of hundreds by it, one in NumPy's vectors nothing.
 """
+STATE = ("q", "v", "r", "y", "z", "yp")
+"""Arguments that a switching function of a run may depend on, besides time and parameters."""
 
 
 @dataclass(eq=False)
@@ -49,6 +57,12 @@ class TracedProblem:
     exact_matrix : callable, optional
         Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
         arguments.
+    n_switches : int
+        How many switching functions were found at most; those of several functions may be the same.
+    modes : Modes or None
+        Those that are set by data, in a problem that was made for that.
+    tracer : Tracer or None
+        What has made such a problem, for others that are made from its nodes.
     """
 
     problem: Any
@@ -60,6 +74,9 @@ class TracedProblem:
     refused: dict[str, Untraceable] = field(default_factory=dict)
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
     exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
+    n_switches: int = 0
+    modes: Modes | None = None
+    tracer: Tracer | None = None
 
     def is_current(self, params: Any) -> bool:
         """Whether the functions still read the same from outside, and the parameters have the same structure."""
@@ -90,9 +107,19 @@ class Tracer:
         Names of the numbers.
     always : bool
         Whether there may be more operations than pay.
+    follow : int
+        How many switches may be set by data; 0 leaves all functions as they are written.
     """
 
-    def __init__(self, problem: Any, sizes: Mapping[str, int], scalars: Sequence[str] = (), *, always: bool = False):
+    def __init__(
+        self,
+        problem: Any,
+        sizes: Mapping[str, int],
+        scalars: Sequence[str] = (),
+        *,
+        always: bool = False,
+        follow: int = 0,
+    ):
         graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())  # they need code in any case
         self._most = MOST_NODES if always or graphs else MOST_OPERATIONS
         if sum(sizes.values()) > self._most:
@@ -105,6 +132,9 @@ class Tracer:
         params = problem.params
         self.layout = None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
         self._params = () if self.layout is None else self.layout.symbols(self.graph, params)
+        self.modes = Modes(self.graph, ("t", *STATE), (NAME,)) if follow else None
+        self.modal = ModalLayout(self.layout, follow) if follow else None
+        self.traces: dict[str, Traced] = {}
         self.combined: dict[str, TracedFunction] = {}
         self.lock = Lock()  # for what is made on demand: a graph is for one thread at a time
         self.result = TracedProblem(problem, self.layout)
@@ -125,14 +155,18 @@ class Tracer:
         self.result.arguments[name] = tuple(arguments)
         try:
             traced = replace(self._trace(function, arguments, shape), name=name)
+            found = len(switches(self.graph, traced.nodes))
+            if self.modes is not None:
+                traced = replace(traced, nodes=tuple(self.modes.nodes(traced.nodes)))
             raises = may_raise(self.graph, traced.nodes, traced.raises)
             code = self.code(arguments, traced.array, [(raises, RAISES)])
         except Untraceable as reason:
             self._refuse(name, function, reason)
             return None
         self.result.dependencies.add(traced.dependencies)
-        smooth = not switches(self.graph, traced.nodes)
-        self.result.functions[name] = TracedFunction(name, code, self.layout, function, is_smooth=smooth)
+        self.result.n_switches += found
+        self.traces[name] = traced
+        self.result.functions[name] = self.made(name, code, function, is_smooth=found == 0)
         self.result.words[name] = f"traced, {_count(code.operations)}"
         return traced
 
@@ -142,12 +176,14 @@ class Tracer:
         for part in parts:
             raises = self.graph.either(raises, part.raises)
         try:
-            code = self.code(arguments, np.array(nodes), [(may_raise(self.graph, nodes, raises), RAISES)])
+            array = np.array(nodes)
+            flat = array.ravel().tolist()
+            code = self.code(arguments, array, [(may_raise(self.graph, flat, raises), RAISES)])
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
             return None
-        self.combined[name] = TracedFunction(name, code, self.layout, function)
-        return Traced(self.graph, name, tuple(nodes), (len(nodes),), raises, 1, Dependencies())
+        self.combined[name] = self.made(name, code, function)
+        return Traced(self.graph, name, tuple(flat), array.shape, raises, 1, Dependencies())
 
     def derivative(
         self,
@@ -174,7 +210,7 @@ class Tracer:
         if original is None:
             original = (self.result.functions | self.combined)[of.name].original
         regular = all(self.graph.regular[i] for i in array.flat)
-        made = TracedFunction(name, code, self.layout, original, arguments=tuple(shared), is_regular=regular)
+        made = self.made(name, code, original, arguments=tuple(shared), is_regular=regular)
         self.result.derivatives[name] = made
         self.result.arguments[name] = tuple(arguments)
         self.result.words[name] = f"exact derivative, {_count(code.operations)}"
@@ -186,7 +222,19 @@ class Tracer:
             graph, layout = self.graph, self.layout
             layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
         self.result.problem = problem
+        if self.modes is not None and self.modal is not None:
+            self.result.modes, self.result.tracer = self.modes, self
+            moded = Moded(problem.params, self.modal.count)
+            self.result.problem = with_numbers(problem, moded)
+            if isinstance(problem, SemiExplicitDAE):
+                adopt_stacked(self.result.problem, with_numbers(problem.implicit(), moded))
         return self.result
+
+    def made(self, name: str, code, function, **options) -> TracedFunction:
+        """What kernels call: the code, with the parameters and, where switches are set by data, these."""
+        if self.modal is not None:
+            return ModalFunction(name, code, self.modal, function, **options)
+        return TracedFunction(name, code, self.layout, function, **options)
 
     def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...] | None) -> Traced:
         last = self._params[1:] if is_compiled(function) else self._params[:1]
@@ -206,11 +254,12 @@ class Tracer:
             raise Untraceable(f"has {written} results, more than {self._most}", "")
         sizes = {name: self.sizes[name] for name in arguments}
         parameters = {} if self.layout is None else {NAME: self.layout.count}
+        parameters = parameters if self.modal is None else self.modal.sizes
         return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros)
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
-        allowed = {"t", NAME, *arguments}
+        allowed = {"t", NAME, MODES, *arguments}
         for i in self.graph.needed(nodes.ravel().tolist()):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
                 raise Untraceable(f"has a derivative that depends on {self.graph.data[i][0]}", "")

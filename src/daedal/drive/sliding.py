@@ -1,0 +1,121 @@
+"""First-order problems along the surfaces between branches: made ready when a run first slides there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.switching import Follower, Unfollowable
+from daedal.events.event import SwitchingFunctions
+from daedal.methods import named_method
+from daedal.methods.task import Equations, Task
+from daedal.problems.compile import with_numbers
+from daedal.tracing.sliding import sliding_implicit
+
+_ITERATIONS = 20  # of Newton's method for the start
+_CONVERGED = 1e-12  # relative size of its last correction
+_SHARE = 1e-2  # of the relative tolerance, for the integral of nu in units of the interval
+
+
+class SlidingEquations:
+    """The equations along some surfaces, with the shares of the branches above them as further unknowns' rates."""
+
+    def __init__(self, plan, follower: Follower, surfaces: list[int], problems: tuple[Any, Any]):
+        self._plan, self._follower, self.surfaces = plan, follower, surfaces
+        self.n, self.k = plan.implicit.n, len(surfaces)
+        problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
+        method = plan.method if plan.method.works_on("residual") else named_method("dassl", {})
+        self._ready = method.prepare(Equations(self.n + self.k, problem=problem))
+        self.shares = np.full(self.k, 0.5)
+
+    @classmethod
+    def family(cls, plan, follower: Follower) -> Callable[[list[int]], SlidingEquations | None]:
+        """A function from surfaces to the equations along them, which are kept for the run."""
+        made: dict[tuple[int, ...], SlidingEquations] = {}
+
+        def along(surfaces: list[int]) -> SlidingEquations | None:
+            key = tuple(sorted(surfaces))
+            if not key:
+                return None
+            if key not in made:
+                problems = follower.switched.along(key, sliding_implicit)
+                if problems is None:
+                    raise Unfollowable("the equations along a surface are too large")
+                made[key] = cls(plan, follower, list(key), problems)
+            return made[key]
+
+        return along
+
+    def consistent(self, t: float, y: np.ndarray, yp: np.ndarray, algebraic: np.ndarray):
+        """y and y' along the surfaces, by Newton's method; differential variables stay, and the shares are kept."""
+        state, slope = np.append(y, np.zeros(self.k)), np.append(yp, self.shares)
+        free, moded = np.append(algebraic, np.zeros(self.k, dtype=bool)), self._follower.moded
+        function, matrix = self._begin.residual, self._begin.jacobian
+        for _ in range(_ITERATIONS):
+            still = matrix(t, state, slope, 0.0, moded)
+            system = np.where(free, still, matrix(t, state, slope, 1.0, moded) - still)
+            move = np.linalg.lstsq(system, function(t, state, slope, moded), rcond=None)[0]
+            state, slope = state - np.where(free, move, 0.0), slope - np.where(free, 0.0, move)
+            if np.all(np.abs(move) <= _CONVERGED * (np.abs(np.where(free, state, slope)) + _CONVERGED)):
+                break
+        self.shares = np.clip(slope[self.n :], 0.0, 1.0)
+        return state[: self.n], slope[: self.n]
+
+    def start(self, course) -> dict[str, Any]:
+        """What differs in the task: algebraic variables may have index 2 now, and are left out of the error test."""
+        plan, (t0, t1) = self._plan, course.request.span
+        share = _SHARE * float(plan.rtol.max()) * abs(t1 - t0)
+        excluded = np.append(course.algebraic(), np.zeros(self.k, dtype=bool))
+        return {
+            "y0": np.append(course.y0, np.zeros(self.k)),
+            "yp0": np.append(course.yp0, self.shares),
+            "rtol": np.append(plan.rtol, np.zeros(self.k)),
+            "atol": np.append(plan.atol, np.full(self.k, share)),
+            "excluded": excluded if excluded.any() else None,
+            "index_2": bool(excluded.any()),
+        }
+
+    def functions(self, own: SwitchingFunctions | None) -> SwitchingFunctions:
+        """Events: the user's, the ends of modes, and shares that reach 0 or 1."""
+        n, k, follower = self.n, self.k, self._follower
+        cut_own = None
+        if own is not None:
+            inner = own.evaluate
+            cut_own = replace(own, evaluate=lambda t, y, yp: inner(t, y[:n], yp[:n]), plain=None)
+        base = follower.functions(n + k, cut_own, lambda t, y, yp: (y[:n], yp[:n]))
+        evaluate = base.evaluate
+
+        def joined(t, y, yp):
+            nu = yp[n:]
+            return np.concatenate([np.atleast_1d(evaluate(t, y, yp)), nu, 1.0 - nu])
+
+        names = tuple(follower.switches[j].name for j in self.surfaces)
+        return base.extended(joined, (*names, *names))
+
+    def integrate(self, task: Task):
+        """Integrate, and keep what belongs to the problem."""
+        outcome, n = self._ready.integrate(task), self.n
+        outcome.y, outcome.yp, outcome.y_reached = outcome.y[:n], outcome.yp[:n], outcome.y_reached[:n]
+        if outcome.dense is not None:
+            kept = np.ascontiguousarray(outcome.dense.coefficients[:, :n])
+            outcome.dense = replace(outcome.dense, coefficients=kept)
+        return outcome
+
+    def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
+        """The surfaces that were left, and to which side; their events are taken out."""
+        first = n_own + 2 * self._follower.switched.count
+        found, kept = [], []
+        for event in outcome.events:
+            event = replace(event, y=event.y[: self.n], yp=event.yp[: self.n])
+            place = event.index - first
+            if place < 0:
+                kept.append(event)
+                continue
+            j, side = self.surfaces[place % self.k], -1 if place < self.k else 1
+            found.append((j, side))
+            kept.append(replace(event, index=n_own + j, direction=side, terminal=False, kind="leaves"))
+        outcome.events = kept
+        return found

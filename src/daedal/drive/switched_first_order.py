@@ -1,0 +1,196 @@
+"""Runs of first-order problems whose switches are followed: a segment for every stretch between two of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.event_view import EventView, switching_functions
+from daedal.drive.finish import cut
+from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.drive.request import Request
+from daedal.drive.run import Segment
+from daedal.drive.sliding import SlidingEquations
+from daedal.drive.switching import JUMP, KINK, Follower, Unfollowable
+from daedal.events.event import EventRecord
+from daedal.initial.consistent import complete
+from daedal.initial.newton import newton_initial
+from daedal.initial.structure import algebraic_variables
+from daedal.kernels.endings import Ending
+from daedal.methods.step_size import first_step_size
+from daedal.methods.workspace import Workspace
+from daedal.progress import Progress
+
+_SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
+
+
+class SwitchedCourse(FirstOrderCourse):
+    """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
+
+    def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace, follower: Follower):
+        super().__init__(plan, request, ready, workspace)
+        self.follower, self._t = follower, request.span[0]
+        self._algebraic: np.ndarray | None = None
+        self._along: SlidingEquations | None = None
+        self._sliding = SlidingEquations.family(plan, follower)
+        self._searched: Any = 0
+        y0, yp0 = self.y0, self.yp0
+        follower.start(self._t, (y0, yp0), self._rates)
+        self.y0, self.yp0 = y0, yp0
+        if follower.sliding:
+            self._restart()
+        self._settle()
+
+    @property
+    def t(self) -> float:
+        return self._t
+
+    # --- a stretch ----------------------------------------------------------------------------------------------------
+
+    def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        plan, request, follower, along = self.plan, self.request, self.follower, self._along
+        end = follower.horizon(self._t)
+        changes: dict[str, Any] = {"t_span": (self._t, end)}
+        if earlier:
+            changes["first_step"] = self._first_step(end)
+        if end != request.span[1]:
+            changes["t_stop"] = end
+        if request.times is not None and (earlier or end != request.span[1]):
+            ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
+            changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
+        if request.settings.max_steps is not None:
+            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+        own = self._own_events(earlier)
+        if along is None:
+            task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
+            outcome = self.ready.integrate(task)
+        else:
+            task = self.task(along.functions(own), progress, **(changes | along.start(self)))
+            outcome = along.integrate(task)
+        outcome.counts += self._searched
+        self._n_own = n_own = 0 if own is None else own.direction.size
+        self._left_by = [] if along is None else along.left(outcome, n_own)
+        self._last = outcome.events[-1] if outcome.events else None
+        outcome.events, self._ended = follower.told(outcome.events, n_own)
+        return Segment(plan.equations, outcome, plan.method, None)
+
+    def _own_events(self, earlier: list[Segment]):
+        if self.request.settings.events is None:
+            return None
+        problem = self.plan.problem
+        view = EventView(self.follower.moded.given, getattr(problem, "n_y", None))
+        return switching_functions(self.request, view, self._t, self.y0, self.yp0, earlier=earlier)
+
+    def _first_step(self, end: float) -> float:
+        """The size that a first step of order 1 can have, by what is known of the scale of the solution."""
+        plan, limit = self.plan, abs(end - self._t)
+        step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
+        return min(abs(step), limit)
+
+    # --- from stretch to stretch --------------------------------------------------------------------------------------
+
+    def goes_on(self, segment: Segment) -> bool:
+        outcome, follower, request = segment.outcome, self.follower, self.request
+        stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
+        reached = outcome.reason == Ending.FINISHED
+        if stopped or not (reached or outcome.reason == Ending.EVENT_STOP):
+            follower.finish()
+            return False
+        event = self._last if outcome.reason == Ending.EVENT_STOP else None
+        n = self.plan.implicit.n
+        if event is None:
+            t, y, yp = outcome.t_reached, outcome.y_reached[:n], None
+        else:
+            t, y, yp = event.t, event.y[:n], event.yp[:n]
+        if reached and request.sign * (request.span[1] - t) <= 0.0:
+            follower.finish()
+            return False
+        self._t, self.y0 = t, y.copy()
+        self.yp0 = self.yp0 if yp is None else yp.copy()
+        clocked = follower.clock(t)
+        for j, direction in clocked:
+            name = follower.switches[j].name
+            record = EventRecord(t, self.y0, self.yp0, self._n_own + j, name, direction, False, "switch")
+            outcome.events.append(record)
+        outcome.dense = cut(outcome.dense, t)
+        self._searched = 0
+        self._cross(outcome, [j for j, _ in clocked])
+        return True
+
+    def _cross(self, outcome, clocked: list[int]):
+        """Pass on to the branches, or the surfaces, that follow."""
+        follower, t, y, yp = self.follower, self._t, self.y0, self.yp0
+        for j, side in self._left_by:
+            follower.leave(j, side)
+        before = list(follower.sliding)
+        self._along = self._sliding(before)
+        follower.cross(self._ended, self._rates)
+        for j in follower.sliding:
+            if j not in before:
+                self._tell(outcome, j)
+        self.y0, self.yp0 = y, yp
+        self._restart()
+        self._settle()
+        weights = self.plan.rtol * np.abs(y) + self.plan.atol
+        change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
+        smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
+        follower.judge(t, [*clocked, *[j for j, _ in self._ended]], outcome.steps, KINK if smooth else JUMP)
+
+    def _tell(self, outcome, j: int):
+        """The event with which a solution begins to slide."""
+        name = self.follower.switches[j].name
+        for i, event in enumerate(outcome.events):
+            if event.kind == "switch" and event.t == self._t and event.name == name:
+                outcome.events[i] = replace(event, kind="slides")
+
+    # --- consistent values --------------------------------------------------------------------------------------------
+
+    def _rates(self) -> np.ndarray | None:
+        """u' of all switches in the modes that are set now."""
+        follower = self.follower
+        self._restart()
+        return follower.switched.rates(self._t, self.y0, self.yp0, follower.moded)
+
+    def _restart(self):
+        """y' and algebraic variables in the modes that are set now; the differential variables stay."""
+        self._along = self._sliding(self.follower.sliding)
+        weights = self.plan.rtol * np.abs(self.y0) + self.plan.atol
+        if np.any(weights <= 0.0):
+            return
+        h = _SHORT * (self.request.span[1] - self._t)
+        if self._along is not None:
+            self.y0, self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, self.algebraic())
+            return
+        workspace = self.workspace
+        workspace.begin()
+        if self.excluded is not None:
+            return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
+        result = newton_initial(workspace, self._t, self.y0, self.yp0, self.algebraic(), h, weights)
+        if not result.converged:
+            result = complete(workspace, self._t, self.y0, self.yp0, h, weights)
+        self._searched = self._searched + workspace.counts()
+        if not result.converged:
+            raise Unfollowable(f"no consistent values were found behind the switch at t = {self._t:g}")
+        self.y0, self.yp0 = result.y, result.yp
+
+    def algebraic(self) -> np.ndarray:
+        """The algebraic variables, as they are at the first restart."""
+        if self._algebraic is None:
+            self._algebraic = algebraic_variables(self.workspace.problem, self._t, self.y0, self.yp0)
+        return self._algebraic
+
+    def _settle(self):
+        """Let the modes agree with the state: algebraic variables that have jumped may have passed other switches."""
+        first = True
+
+        def point():
+            nonlocal first
+            if not first:
+                self._restart()
+            first = False
+            return self.y0, self.yp0
+
+        self.follower.settle(self._t, point, self.plan.rtol * np.abs(self.y0) + self.plan.atol)

@@ -1,0 +1,271 @@
+"""The switches of a run: in which mode each of them is, when it ends, and what follows.
+
+Locate, switch, restart (Wijckmans 1996, section 7.4): within a stretch the equations are those of one branch, on both
+sides of the surface. A stretch ends where a switching function leaves the bounds of its mode. What follows depends on
+the rates of the switching function on both sides (7.4): the other branch, or a motion along the surface.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, isfinite
+
+import numpy as np
+
+from daedal.drive.request import Request
+from daedal.errors import DaedalError
+from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.tracing import SwitchWarning
+from daedal.tracing.modal import Moded
+from daedal.tracing.switched import Followed, SwitchedProblem
+
+JUMP, KINK, ONE_STEP = (50, 3.0), (20, 20.0), (20, 1.5)
+"""Stretches over which it is judged whether it pays to follow a switch, and the steps, on average, with which it does:
+for a jump of y', for a kink (until a multistep method has found its order, it would have passed), and for one-step
+methods, to which a restart is nothing."""
+_BAND = 1e-3  # tolerances within which a switching function counts as zero when a stretch begins
+_INSTANT = 1e-13  # part of the time, or of the interval, that is behind a switch
+_WRONG = 10.0  # such bands beyond its bound a function is in another mode
+_ROUND_OFF = 64.0 * float(np.finfo(float).eps)
+_CLEAR = 1e-9  # part of the larger rate that the smaller one must be to count
+MOST_SLIDING = 3
+"""Surfaces along which a solution may slide at once."""
+
+
+class Unfollowable(DaedalError):
+    """The switches of a run cannot be followed; it is repeated with the functions as they are written."""
+
+
+class Follower:
+    """The modes of one run.
+
+    Parameters
+    ----------
+    switched : SwitchedProblem
+    moded : Moded
+        The parameters of the run, whose modes are set here.
+    request : Request
+    """
+
+    def __init__(self, switched: SwitchedProblem, moded: Moded, request: Request):
+        self.switched, self.moded, self.request = switched, moded, request
+        self.switches: list[Followed] = switched.switches
+        self.sliding: list[int] = []
+        self.notes: list[str] = []
+        self._left = [False] * switched.count  # to the step size control
+        self._lengths: list[list[int]] = [[] for _ in self.switches]
+        self._functions: dict[int, SwitchingFunctions] = {}
+
+    # --- where a stretch begins ---------------------------------------------------------------------------------------
+
+    def start(self, t: float, point: tuple[np.ndarray, ...], rates: Callable[[], np.ndarray | None]):
+        """Find the modes at the start of the run; ``rates()`` gives the rates of all switches in the current modes."""
+        u = self.switched.values(t, *point, self.moded)
+        for j, switch in enumerate(self.switches):
+            self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
+        self.clock(t)
+        for j, switch in enumerate(self.switches):
+            if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
+                self._settle(j, rates)
+
+    def _settle(self, j: int, rates: Callable[[], np.ndarray | None]):
+        """The side to which a solution on the surface of a switch leaves, or the surface itself."""
+        given, found = self.moded.modes[j], {}
+        for side in (1.0, -1.0):
+            self._set(j, side)
+            values = rates()
+            found[side] = 0.0 if values is None else self.request.sign * float(values[j])
+        self._set(j, given)
+        if found[1.0] < 0.0 < found[-1.0]:
+            self._slide(j)
+        elif found[1.0] * found[-1.0] > 0.0 or given * found[given] < 0.0:
+            self._set(j, 1.0 if found[given] > 0.0 else -1.0)
+
+    def band(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray) -> list[int]:
+        """Allow functions that begin next to a bound to be on its wrong side by a small part of the tolerances.
+
+        Returns those that are clearly on the wrong side, because an algebraic variable has jumped.
+        """
+        moded, first = self.moded, point[0]
+        u = self.switched.values(t, *point, moded)
+        pattern = np.cos(0.7 + 1.3 * np.arange(first.size))  # no combination of few entries cancels
+        moved = self.switched.values(t * (1.0 + _ROUND_OFF), first + _BAND * weights * pattern, *point[1:], moded)
+        moded.slack[: u.size] = 0.0
+        wrong = []
+        for j in range(u.size):
+            inside = min(u[j] - moded.lower[j], moded.upper[j] - u[j])
+            band = 2.0 * abs(float(moved[j] - u[j]))
+            if inside <= band:
+                moded.slack[j] = band + max(0.0, -inside)
+            if inside < -_WRONG * band and not self.switched.in_time[j]:
+                wrong.append(j)
+        return wrong
+
+    def clock(self, t: float) -> list[tuple[int, int]]:
+        """Set the modes of switches that depend on time alone to those just behind t; returns what has changed.
+
+        The functions tell as they are written, a little later.
+        """
+        which = np.flatnonzero(self.switched.in_time)
+        if not which.size:
+            return []
+        before = self.moded.modes[which].copy()
+        self.moded.modes[which] = np.nan
+        u = self.switched.values(self._behind(t), np.zeros(self.switched.value_size), self.moded)
+        for j in which:
+            self._set(int(j), self.switches[j].mode_at(float(u[j])))
+        now = self.moded.modes[which]
+        changed = np.flatnonzero((now != before) & ~np.isnan(before) & ~np.isnan(now))
+        return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
+
+    def horizon(self, t: float) -> float:
+        """The time at which the next of the switches that depend on time alone takes place, or the end."""
+        sign, end = self.request.sign, self.request.span[1]
+        if not any(self.switched.in_time):
+            return end
+        behind = self._behind(t)
+        u = self.switched.values(behind, np.zeros(self.switched.value_size), self.moded)
+        rates = self.switched.rates(behind, np.zeros(self.switched.rate_size), self.moded)
+        for j, in_time in enumerate(self.switched.in_time):
+            rate = float(rates[j])
+            bound = float(self.moded.upper[j] if sign * rate > 0.0 else self.moded.lower[j])
+            if in_time and isfinite(bound) and rate != 0.0:
+                at = behind + (bound - float(u[j])) / rate
+                if sign * (at - behind) > 0.0 and sign * (end - at) > abs(self._behind(end) - end):
+                    end = at
+        return end
+
+    def _behind(self, t: float) -> float:
+        """A time that can just be told from t."""
+        t0, t1 = self.request.span
+        return t + self.request.sign * _INSTANT * max(abs(t), abs(t1 - t0))
+
+    # --- while it lasts -----------------------------------------------------------------------------------------------
+
+    def functions(self, n: int, own: SwitchingFunctions | None, state: Callable | None = None) -> SwitchingFunctions:
+        """The user's events and the ends of modes, as functions of the n unknowns of a method.
+
+        ``state(t, y, yp)`` gives the arguments of switching functions where they are not the leading unknowns.
+        """
+        if own is None and n in self._functions:
+            return self._functions[n]
+        code, moded = self.switched.events(n if state is None else self.switched.n_state), self.moded
+
+        def hidden(t, y, yp):
+            return code(t, y, yp, moded) if state is None else code(t, *state(t, y, yp), moded)
+
+        def joined(t, y, yp):
+            return np.concatenate([np.atleast_1d(own.evaluate(t, y, yp)), hidden(t, y, yp)])
+
+        names = tuple(switch.name for switch in self.switches for _ in range(2))
+        if own is None:
+            made = no_functions().extended(hidden, names, code if state is None else None, moded)
+        else:
+            made = own.extended(joined, names)
+        if own is None:
+            self._functions[n] = made
+        return made
+
+    def told(self, events: list[EventRecord], n_own: int) -> tuple[list[EventRecord], list[tuple[int, int]]]:
+        """Events as a user sees them, and what has ended of the modes: switch and direction."""
+        shown, ended = [], []
+        for event in events:
+            if event.index < n_own or event.kind != "event":
+                shown.append(event)
+                continue
+            j, upper = divmod(event.index - n_own, 2)
+            direction = 1 if upper else -1
+            ended.append((j, direction))
+            if abs(event.t - self.request.span[0]) > _ROUND_OFF * abs(event.t):  # else the start was on the surface
+                shown.append(replace(event, index=n_own + j, direction=direction, terminal=False, kind="switch"))
+        return shown, ended
+
+    def is_at_end(self, events: list[EventRecord]) -> bool:
+        """Whether the last event leaves nothing of the interval that could be resolved."""
+        end = self.request.span[1]
+        return bool(events) and abs(end - events[-1].t) <= _ROUND_OFF * abs(end)
+
+    def settle(self, t: float, point: Callable[[], tuple[np.ndarray, ...]], weights: np.ndarray):
+        """Let the modes agree with the state ``point()``, which may follow from them: one switch may take others along.
+
+        Switches that never agree with it are left alone.
+        """
+        tried: list[list[int]] = []
+        while wrong := self.band(t, point(), weights):
+            if wrong in tried:
+                for j in wrong:
+                    self._leave_alone(j, t, "no branch of it is consistent with its own condition there")
+            else:
+                tried.append(wrong)
+                u = self.switched.values(t, *point(), self.moded)
+                for j in wrong:
+                    self._set(j, self.switches[j].mode_at(float(u[j])))
+
+    # --- where it ends ------------------------------------------------------------------------------------------------
+
+    def cross(self, ended: list[tuple[int, int]], rates: Callable[[], np.ndarray | None]):
+        """Pass to the modes behind the bounds that were reached, or begin to slide; rates as for :meth:`start`."""
+        for j, direction in ended:
+            before = self.moded.modes[j]
+            self._set(j, self.switches[j].beyond(before, direction))
+            if self.switched.slides[j] and len(self.sliding) < MOST_SLIDING and not self._left[j]:
+                self._cross_or_slide(j, before, direction, rates)
+
+    def _cross_or_slide(self, j: int, before: float, direction: int, rates: Callable[[], np.ndarray | None]):
+        """The cases (i), (iii) and (iv) of the source."""
+        behind = rates()
+        if behind is None or direction * self.request.sign * behind[j] >= 0.0:
+            return
+        after = self.moded.modes[j]
+        self._set(j, before)
+        ahead = rates()
+        self._set(j, after)
+        if ahead is None:
+            return
+        sign = direction * self.request.sign
+        towards, back = sign * float(ahead[j]), -sign * float(behind[j])
+        if min(towards, back) > _CLEAR * max(towards, back):
+            self._slide(j)
+
+    def _slide(self, j: int):
+        self.sliding.append(j)
+        self.moded.modes[j] = 1.0
+        self.moded.lower[j], self.moded.upper[j] = -inf, inf
+
+    def leave(self, j: int, side: int):
+        """Leave a surface to one of its sides."""
+        self.sliding.remove(j)
+        self._set(j, float(side))
+
+    def finish(self):
+        """The run is over: its functions are as they were written."""
+        self.moded.modes[:] = np.nan
+
+    def _set(self, j: int, mode: float):
+        self.moded.modes[j] = np.nan if self._left[j] else mode
+        bounds = (-inf, inf) if self._left[j] or mode != mode else self.switches[j].bounds(mode)
+        self.moded.lower[j], self.moded.upper[j] = bounds
+
+    # --- switches that are not worth it -------------------------------------------------------------------------------
+
+    def judge(self, t: float, ended: list[int], steps: int, limits: tuple[int, float]):
+        """Leave switches alone that follow each other too fast: a stretch of so many steps has ended with them."""
+        window, fewest = limits
+        for j in ended:
+            lengths = self._lengths[j]
+            lengths.append(steps)
+            if len(lengths) >= window and float(np.mean(lengths[-window:])) < fewest and not self._left[j]:
+                often = f"{window} times in succession it switched after fewer than {fewest:g} steps on average"
+                if j in self.sliding:
+                    self.sliding.remove(j)
+                self._leave_alone(j, t, often)
+
+    def _leave_alone(self, j: int, t: float, why: str):
+        """From now on the switch is left to the step size control."""
+        self._left[j] = True
+        self._set(j, np.nan)
+        note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
+        self.notes.append(note)
+        warnings.warn(note, SwitchWarning, stacklevel=2)

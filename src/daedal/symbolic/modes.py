@@ -1,0 +1,237 @@
+"""Functions with their switches set by data: smooth beyond the surface at which they would switch.
+
+Every switching function of a graph gets an entry of the argument "modes". As long as it is NaN, functions are as they
+were written. With a number they stay on the branch that it names, wherever they are evaluated: the side of a surface, 1
+or -1; the piece of a table; the whole number of ``floor`` and its kin. The equations of a branch are thereby defined on
+both sides of its end, as the location of that end asks for (Wijckmans 1996, section 7.4).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.words import words
+
+NAME = "modes"
+_WHOLE: dict[str, Callable[[float], float]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "rint": round,
+    "trunc": math.trunc,
+    "fmod": math.trunc,
+}
+_CONDITIONS = ("less", "less_equal")
+_SIDES = (*_CONDITIONS, "minimum", "maximum", "absolute", "sign", "copysign")
+FOLLOWED = (*_SIDES, *_WHOLE, "locate")
+"""Operations that are followed. Equality holds in single points only."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A switching function that is set by an entry of the modes.
+
+    Attributes
+    ----------
+    function : int
+        Its node u; a piece of the function lasts as long as u stays within the bounds of its mode.
+    points : tuple of float
+        Where it switches: one point for a surface, all of them for a table, none for whole numbers.
+    kind : str
+        "surface", "locate" or the name of the rounding.
+    above_at_point : bool
+        Whether a surface counts as its upper side.
+    text, site : str
+        The condition as the user wrote it, as far as that can be said, with file and line.
+    """
+
+    function: int
+    points: tuple[float, ...]
+    kind: str
+    above_at_point: bool
+    text: str
+    site: str
+
+    @property
+    def is_surface(self) -> bool:
+        """Whether it has two sides, and not many pieces."""
+        return self.kind == "surface"
+
+    @property
+    def name(self) -> str:
+        """How events call it."""
+        return f"{self.text} at {self.site.replace(' line ', ':')}" if self.site else self.text
+
+    def mode_at(self, u: float) -> float:
+        """The mode in which the function is, as it is written, for the value u."""
+        if self.kind == "surface":
+            return 1.0 if u > self.points[0] or (u == self.points[0] and self.above_at_point) else -1.0
+        if self.kind == "locate":
+            return float(bisect_right(self.points, u))
+        return float(_WHOLE[self.kind](u)) if math.isfinite(u) else math.nan
+
+    def bounds(self, mode: float) -> tuple[float, float]:
+        """The values of u between which the mode lasts."""
+        if self.kind == "surface":
+            return (self.points[0], math.inf) if mode > 0.0 else (-math.inf, self.points[0])
+        if self.kind == "locate":
+            i = int(mode)
+            return self.points[i - 1] if i > 0 else -math.inf, self.points[i] if i < len(self.points) else math.inf
+        if self.kind == "rint":
+            return mode - 0.5, mode + 0.5
+        below = 1.0 if self.kind == "ceil" or (self.kind in ("trunc", "fmod") and mode <= 0.0) else 0.0
+        above = 1.0 if self.kind == "floor" or (self.kind in ("trunc", "fmod") and mode >= 0.0) else 0.0
+        return mode - below, mode + above
+
+    def beyond(self, mode: float, direction: int) -> float:
+        """The mode that follows where u passes the upper (1) or the lower bound (-1)."""
+        return float(direction) if self.kind == "surface" else mode + direction
+
+
+class Modes:
+    """The switching functions of a graph, and nodes with these set by data.
+
+    Parameters
+    ----------
+    graph : Graph
+    allowed : iterable of str
+        Arguments that a switching function may depend on, besides the parameters; others are left as they are.
+    constants : iterable of str
+        Arguments that do not change in a run: what depends on nothing else does not switch.
+    """
+
+    def __init__(self, graph: Graph, allowed: Iterable[str], constants: Iterable[str] = ("p",)):
+        self.graph = graph
+        self.switches: list[Followed] = []
+        self._constants = {*constants, NAME}
+        self._allowed = {*allowed} | self._constants
+        self._made: dict[int, int] = {}
+        self._known: dict[tuple, int] = {}
+        self._arguments: dict[int, frozenset[str]] = {}
+
+    def nodes(self, plain: Sequence[int]) -> list[int]:
+        """The same nodes with their switches set by the modes."""
+        graph, made = self.graph, self._made
+        for i in graph.needed(plain):
+            if i in made:
+                continue
+            operands = tuple(made[k] for k in graph.operands[i])
+            followed = self._followed(i, operands) if graph.operations[i] in FOLLOWED and i in graph.sites else None
+            made[i] = remade(graph, i, operands) if followed is None else followed
+        return [made[i] for i in plain]
+
+    def argument(self, j: int) -> int:
+        """The node of a mode."""
+        return self.graph.argument(NAME, j)
+
+    def depends_on(self, i: int) -> frozenset[str]:
+        """The names of the arguments of a node."""
+        if i not in self._arguments:
+            graph = self.graph
+            read = {graph.data[k][0] for k in graph.needed([i]) if graph.operations[k] == "argument"}
+            self._arguments[i] = frozenset(read)
+        return self._arguments[i]
+
+    # --- one node -----------------------------------------------------------------------------------------------------
+
+    def _followed(self, i: int, operands: tuple[int, ...]) -> int | None:
+        """The node with its switch set by data; None if that is not followed."""
+        graph, operation = self.graph, self.graph.operations[i]
+        if operation in _SIDES:
+            u, point, same = _surface(graph, operation, operands)
+            key: tuple = ("surface", u, point)
+        elif operation == "locate":
+            u, same, key = operands[0], True, ("locate", operands[0], graph.data[i])
+        else:
+            u, same = graph.divide(*operands) if operation == "fmod" else operands[0], True
+            key = (operation, u)
+        names = self.depends_on(u)
+        if names <= self._constants or not names <= self._allowed:
+            return None
+        j = self._known.get(key)
+        if j is None:
+            j = self._known[key] = len(self.switches)
+            above = (operation == "less_equal") != same if operation in _CONDITIONS else same
+            points = (key[2],) if operation in _SIDES else key[2] if operation == "locate" else ()
+            kind = key[0]
+            text = words(graph, i)
+            self.switches.append(Followed(u, points, kind, above, text, graph.sites[i]))
+        mode = self.argument(j)
+        live = graph.apply("not_equal", mode, mode)
+        plain = remade(graph, i, operands)
+        if operation in _SIDES:
+            upper = graph.apply("less", graph.zero, mode) if same else graph.apply("less", mode, graph.zero)
+            if operation in _CONDITIONS:  # a < b holds below the surface of a - b
+                below = graph.apply("less", mode, graph.zero) if same else graph.apply("less", graph.zero, mode)
+                return graph.either(graph.both(live, plain), below)
+            return graph.where(live, plain, _side(graph, operation, operands, upper))
+        if operation == "fmod":
+            rest = graph.subtract(operands[0], graph.multiply(mode, operands[1]))
+            return graph.where(live, plain, rest)
+        return graph.where(live, plain, mode)
+
+
+def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:
+    """u and the point at which it switches, in one form for all ways to write it; whether u grows with a - b, or a."""
+    if operation in ("absolute", "sign"):
+        u, point, same = operands[0], 0.0, True
+    elif operation == "copysign":
+        u, point, same = operands[1], 0.0, True
+    else:
+        a, b = operands
+        if graph.is_constant(b):
+            u, point, same = a, graph.data[b], True
+        elif graph.is_constant(a):
+            u, point, same = b, graph.data[a], False
+        else:
+            u, point, same = (graph.subtract(a, b), 0.0, True) if a < b else (graph.subtract(b, a), 0.0, False)
+    if graph.operations[u] == "negative":
+        u, point, same = graph.operands[u][0], 0.0 - point, not same
+    return u, point, same
+
+
+def _side(graph: Graph, operation: str, operands: tuple[int, ...], upper: int) -> int:
+    """The function on the side of its surface that is named by the condition `upper`."""
+    first = operands[0]
+    if operation == "absolute":
+        return graph.where(upper, first, graph.negative(first))
+    if operation == "sign":
+        return graph.where(upper, graph.one, graph.constant(-1.0))
+    if operation == "copysign":
+        size = graph.apply("absolute", first)
+        return graph.where(upper, size, graph.negative(size))
+    if operation == "minimum":
+        return graph.where(upper, operands[1], first)
+    return graph.where(upper, first, operands[1])
+
+
+# --- nodes on other operands ------------------------------------------------------------------------------------------
+
+
+def remade(graph: Graph, i: int, operands: tuple[int, ...]) -> int:
+    """The operation of a node on other operands."""
+    operation = graph.operations[i]
+    if operands == graph.operands[i]:
+        return i
+    made = _MAKERS.get(operation)
+    if made is not None:
+        return getattr(graph, made)(*operands)
+    if operation in ("locate", "pick"):
+        return getattr(graph, operation)(operands[0], graph.data[i])
+    return graph.apply(operation, *operands)
+
+
+_MAKERS = {name: name for name in ("add", "subtract", "multiply", "divide", "negative", "where")}
+_MAKERS |= {"logical_and": "both", "logical_or": "either", "logical_not": "opposite"}
+
+
+def replaced(graph: Graph, nodes: Sequence[int], values: dict[int, int]) -> list[int]:
+    """Nodes with others in place of some arguments."""
+    made = dict(values)
+    for i in graph.needed(nodes):
+        if i not in made:
+            made[i] = remade(graph, i, tuple(made[k] for k in graph.operands[i]))
+    return [made[i] for i in nodes]
