@@ -87,7 +87,7 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
         excess = np.abs(given - exact) - _WRONG * size
     except Exception:  # not evaluable here: whatever it is, the run says it properly
         return None
-    if not np.isfinite(excess).all() or excess.max() <= 0.0:
+    if given.shape != exact.shape or not np.isfinite(excess).all() or excess.max() <= 0.0:
         return None
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
     where = f"the derivative of equation {i} by {stacked.label(int(j))}"
