@@ -15,6 +15,8 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import BAD_PIVOT, RAISES, MachineFunction, compile_function, may_raise
 from daedal.symbolic.trace import Traced, parameter_argument, scalar_argument, trace, vector_argument
 
+_CONSTRAINTS = ("constraint", "velocity_constraint")
+
 
 class Mechanism(Dynamics):
     """The functions of a mechanical system, traced.
@@ -74,8 +76,8 @@ class Mechanism(Dynamics):
             self.traced["constraint"] = trace(constraint, (t, q, *last), (n_constraints,))
         if velocity_constraint is not None:
             self.traced["velocity_constraint"] = trace(velocity_constraint, (t, q, v, *last), (n_velocity_constraints,))
-        nodes = {name: traced.nodes for name, traced in self.traced.items() if name != "mass"}
-        super().__init__(graph, t.node, _nodes(q), _nodes(v), rows, **nodes)
+        g, h = (self.traced[name].nodes if name in self.traced else () for name in _CONSTRAINTS)
+        super().__init__(graph, t.node, _nodes(q), _nodes(v), rows, self.traced["force"].nodes, g, h)
 
     @cached_property
     def raises(self) -> int:

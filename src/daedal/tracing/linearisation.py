@@ -25,6 +25,7 @@ from daedal.symbolic import Traced
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.tracing.function import TracedFunction
+from daedal.tracing.straight_line import dynamics
 from daedal.tracing.tracer import Tracer
 
 NAME = "linearisation"
@@ -97,21 +98,9 @@ class Linearisation:
 
     def _balance(self) -> list[int]:
         """M a + K^T lam - f."""
-        tracer, system, graph = self._tracer, self._system, self._tracer.graph
-        result, a = [graph.negative(x) for x in self._nodes("force")], tracer.nodes("a")
-        n, mass = system.n_q, system.mass
-        entries = self._nodes("mass") if callable(mass) else [graph.constant(float(x)) for x in np.ravel(mass)]
-        for place, entry in enumerate(entries):
-            i, j = divmod(place, n)
-            result[i] = graph.add(result[i], graph.multiply(entry, a[j]))
-        if not system.n_lambda:
-            return result
-        K: list[Row] = jacobian(graph, self._nodes("constraint"), tracer.nodes("q"))
-        K += jacobian(graph, self._nodes("velocity_constraint"), tracer.nodes("v"))
-        for x, row in zip(tracer.nodes("lam"), K, strict=True):
-            for j, entry in row.items():
-                result[j] = graph.add(result[j], graph.multiply(entry, x))
-        return result
+        tracer = self._tracer
+        multipliers = tracer.nodes("lam") if self._system.n_lambda else []
+        return dynamics(tracer, self._system, self._traces).balance(tracer.nodes("a"), multipliers)
 
     def _by_multipliers(self) -> list[Row]:
         """The derivatives of -f, -f_d and d with respect to the multipliers they depend on."""

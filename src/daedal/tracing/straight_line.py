@@ -10,7 +10,7 @@ The code says where its pivots are bad; there, kernels turn to a matrix and a fa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from daedal.symbolic.machine import BAD_PIVOT, RAISES
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.tracer import Tracer
 
-MOST_OPERATIONS = 20_000
+MOST_OPERATIONS = 40_000
 """Nodes of the graph beyond which matrices are factored with pivoting."""
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias", "velocity_jacobian", "velocity_bias")
 PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
@@ -57,7 +57,8 @@ class StraightLine:
         with self._tracer.lock:
             if name not in self._made:
                 try:
-                    self._tracer.graph.most_nodes = MOST_OPERATIONS
+                    graph = self._tracer.graph
+                    graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
                     self._made[name] = getattr(self, f"_{name}")()
                 except (StructurallySingular, Untraceable):
                     self._made[name] = None
@@ -65,16 +66,7 @@ class StraightLine:
 
     @cached_property
     def _dynamics(self) -> Dynamics:
-        tracer, graph, traces = self._tracer, self._tracer.graph, self._traces
-        mass = traces["mass"]
-        rows = constant_rows(graph, self._system.mass) if mass is None else rows_of(graph, mass.array)
-        nodes = {name: _nodes(traces[name]) for name in ("force", "constraint", "velocity_constraint")}
-        given: dict[str, Any] = {}
-        for name in DERIVATIVES:
-            trace = traces[name]
-            if trace is not None:
-                given[name] = rows_of(graph, trace.array) if trace.array.ndim == 2 else list(trace.nodes)
-        return Dynamics(graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v"), rows, **nodes, given=given)
+        return dynamics(self._tracer, self._system, self._traces)
 
     def _accelerations(self) -> TracedFunction:
         solved = self._dynamics.accelerations
@@ -114,6 +106,27 @@ class StraightLine:
     def __reduce__(self):
         """Code is not stored, as that of functions is not."""
         return type(None), ()
+
+
+def dynamics(tracer: Tracer, system: MechanicalSystem, traces: Mapping[str, Traced | None]) -> Dynamics:
+    """The equations of motion on the graph of a tracer, with the derivatives that were given."""
+    graph, mass = tracer.graph, traces.get("mass")
+    given: dict[str, Any] = {}
+    for name in DERIVATIVES:
+        trace = traces.get(name)
+        if trace is not None:
+            given[name] = rows_of(graph, trace.array) if trace.array.ndim == 2 else list(trace.nodes)
+    return Dynamics(
+        graph,
+        tracer.t.node,
+        tracer.nodes("q"),
+        tracer.nodes("v"),
+        constant_rows(graph, system.mass) if mass is None else rows_of(graph, mass.array),
+        _nodes(traces.get("force")),
+        _nodes(traces.get("constraint")),
+        _nodes(traces.get("velocity_constraint")),
+        given,
+    )
 
 
 def straight_line(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]) -> StraightLine | None:
