@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.analysis import local_index, partials, pencil_index
+from daedal.analysis.index import is_clearly_index_1
 
 
 def kronecker(rng, finite, blocks, *, scale=0.0, noise=0.0, time=1.0):
@@ -235,3 +236,21 @@ def test_library_problems_have_the_index_they_claim(name):
         y, yp = np.asarray(first), second
     found = local_index(model.problem, model.t_span[0], y, np.zeros(y.size) if yp is None else yp)
     assert found.index == model.index
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    finite=st.integers(0, 4),
+    blocks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    seed=st.integers(0, 10**6),
+    scale=st.sampled_from([0.0, 1.0, 3.0]),
+)
+def test_the_quick_answer_never_takes_a_higher_index_for_1(finite, blocks, seed, scale):
+    E, B = kronecker(np.random.default_rng(seed), finite, blocks, scale=scale)
+    clear = is_clearly_index_1(E, B)
+    assert not clear or max(blocks) == 1
+
+
+def test_the_quick_answer_for_robertson():
+    E, B = np.diag([1.0, 1.0, 0.0]), np.array([[0.04, -1.0, -1.0], [-0.04, 1e4, 1e4], [1.0, 1.0, 1.0]])
+    assert is_clearly_index_1(E, B)

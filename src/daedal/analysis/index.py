@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
+_CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made
 _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this part of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
@@ -223,6 +224,23 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
             for k, (equations, variables) in enumerate(zip(by_rows.levels, by_columns.levels, strict=False))
         ),
     )
+
+
+def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
+    """Whether ``E y' + B y = f(t)`` has index 1 or less beyond doubt: the quick answer for most problems.
+
+    With the left and right kernels of E, W and V, that is the case where W^T B V is regular.
+    """
+    E, B, _ = _equilibrate(E, B)
+    try:
+        U, s, V = np.linalg.svd(E)
+        rank = int(np.sum(s > RANK_TOLERANCE * s[0]))
+        if rank and s[rank - 1] < _CLEARLY * s[0]:
+            return False
+        rest = np.linalg.svd(U[:, rank:].T @ B @ V[rank:].T, compute_uv=False)
+    except np.linalg.LinAlgError:
+        return False
+    return rank == len(E) or bool(rest[-1] > _CLEARLY * np.max(np.abs(B)))
 
 
 def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:

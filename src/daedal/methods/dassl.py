@@ -244,9 +244,12 @@ class _DASSLRun(Run):
     def _local_index(self, task: Task) -> int | None:
         """The index of the linearised equations where the run stands, or None."""
         from daedal.analysis.causes import Case
+        from daedal.analysis.index import is_clearly_index_1
 
-        found = Case(self.equations.problem, self._failure(task, Ending.TROUBLED)).index
-        return None if found is None else found.index
+        case = Case(self.equations.problem, self._failure(task, Ending.TROUBLED))
+        if case.exact is not None and is_clearly_index_1(*case.exact):
+            return 1
+        return None if case.index is None else case.index.index
 
     def _load_start(self, task: Task):
         """A past of order 2 or 3 for a problem of index 2."""
