@@ -154,7 +154,8 @@ class Assembly:
 
     def _linearisation(self, levels: int):
         system = self.system
-        function = None if system.linearisation is None else system.linearisation.function(levels)
+        code = system.linearisation
+        function = code.function(levels) if code is not None and code.belongs_to(system) else None
         if function is None:
             return None
         from daedal.kernels.records import Record
@@ -185,7 +186,7 @@ class Assembly:
         """Code that was made for the system as a whole, where all of its constraints are in use."""
         system, (n, n_c) = self.system, (self.nx, self.n_c)
         code = system.straight_line
-        if code is None or n_c < system.n_lambda:
+        if code is None or n_c < system.n_lambda or not code.belongs_to(system):
             return {}
         state = argument_sizes(system, "force")
         layouts = {"accelerations": (state, n + n_c, 0)}

@@ -25,7 +25,7 @@ from daedal.symbolic import Traced
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import Row, directional, jacobian
 from daedal.tracing.function import TracedFunction
-from daedal.tracing.straight_line import dynamics
+from daedal.tracing.straight_line import dynamics, has_parts, parts_of
 from daedal.tracing.tracer import Tracer
 
 NAME = "linearisation"
@@ -49,6 +49,11 @@ class Linearisation:
         self._tracer, self._system = tracer, system
         self._traces = {name: trace for name, trace in traces.items() if trace is not None}
         self._made: dict[int, TracedFunction | None] = {}
+        self._parts = parts_of(tracer, system, _PARTS)
+
+    def belongs_to(self, system: MechanicalSystem) -> bool:
+        """Whether `system` has the functions that this is made of."""
+        return has_parts(system, self._parts)
 
     def function(self, levels: int) -> TracedFunction | None:
         """The derivatives with the constraints on the velocity level (1), or on that of accelerations too (2).

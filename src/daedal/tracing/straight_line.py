@@ -10,7 +10,7 @@ The code says where its pivots are bad; there, kernels turn to a matrix and a fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,11 @@ class StraightLine:
     def __init__(self, tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]):
         self._tracer, self._system, self._traces = tracer, system, traces
         self._made: dict[str, TracedFunction | None] = {}
+        self._parts = parts_of(tracer, system, PARTS)
+
+    def belongs_to(self, system: MechanicalSystem) -> bool:
+        """Whether `system` has the functions that this is made of, and the derivatives."""
+        return has_parts(system, self._parts)
 
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
@@ -106,6 +111,20 @@ class StraightLine:
     def __reduce__(self):
         """Code is not stored, as that of functions is not."""
         return type(None), ()
+
+
+def parts_of(tracer: Tracer, system: MechanicalSystem, names: Sequence[str]) -> dict[str, Any]:
+    """What a traced system has under these names."""
+    made = tracer.result.functions | tracer.result.derivatives
+    return {name: made.get(name, getattr(system, name)) for name in names}
+
+
+def has_parts(system: MechanicalSystem, parts: Mapping[str, Any]) -> bool:
+    """Whether a system still has these functions and constant matrices: copies of it may have got others."""
+    return all(
+        getattr(system, name) is part or (isinstance(part, np.ndarray) and np.array_equal(getattr(system, name), part))
+        for name, part in parts.items()
+    )
 
 
 def dynamics(tracer: Tracer, system: MechanicalSystem, traces: Mapping[str, Traced | None]) -> Dynamics:
