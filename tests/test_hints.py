@@ -135,7 +135,7 @@ def test_the_formulation_of_a_run_that_was_handed_over_can_be_given_back():
         n_constraints=1,
     )
     sol = daedal.solve(stiff, (0.0, 0.1), START[PENDULUM])
-    assert sol.formulation.startswith("VelocityConstraints, then")
+    assert sol.formulation.startswith("CoordinateProjection, then")
     again = daedal.solve(stiff, (0.0, 0.1), START[PENDULUM], formulation=sol.formulation)
     assert np.array_equal(again.q, sol.q)
 

@@ -12,7 +12,7 @@ from daedal.drive.traced import TracedPlan
 from test_docs import pages, script
 from test_examples import EXAMPLES
 
-ALLOWED = 100.0
+ALLOWED = 500.0
 """How far two runs may be apart, in units of the tolerance for one step; multipliers are compared as well."""
 LONG = 20_000
 """Steps beyond which only the beginning of a run is made twice."""

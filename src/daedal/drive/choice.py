@@ -167,7 +167,10 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             )
         formulation = "auto"
     any_method = isinstance(method, str) and method == "auto"
-    if isinstance(formulation, str) and formulation.split(",")[0] == VelocityConstraints.__name__:
+    first = formulation.split(",")[0] if isinstance(formulation, str) else ""
+    if first == CoordinateProjection.__name__ and any_method and assembly.has_straight_line:
+        formulation = "auto"  # what solutions say of runs that were left to the choice
+    if first == VelocityConstraints.__name__:
         # What solutions say of half-explicit runs, and of those that began so ("VelocityConstraints, then GGL").
         if not any_method and not method.works_on("mechanism"):
             raise InvalidProblemError(

@@ -89,7 +89,7 @@ class Substitution:
         home = (getattr(value, "__module__", None) or "").split(".")[0]
         if home in _OUTSIDE_WORLD:
             return Forbidden(_OUTSIDE_WORLD[home].format(home))
-        if hasattr(value, "mask") and isinstance(value, np.ma.MaskedArray):  # np.ma takes long to load
+        if isinstance(value, np.ndarray) and hasattr(value, "mask"):  # masked; np.ma takes long to load
             raise Untraceable("uses a masked array")
         if isinstance(value, np.ndarray):
             if not isinstance(value, Array):  # parameters as symbols
