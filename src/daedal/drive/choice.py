@@ -168,8 +168,8 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
         formulation = "auto"
     any_method = isinstance(method, str) and method == "auto"
     first = formulation.split(",")[0] if isinstance(formulation, str) else ""
-    if first == CoordinateProjection.__name__ and any_method and assembly.has_straight_line:
-        formulation = "auto"  # what solutions say of runs that were left to the choice
+    if first == CoordinateProjection.__name__ and first != formulation and any_method:
+        formulation = "auto"  # what solutions say of runs that were handed over ("CoordinateProjection, then GGL")
     if first == VelocityConstraints.__name__:
         # What solutions say of half-explicit runs, and of those that began so ("VelocityConstraints, then GGL").
         if not any_method and not method.works_on("mechanism"):
@@ -179,14 +179,16 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             )
         formulation = "auto"
     any_form = isinstance(formulation, str) and formulation == "auto"
+    constrained = assembly.n_c > 0 and not assembly.linear
     if any_form and any_method:
-        constrained = assembly.n_c > 0 and not assembly.linear
         name = "phem56" if constrained and not assembly.has_straight_line else "dopri5"
         method = named_method(name, {"norm": "max" if constrained else "rms", "stop_when_stiff": True})
     if not any_form:
         form = named_formulation(formulation)
+        if any_method and form.ordinary and not form.stiff:
+            return form, named_method("dopri5", {"norm": "max" if constrained else "rms"})
         if any_method:
-            return form, named_method("dopri5" if form.ordinary and not form.stiff else "dassl", {})
+            return form, named_method("dassl", {})
         if method.works_on("mechanism"):
             raise InvalidProblemError(
                 f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
