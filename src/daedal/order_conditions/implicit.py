@@ -45,8 +45,14 @@ def index_1(method: Evaluation, order: int) -> Sides:
 
 
 def index_2_y(method: Evaluation, order: int) -> Sides:
-    """Conditions of an order for y of y' = f(y, z), 0 = g(y)."""
-    for tree in (*y_trees(order), *weight_trees(order)):
+    """Conditions of an order for y of y' = f(y, z), 0 = g(y), along the constraint."""
+    for tree in y_trees(order):
+        yield method.dot(method.b, method.values(tree)), tree.right_side
+
+
+def index_2_across(method: Evaluation, order: int) -> Sides:
+    """Further conditions of an order for y, across the constraint; if y_1 satisfies it, they hold."""
+    for tree in weight_trees(order):
         yield method.dot(method.b, method.values(tree)), tree.right_side
 
 
