@@ -54,5 +54,7 @@ def _from_file(path: Path, name: str) -> Any:
     listed = {key: value for key, value in found.items() if isinstance(value, kinds)}
     if len(listed) != 1:
         known = f"defines {', '.join(listed)}" if listed else "defines none"
-        refuse(f"'{path}' must define one RungeKuttaTableau or MultistepFormula, or name one: '{path}:NAME'; it {known}")
+        refuse(
+            f"'{path}' must define one RungeKuttaTableau or MultistepFormula, or name one: '{path}:NAME'; it {known}"
+        )
     return next(iter(listed.values()))

@@ -74,7 +74,7 @@ def _coefficients(method: Any) -> RungeKuttaTableau | MultistepFormula:
     if isinstance(tableau, RungeKuttaTableau):
         return tableau
     if not isinstance(tableau, type) and all(hasattr(tableau, part) for part in ("a", "b", "c")):
-        name = getattr(tableau, "name", type(method).__name__)
+        name = getattr(tableau, "name", getattr(method, "__name__", type(method).__name__))
         return RungeKuttaTableau(tableau.a, tableau.b, tableau.c, name)
     raise InvalidProblemError(
         f"method={method!r} has no coefficients to analyse; pass a name such as 'radau5' or 'bdf3', a "

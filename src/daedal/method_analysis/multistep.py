@@ -174,8 +174,12 @@ def _predictions(found: MultistepAnalysis, numbers: Numbers, rho: Row, sigma: Ro
         rows.append(Prediction(semi, 1, name, p, p, f"{BOOK} 3.2: g(x_n, y_n) = 0 at every step"))
     stable = p if found.transferable else None
     if one_leg:
-        reason = "zeros of σ inside the unit circle" if stable else "unstable: a zero of σ is not inside the unit circle"
-        rows.append(Prediction("F(t, y, y') = 0, transferable", 1, "y", stable, stable, f"{BOOK} Theorem 3.4.4, {reason}"))
+        reason = (
+            "zeros of σ inside the unit circle" if stable else "unstable: a zero of σ is not inside the unit circle"
+        )
+        rows.append(
+            Prediction("F(t, y, y') = 0, transferable", 1, "y", stable, stable, f"{BOOK} Theorem 3.4.4, {reason}")
+        )
     else:
         small = min(found.order_projected, p) if p is not None else None
         rows.append(Prediction("F(t, y, y') = 0, transferable", 1, "y", p, p, f"{BOOK} Theorem 3.4.2, scheme (3.4.21)"))
@@ -203,5 +207,7 @@ def _of_bdf(k: int) -> list[Prediction]:
         for v in (2, 3)
     ]
     index_2 = [Prediction(semi, 2, name, k, k, f"{BOOK} Theorem 3.2.2, {after}") for name in ("x", "y")]
-    index_3 = Prediction(problem, 3, "x1, x2, x3", k, k, f"{BOOK} Theorem 3.2.3, {after}; variable steps {max(k - 1, 0)}")
+    index_3 = Prediction(
+        problem, 3, "x1, x2, x3", k, k, f"{BOOK} Theorem 3.2.3, {after}; variable steps {max(k - 1, 0)}"
+    )
     return [index_1, linear[0], *index_2, linear[1], index_3]

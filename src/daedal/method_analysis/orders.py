@@ -39,7 +39,7 @@ def differential_order(method: Method) -> OrderFound:
     lower = int(min(p, q + r + 1, 2 * q + 2))
     if lower == p:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})")
-    order, last = _by_trees(implicit.differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES)))
+    order, last = order_by_trees(implicit.differential, evaluation(method), method.numbers, int(min(p, HIGHEST_TREES)))
     if order < lower:
         return OrderFound(lower, f"B({p:g}), C({_text(q)}), D({_text(r)})", at_least=True)
     return OrderFound(order, f"rooted trees up to order {last}", at_least=order == HIGHEST_TREES < p)
@@ -47,25 +47,25 @@ def differential_order(method: Method) -> OrderFound:
 
 def index_1_order(method: Method, limit: int) -> int:
     r"""The k with :math:`z_1 - z(t_1) = O(h^{k+1})` for y' = f(y, z), 0 = g(y, z), as far as a limit."""
-    return _by_trees(implicit.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
+    return order_by_trees(implicit.index_1, evaluation(method), method.numbers, min(limit, HIGHEST_TREES))[0]
 
 
 def index_2_orders(method: Method, limit: int) -> tuple[int, int]:
     r"""The orders of convergence of y and z for y' = f(y, z), 0 = g(y) and :math:`|R(\infty)| < 1`, as far as a limit.
 
-    If the error of a step is :math:`O(h^{k+1})` along the constraint and :math:`O(h^{w+1})` across it, where it is damped
-    by :math:`R(\infty)` instead of being added up, y converges with order min(k, w + 1) (Hairer and Wanner II, VII.4). An
-    error of y across the constraint divided by h is one of z, which converges with order min(k, w, m + 1) if its own
-    error in a step is :math:`O(h^{m+1})`.
+    If the error of a step is :math:`O(h^{k+1})` along the constraint and :math:`O(h^{w+1})` across it, where it is
+    damped by :math:`R(\infty)` instead of being added up, y converges with order min(k, w + 1) (Hairer and Wanner II,
+    VII.4). An error of y across the constraint, divided by h, is one of z, which converges with order min(k, w, m + 1)
+    if its own error in a step is :math:`O(h^{m+1})`.
     """
     trees, numbers, limit = evaluation(method), method.numbers, min(limit, HIGHEST_CONSTRAINED)
-    along = _by_trees(implicit.index_2_y, trees, numbers, limit)[0]
-    across = _by_trees(implicit.index_2_across, trees, numbers, limit)[0]
-    own = _by_trees(implicit.index_2_z, trees, numbers, limit - 1)[0]
+    along = order_by_trees(implicit.index_2_y, trees, numbers, limit)[0]
+    across = order_by_trees(implicit.index_2_across, trees, numbers, limit)[0]
+    own = order_by_trees(implicit.index_2_z, trees, numbers, limit - 1)[0]
     return min(along, across + 1), min(along, across, own + 1)
 
 
-def _by_trees(
+def order_by_trees(
     conditions: Callable[[Evaluation, int], implicit.Sides], trees: Evaluation, numbers: Numbers, limit: int
 ) -> tuple[int, int]:
     """The order up to which all conditions hold, and that of the last conditions that were looked at."""

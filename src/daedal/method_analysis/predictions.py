@@ -90,12 +90,18 @@ def canonical_order(signature: Signature, index: int) -> Order | None:
 
 def predict(signature: Signature, method: Method) -> tuple[Prediction, ...]:
     """Predictions for a Runge-Kutta method, from index 0 to 3."""
-    groups: list[Callable[[Signature, Method], Iterator[Prediction]]] = [_index_0, _index_1, _linear, _index_2, _index_3]
-    return tuple(found for group in groups for found in group(signature, method))
+    groups: list[Callable[[Signature, Method], Iterator[Prediction]]] = [
+        _index_0,
+        _index_1,
+        _linear,
+        _index_2,
+        _index_3,
+    ]
+    return tuple(sorted((x for group in groups for x in group(signature, method)), key=lambda x: x.index))
 
 
 def _index_0(signature: Signature, method: Method) -> Iterator[Prediction]:
-    yield Prediction("y' = f(t, y)", 0, "y", signature.k_d, signature.k_d, "rooted trees: k_d")
+    yield Prediction("y' = f(t, y)", 0, "y", signature.k_d, signature.k_d, "Butcher, rooted trees: k_d")
 
 
 def _index_1(signature: Signature, method: Method) -> Iterator[Prediction]:
@@ -178,13 +184,13 @@ def _hessenberg_2(
     if signature.stiffly_accurate:  # superconvergence
         from_simplifying = min(signature.b, 2 * signature.c, signature.c + signature.d)
         if from_simplifying > low_y:
-            low_y, theorem_y = from_simplifying, f"{HLR} 1989, B, C, D and stiff accuracy: min(p, 2q, q + r)"
+            low_y, theorem_y = from_simplifying, f"{HLR}, stiffly accurate, B(p) C(q) D(r): min(p, 2q, q + r)"
     if low_y < k_d or low_z < bound:
         trees_y, trees_z = index_2_orders(method, k_d)
         if trees_y > low_y:
-            low_y, theorem_y = trees_y, f"{HLR} 1989, trees of index 2"
+            low_y, theorem_y = trees_y, f"{HLR}, trees of index 2"
         if trees_z > low_z:
-            low_z, theorem_z = trees_z, f"{HLR} 1989, trees of index 2"
+            low_z, theorem_z = trees_z, f"{HLR}, trees of index 2"
         if trees_y < min(k_d, HIGHEST_CONSTRAINED):  # a condition has failed
             k_d = trees_y
         if trees_z < min(bound, HIGHEST_CONSTRAINED):
@@ -209,7 +215,7 @@ def _index_3(signature: Signature, method: Method) -> Iterator[Prediction]:
             yield Prediction(problem, 3, variables, 1, 1, f"{BOOK} Theorem 3.2.3: BDF1, after 2 steps")
         return
     covered = k >= 2 and signature.strictly_stable and method.omega is not None
-    theorem = f"{HLR} 1989 (k_I >= 2, |r| < 1)"
+    theorem = f"{HLR} for k_I >= 2, |r| < 1"
     for variables, order in zip(names, (k, k - 1)):
         found = order if covered else None
         yield Prediction(problem, 3, variables, found, None, theorem if covered else f"{theorem} does not apply")

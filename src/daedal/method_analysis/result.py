@@ -75,8 +75,8 @@ class MethodAnalysis:
                 self.method.name,
                 str(properties),
                 "",
-                'Order of convergence with constant steps; "2 to 3" is guaranteed to be 2 and never above 3, "-" is not',
-                "guaranteed at all:",
+                'Order of convergence with constant steps. "2 to 3": 2 is guaranteed, 3 is not exceeded in general; '
+                '"-": nothing is guaranteed.',
                 str(orders),
                 "",
                 SOURCES,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import comb
 from typing import Any
 
@@ -67,7 +68,7 @@ def _changes(chain: Sequence[Polynomial], x: Any, side: int) -> int:
         if p:
             signs.append(sign(value(p, x)) if x is not None else sign(p[-1]) * side ** (len(p) - 1))
     nonzero = [s for s in signs if s]
-    return sum(a != b for a, b in zip(nonzero, nonzero[1:]))
+    return sum(a != b for a, b in pairwise(nonzero))
 
 
 def nonnegative(p: Sequence[Any], low: Any, high: Any = None) -> bool:

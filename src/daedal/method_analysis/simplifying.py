@@ -96,9 +96,9 @@ def algebraic_order(method: Method, index: int) -> Order | None:
     r"""The algebraic order :math:`k_{a,\nu}` of index :math:`\nu` (Proposition 4.2.1); None if A is singular.
 
     First :math:`b^T A^{-i} 1 = b^T A^{-\nu} c^{\nu-i} / (\nu-i)!` for :math:`1 \le i < \nu`, then :math:`b^T A^{-\nu}
-    c^i = i!/(i-\nu+1)!` for :math:`i = \nu, \dots, k_{a,\nu}`; 0 if one of the first fails. The difference of both sides
-    of the last is a sum of at most :math:`s + \nu` exponentials times polynomials in i: what holds so often holds for
-    all i.
+    c^i = i!/(i-\nu+1)!` for :math:`i = \nu, \dots, k_{a,\nu}`; 0 if one of the first fails. The difference of both
+    sides of the last satisfies a recursion in i with at most :math:`s + \nu` terms: if it vanishes so often, it does so
+    for all i.
     """
     if method.omega is None:
         return None

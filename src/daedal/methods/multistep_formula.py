@@ -11,7 +11,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.exact_polynomials import integral, lagrange, value
-from daedal.methods.tableau import Number, coefficients
+from daedal.methods.runge_kutta_tableau import as_row
+from daedal.methods.tableau import Number
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,20 +48,18 @@ class MultistepFormula:
     (2, True)
     """
 
-    rho: tuple[Number, ...]
-    sigma: tuple[Number, ...]
+    rho: Sequence[Number]
+    sigma: Sequence[Number]
     one_leg: bool = False
     name: str = "multistep method"
 
     def __post_init__(self) -> None:
-        rho, sigma = coefficients(self.rho), coefficients(self.sigma)
+        rho, sigma = (as_row(x, f"{self.name}: {what}") for x, what in ((self.rho, "rho"), (self.sigma, "sigma")))
         if len(rho) != len(sigma) or len(rho) < 2:
             raise InvalidProblemError(
                 f"{self.name}: rho and sigma must have the same number of coefficients, two or more; "
                 f"got {len(rho)} and {len(sigma)}"
             )
-        if not np.all(np.isfinite(np.array([*rho, *sigma], dtype=float))):
-            raise InvalidProblemError(f"{self.name}: rho and sigma must hold finite numbers")
         if not rho[0] or not any(sigma):
             raise InvalidProblemError(f"{self.name}: the first coefficient of rho and one of sigma must not be zero")
         object.__setattr__(self, "rho", rho)
@@ -117,7 +116,7 @@ def adams_bashforth(k: int) -> MultistepFormula:
     ['0', '3/2', '-1/2']
     """
     weights = _adams(range(-1, -k - 1, -1))
-    return MultistepFormula((1, -1, *[0] * (k - 1)), (0, *weights), name=f"Adams-Bashforth, {k} steps")
+    return MultistepFormula((1, -1, *[0] * (k - 1)), (0, *weights), name=f"Adams-Bashforth, order {k}")
 
 
 def adams_moulton(k: int) -> MultistepFormula:
@@ -127,4 +126,4 @@ def adams_moulton(k: int) -> MultistepFormula:
     ['5/12', '2/3', '-1/12']
     """
     weights = _adams(range(0, -k - 1, -1))
-    return MultistepFormula((1, -1, *[0] * (k - 1)), weights, name=f"Adams-Moulton, {k} steps")
+    return MultistepFormula((1, -1, *[0] * (k - 1)), weights, name=f"Adams-Moulton, order {k + 1}")

@@ -27,7 +27,8 @@ _CROUZEIX = Quadratic("1/2", "1/6", 3)  # gamma = (3 + sqrt 3)/6
 ALEXANDER2 = RungeKuttaTableau(
     ((_ALEXANDER,), (1 - _ALEXANDER, _ALEXANDER)), (1 - _ALEXANDER, _ALEXANDER), name="SDIRK of Alexander, order 2"
 )
-# The signature of Houbak and Thomsen's method in Table 4.3.1 of Brenan, Campbell and Petzold, who print no coefficients.
+# r, k_d, k_a and k_I are those of Houbak and Thomsen's method in Table 4.3.1 of Brenan, Campbell and Petzold, who print
+# no coefficients.
 SDIRK2 = RungeKuttaTableau(
     ((_ALEXANDER,), (1 - 2 * _ALEXANDER, _ALEXANDER)), ("1/2", "1/2"), name="SDIRK, order 2, b = (1/2, 1/2)"
 )

@@ -44,29 +44,27 @@ class RungeKuttaTableau:
     ((Fraction(1, 3), Fraction(1, 1)), True, True)
     """
 
-    a: tuple[tuple[Number, ...], ...]
-    b: tuple[Number, ...]
-    c: tuple[Number, ...] = ()
+    a: Sequence[Sequence[Number]]
+    b: Sequence[Number]
+    c: Sequence[Number] = ()
     name: str = "Runge-Kutta method"
 
     def __post_init__(self) -> None:
-        b = coefficients(_sequence(self.b, "b"))
-        rows = [coefficients(_sequence(row, f"row {i} of a")) for i, row in enumerate(_sequence(self.a, "a"), 1)]
+        b = as_row(self.b, f"{self.name}: b")
+        matrix = _listed(self.a, f"{self.name}: a")
+        rows = [as_row(row, f"{self.name}: row {i} of a") for i, row in enumerate(matrix, 1)]
         s = len(b)
-        if not s:
-            raise InvalidProblemError(f"{self.name}: there are no weights b")
+        if not any(b):
+            raise InvalidProblemError(f"{self.name}: one of the weights b must not be zero")
         if len(rows) != s:
             raise InvalidProblemError(f"{self.name}: there are {len(rows)} rows of a and {s} weights b")
         for i, row in enumerate(rows, 1):
             if len(row) > s:
                 raise InvalidProblemError(f"{self.name}: row {i} of a has {len(row)} entries, and there are {s} stages")
         a = tuple((*row, *[Fraction(0)] * (s - len(row))) for row in rows)
-        c = coefficients(_sequence(self.c, "c")) or tuple(sum(row, Fraction(0)) for row in a)
+        c = as_row(self.c, f"{self.name}: c") or tuple(sum(row, Fraction(0)) for row in a)
         if len(c) != s:
             raise InvalidProblemError(f"{self.name}: c must have {s} entries, and has {len(c)}")
-        for what, row in (*((f"row {i} of a", row) for i, row in enumerate(a, 1)), ("b", b), ("c", c)):
-            for x in row:
-                _require_finite(f"{self.name}: {what}", x)
         for field, kept in (("a", a), ("b", b), ("c", c)):
             object.__setattr__(self, field, kept)
 
@@ -179,16 +177,19 @@ def same(x: Any, y: Any) -> bool:
     return bool(x == y)
 
 
-def _sequence(values: Any, what: str) -> list[Any]:
+def _listed(values: Any, what: str) -> list[Any]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise InvalidProblemError(f"{what} of a Runge-Kutta method must be a sequence of numbers, got {values!r}")
+        raise InvalidProblemError(f"{what} must be a sequence, got {values!r}")
     return list(values)
 
 
-def _require_finite(what: str, x: Any) -> None:
+def as_row(values: Any, what: str) -> tuple[Number, ...]:
+    """Coefficients as they are kept, which must be real and finite."""
     try:
-        finite = np.isfinite(float(x))
-    except (TypeError, ValueError):
-        raise InvalidProblemError(f"{what} must hold real numbers, and holds {x!r}") from None
-    if not finite:
-        raise InvalidProblemError(f"{what} must hold finite numbers, and holds {x}")
+        row = coefficients(_listed(values, what))
+        finite = np.isfinite([float(x) for x in row])
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise InvalidProblemError(f"{what} must hold real numbers or texts such as '1/3', got {values!r}") from None
+    if not np.all(finite):
+        raise InvalidProblemError(f"{what} must hold finite numbers, got {values!r}")
+    return row

@@ -51,7 +51,7 @@ def index_2_y(method: Evaluation, order: int) -> Sides:
 
 
 def index_2_across(method: Evaluation, order: int) -> Sides:
-    """Further conditions of an order for y, across the constraint; if y_1 satisfies it, they hold."""
+    """Further conditions of an order for y, across the constraint; those for y imply them if A has the row b."""
     for tree in weight_trees(order):
         yield method.dot(method.b, method.values(tree)), tree.right_side
 

@@ -43,7 +43,8 @@ def plot_stability_region(
     ----------
     method : method, tableau, multistep formula, (A, b), or a dict or list of these
         A method of Daedal, explicit, half-explicit or implicit; its tableau; a :class:`daedal.MultistepFormula`; or the
-        coefficients of a Runge-Kutta method. BDF and modified BDF are shown for all orders up to `max_order`. The keys of a dict are the labels.
+        coefficients of a Runge-Kutta method. BDF and modified BDF are shown for all orders up to `max_order`. The keys
+        of a dict are the labels.
     window : tuple of float, optional
         Left, right, lower and upper end of the axes; chosen to show the curves by default.
     title : str, optional
