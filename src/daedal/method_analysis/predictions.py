@@ -216,6 +216,9 @@ def _index_3(signature: Signature, method: Method) -> Iterator[Prediction]:
         return
     covered = k >= 2 and signature.strictly_stable and method.omega is not None
     theorem = f"{HLR} for k_I >= 2, |r| < 1"
-    for variables, order in zip(names, (k, k - 1)):
-        found = order if covered else None
-        yield Prediction(problem, 3, variables, found, None, theorem if covered else f"{theorem} does not apply")
+    bounds = (None, max(k - 1, canonical_order(signature, 3) or 0))
+    for variables, order, at_most in zip(names, (k, k - 1), bounds):
+        if covered:
+            yield Prediction(problem, 3, variables, order, at_most, theorem)
+        else:
+            yield Prediction(problem, 3, variables, None, None, f"{theorem} does not apply")
