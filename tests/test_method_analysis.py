@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.method_analysis.numbers import Numbers
+from daedal.method_analysis.arithmetic import Numbers
 from daedal.method_analysis.orders import evaluation, order_by_trees
 from daedal.method_analysis.root_location import half_plane, nonnegative, real_zeros, unit_disc
 from daedal.method_analysis.simplifying import Method

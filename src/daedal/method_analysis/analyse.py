@@ -45,8 +45,8 @@ def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
     >>> radau = daedal.analyse_method("radau5")
     >>> radau.order, radau.k_I, radau.r, radau.l_stable, radau.exact
     (5, 3, Fraction(0, 1), True, True)
-    >>> [(x.variables, x.text) for x in radau.predicted(3)]
-    [('x1, x2', '3'), ('x3', '2')]
+    >>> [x.text for x in radau.predicted(2, "z")], [x.text for x in radau.predicted(3, "x3")]
+    (['3'], ['2'])
     >>> midpoint = daedal.analyse_method(daedal.MultistepFormula([1, -1], ["1/2", "1/2"], one_leg=True))
     >>> midpoint.order, midpoint.transferable
     (2, False)

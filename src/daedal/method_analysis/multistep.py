@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from daedal.method_analysis.arithmetic import Numbers, Row, dot
 from daedal.method_analysis.multistep_stability import MultistepStability, multistep_stability
-from daedal.method_analysis.numbers import Numbers, Row, dot
 from daedal.method_analysis.predictions import BOOK, HW, Prediction
 from daedal.method_analysis.result import MethodAnalysis, stability_rows, yes
 from daedal.methods.multistep_formula import MultistepFormula, bdf

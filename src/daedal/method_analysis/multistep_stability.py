@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.method_analysis.numbers import Numbers, Row
+from daedal.method_analysis.arithmetic import Numbers, Row
 from daedal.method_analysis.root_location import nonnegative, sign, unit_disc
 from daedal.methods.exact_polynomials import add, product, scaled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from daedal.method_analysis.numbers import Numbers
+from daedal.method_analysis.arithmetic import Numbers
 from daedal.method_analysis.simplifying import Method, Order, quadrature_order, stage_order, transposed_order
 from daedal.order_conditions import implicit
 from daedal.order_conditions.evaluation import Evaluation

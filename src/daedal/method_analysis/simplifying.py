@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from daedal.method_analysis.numbers import Matrix, Numbers, Row, dot, size, times
+from daedal.method_analysis.arithmetic import Matrix, Numbers, Row, dot, size, times
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
 
 Order = float

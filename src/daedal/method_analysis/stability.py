@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import polynomial as poly
 
-from daedal.method_analysis.numbers import Row
+from daedal.method_analysis.arithmetic import Row
 from daedal.method_analysis.root_location import half_plane, nonnegative
 from daedal.method_analysis.simplifying import Method
 from daedal.methods.exact_polynomials import add, common_divisor, division, product, scaled, trimmed

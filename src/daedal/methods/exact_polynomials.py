@@ -81,8 +81,8 @@ def integral(p: Sequence[Any]) -> Polynomial:
 def value(p: Sequence[Any], x: Any) -> Any:
     """The value at x, by Horner's scheme.
 
-    >>> value([1, 0, 2], 3)
-    19
+    >>> value([1, 0, 2], Fraction(1, 2))
+    Fraction(3, 2)
     """
     result: Any = Fraction(0)
     for coefficient in reversed(p):
