@@ -256,7 +256,7 @@ def test_names_in_any_spelling():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("radua5", "did you mean 'radau5'"), ("gauss", "takes a number from 1 to 8"), ("lobatto_iiia1", "from 2 to 8")],
+    [("radua5", "did you mean 'radau5'"), ("gauss", "takes a number from 1 to 9"), ("lobatto_iiia1", "from 2 to 8")],
 )
 def test_unknown_names_are_answered(name, message):
     with pytest.raises(daedal.InvalidProblemError, match=message):

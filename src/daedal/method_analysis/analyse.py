@@ -36,8 +36,8 @@ def analyse_method(method: Any) -> RungeKuttaAnalysis | MultistepAnalysis:
     Returns
     -------
     RungeKuttaAnalysis or MultistepAnalysis
-        Printed, it is a table. Exact coefficients are computed with exactly, floats compared to ten digits;
-        the result says which.
+        Printed, it is a table. Exact coefficients are computed with exactly, sums of floats compared to a
+        tolerance; the result says which.
 
     Examples
     --------

@@ -9,8 +9,9 @@ from typing import Any
 
 from daedal.methods.quadratic import Quadratic
 
-TOLERANCE = 1e-10
-"""A sum of floats counts as zero below this, relative to its terms; printed coefficients often have 12 digits."""
+TOLERANCE, SHARP = 1e-10, 1e-13
+"""A sum of floats counts as zero below the first, relative to its terms, as printed coefficients often have 12 digits;
+below the second if coefficients turn out to be correct to all digits."""
 _SINGULAR = 1e-12
 
 Row = list[Any]
@@ -22,6 +23,7 @@ class Numbers:
     """How coefficients are computed with, and when a result is zero."""
 
     exact: bool
+    tolerance: float = TOLERANCE
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Numbers:
@@ -46,7 +48,7 @@ class Numbers:
 
     def zero(self, x: Any, scale: float = 1.0) -> bool:
         """Whether a result is zero; for floats relative to a scale."""
-        return not x if self.exact else abs(x) <= TOLERANCE * max(1.0, scale)
+        return not x if self.exact else abs(x) <= self.tolerance * max(1.0, scale)
 
     def equal(self, x: Any, y: Any, scale: float = 0.0) -> bool:
         """Whether two results are equal."""

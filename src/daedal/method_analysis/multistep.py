@@ -29,7 +29,7 @@ class MultistepAnalysis(MethodAnalysis):
     Attributes
     ----------
     error_constant : number
-        :math:`C_{p+1} / \sigma(1)`: a step adds :math:`C h^{p+1} y^{(p+1)}` to the error.
+        :math:`C_{p+1} / \sigma(1)` of the multistep method: a step adds :math:`C h^{p+1} y^{(p+1)}` to the error.
     order_projected : int
         The order of scheme (3.4.20) for transferable DAEs; that of (3.4.21) is `order`.
     zero_stable : bool
@@ -55,13 +55,14 @@ class MultistepAnalysis(MethodAnalysis):
         assert isinstance(formula, MultistepFormula)
         kind = "one-leg" if formula.one_leg else "explicit" if formula.explicit else "implicit"
         constant = self.error_constant
+        twin = " (of the multistep method)" if formula.one_leg else ""
         parasitic = self.stability.parasitic
         others = f", parasitic zeros up to {parasitic:.6g}" if parasitic is not None else ""
         return [
             ("coefficients", "exact" if self.exact else "floats, compared to ten digits"),
             ("steps", f"{formula.k}, {kind}"),
             ("order p", str(self.order)),
-            ("error constant", f"{constant:.6g}" if isinstance(constant, float) else str(constant)),
+            ("error constant", (f"{constant:.6g}" if isinstance(constant, float) else str(constant)) + twin),
             ("zero-stable", f"{yes(self.zero_stable)} ({self._how}){others}"),
             ("zeros of σ inside", f"{yes(self.stable_at_infinity)} ({self._how}), largest {self.stability.sigma:.6g}"),
             ("transferable DAEs", f"{'stable' if self.transferable else 'unstable'} (BCP 3.4)"),
@@ -89,7 +90,7 @@ def analyse_multistep(formula: MultistepFormula) -> MultistepAnalysis:
         l_stable=stability.l_stable,
         angle=stability.angle,
         predictions=(),
-        error_constant=_error_constant(numbers, rho, sigma, order) if not numbers.zero(total) else math.inf,
+        error_constant=_error_constant(numbers, rho, sigma) if not numbers.zero(total) else math.inf,
         order_projected=_projected_order(numbers, rho, sigma) if order else 0,
         zero_stable=zero_stable,
         stable_at_infinity=infinity,
@@ -152,8 +153,8 @@ def _projected_order(numbers: Numbers, rho: Row, sigma: Row) -> int:
     return _last(holds, 2 * k + 1)
 
 
-def _error_constant(numbers: Numbers, rho: Row, sigma: Row, order: int) -> Any:
-    k, q = len(rho) - 1, order + 1
+def _error_constant(numbers: Numbers, rho: Row, sigma: Row) -> Any:
+    k, q = len(rho) - 1, _order(numbers, rho, sigma) + 1
     defect = dot(rho, _powers(numbers, k, q)) - numbers.enter(q) * dot(sigma, _powers(numbers, k, q - 1))
     return defect / (numbers.enter(math.factorial(q)) * sum(sigma[1:], sigma[0]))
 
@@ -169,9 +170,6 @@ def _predictions(found: MultistepAnalysis, numbers: Numbers, rho: Row, sigma: Ro
     one_leg = isinstance(found.method, MultistepFormula) and found.method.one_leg
     converges = "Dahlquist: zero-stable and consistent" if p is not None else "not zero-stable or not consistent"
     rows = [Prediction("y' = f(t, y)", 0, "y", p, p, converges)]
-    semi = "x' = f, 0 = g(x, y)"
-    for name in ("x", "y"):
-        rows.append(Prediction(semi, 1, name, p, p, f"{BOOK} 3.2: g(x_n, y_n) = 0 at every step"))
     stable = p if found.transferable else None
     if one_leg:
         reason = (
@@ -181,6 +179,8 @@ def _predictions(found: MultistepAnalysis, numbers: Numbers, rho: Row, sigma: Ro
             Prediction("F(t, y, y') = 0, transferable", 1, "y", stable, stable, f"{BOOK} Theorem 3.4.4, {reason}")
         )
     else:
+        for name in ("x", "y"):
+            rows.append(Prediction("x' = f, 0 = g(x, y)", 1, name, p, p, f"{BOOK} 3.2: g(x_n, y_n) = 0 at every step"))
         small = min(found.order_projected, p) if p is not None else None
         rows.append(Prediction("F(t, y, y') = 0, transferable", 1, "y", p, p, f"{BOOK} Theorem 3.4.2, scheme (3.4.21)"))
         rows.append(
@@ -188,8 +188,9 @@ def _predictions(found: MultistepAnalysis, numbers: Numbers, rho: Row, sigma: Ro
         )
     if _is_bdf(numbers, rho, sigma) and len(rho) - 1 <= _LARGEST_BDF:
         return (*rows, *_of_bdf(len(rho) - 1))
-    higher = p if found.stable_at_infinity else None
-    reason = f"{HW} VII.3: stable at 0 and at infinity" if higher else f"{HW} VII.3 needs the zeros of σ inside"
+    higher = p if found.stable_at_infinity and not one_leg else None
+    needs = "is for multistep methods" if one_leg else "needs the zeros of σ inside the unit circle"
+    reason = f"{HW} VII.3: stable at 0 and at infinity" if higher else f"{HW} VII.3 {needs}"
     for name in ("y", "z"):
         rows.append(Prediction("y' = f(y, z), 0 = g(y)", 2, name, higher, higher, reason))
     problem = "x1' = f1, x2' = f2(x1, x2), 0 = f3(x2)"

@@ -117,15 +117,15 @@ def _index_1(signature: Signature, method: Method) -> Iterator[Prediction]:
         k = index_1_order(method, k_d) + (0 if signature.r_is_one else 1)
         order = min(k_d, k)
         yield Prediction(problem, 1, "y", order, order, f"Roche's trees; y from g(x_n, y_n) = 0 has order {k_d}")
-    yield _fully_implicit(signature, "F(t, y, y') = 0")
+    yield _fully_implicit(signature, method, "F(t, y, y') = 0")
 
 
-def _fully_implicit(signature: Signature, problem: str) -> Prediction:
+def _fully_implicit(signature: Signature, method: Method, problem: str) -> Prediction:
     """Theorem 4.3.1."""
     k_d, k_i, k_a1 = signature.k_d, signature.k_i, signature.k_a[0]
     if signature.backward_euler:
         return Prediction(problem, 1, "y", 1, 1, f"{BOOK} Theorem 3.2.1: it is BDF1")
-    if k_a1 is None:
+    if method.omega is None or k_a1 is None:
         return Prediction(problem, 1, "y", None, None, f"{BOOK} Theorem 4.3.1 needs an invertible A")
     if abs(signature.r) > 1.0 + 1e-9:
         return Prediction(problem, 1, "y", None, None, f"{BOOK} Theorem 4.3.1 needs |r| <= 1: unstable")
@@ -141,8 +141,10 @@ def _fully_implicit(signature: Signature, problem: str) -> Prediction:
 def _linear(signature: Signature, method: Method) -> Iterator[Prediction]:
     for index in (1, 2, 3):
         problem, variables = "A y' + B y = f, constant", "y"
-        if method.omega is None:
-            order, reason = None, "needs an invertible A"
+        if signature.k_a[index - 1] is None:
+            order, reason = None, "4.2 needs an invertible A"
+        elif method.omega is None:
+            order, reason = canonical_order(signature, 1), "(4.2.21): the first stage is known"
         elif signature.backward_euler:
             order, reason = (math.inf if index == 1 else 1), f"Theorem 3.1.1: BDF1, after {index} steps"
             variables = "algebraic"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from daedal.errors import InvalidProblemError
 from daedal.method_analysis.orders import OrderFound, differential_order
 from daedal.method_analysis.predictions import Signature, predict
 from daedal.method_analysis.result import MethodAnalysis, stability_rows, yes
@@ -22,6 +23,7 @@ from daedal.method_analysis.simplifying import (
 from daedal.method_analysis.stability import LinearStability, linear_stability
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
 
+_HIGHEST_IN_FLOATS = 18
 _UNIT = 1e-9  # |r| = 1 and r = 1 for floats
 
 
@@ -31,7 +33,7 @@ class RungeKuttaAnalysis(MethodAnalysis):
 
     Attributes
     ----------
-    tableau : RungeKuttaTableau
+    reduced : RungeKuttaTableau
         The method without idle stages, which everything else speaks of.
     order_found : OrderFound
         How the order was found.
@@ -40,7 +42,8 @@ class RungeKuttaAnalysis(MethodAnalysis):
     k_I : int
         The internal stage order: C(k_I) and B(k_I).
     k_a : tuple
-        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular.
+        The algebraic orders of index 1, 2, 3; infinite if all conditions hold, None if A is singular. If one stage is
+        known and the others have an invertible matrix, as for Lobatto IIIA, that of index 1 is defined.
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool
@@ -49,9 +52,13 @@ class RungeKuttaAnalysis(MethodAnalysis):
         A stage is the new point, and A is invertible or its other stages are.
     stability : LinearStability
         What the test equation says.
+    singly_implicit : bool
+        Whether A has one real eigenvalue.
+    tolerance : float
+        Up to which floats count as equal; without meaning if the coefficients are exact.
     """
 
-    tableau: RungeKuttaTableau
+    reduced: RungeKuttaTableau
     order_found: OrderFound
     B: Order
     C: Order
@@ -63,6 +70,7 @@ class RungeKuttaAnalysis(MethodAnalysis):
     stiffly_accurate: bool
     stability: LinearStability
     singly_implicit: bool
+    tolerance: float
 
     @property
     def k_d(self) -> int:
@@ -73,11 +81,11 @@ class RungeKuttaAnalysis(MethodAnalysis):
         """Properties as names and values."""
         found, method = self.order_found, self.method
         assert isinstance(method, RungeKuttaTableau)
-        idle = f"; {method.s - self.tableau.s} more do nothing" if self.tableau.s < method.s else ""
+        idle = f"; {method.s - self.reduced.s} more do nothing" if self.reduced.s < method.s else ""
         orders = ", ".join(_number(k) for k in self.k_a)
         return [
-            ("coefficients", "exact" if self.exact else "floats, compared to ten digits"),
-            ("stages", f"{self.tableau.s}, {self._kind()}{idle}"),
+            ("coefficients", "exact" if self.exact else f"floats, sums compared to {self.tolerance:.0e}"),
+            ("stages", f"{self.reduced.s}, {self._kind()}{idle}"),
             ("order k_d", f"{'at least ' if found.at_least else ''}{self.order}, by {found.reason}"),
             ("stage order k_I", _number(self.k_I)),
             ("B, C, D", f"B({_number(self.B)}), C({_number(self.C)}), D({_number(self.D)})"),
@@ -88,9 +96,9 @@ class RungeKuttaAnalysis(MethodAnalysis):
         ]
 
     def _kind(self) -> str:
-        if self.tableau.explicit:
+        if self.reduced.explicit:
             return "explicit"
-        if self.tableau.diagonally_implicit:
+        if self.reduced.diagonally_implicit:
             return "diagonally implicit" + (", one matrix to factorise" if self.singly_implicit else "")
         return "singly implicit: one real eigenvalue" if self.singly_implicit else "fully implicit"
 
@@ -99,6 +107,11 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
     """All that is known about a Runge-Kutta method."""
     tableau = given.reduced()
     method = Method.of(tableau)
+    if not method.numbers.exact and quadrature_order(method) > _HIGHEST_IN_FLOATS:
+        raise InvalidProblemError(
+            f"{given.name} seems to have an order above {_HIGHEST_IN_FLOATS}, where conditions fail by less than the "
+            "round-off of coefficients that are floats; analyse a method with fewer stages, or with exact coefficients"
+        )
     found = differential_order(method)
     stability = linear_stability(method)
     b, c, d = quadrature_order(method), stage_order(method), transposed_order(method)
@@ -116,7 +129,7 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
         c=c,
         d=d,
         k_i=min(b, c),
-        k_a=k_a if method.omega is not None else (None, None, None),
+        k_a=k_a,
         r=float(r),
         r_is_one=abs(float(r) - 1.0) < _UNIT,
         strictly_stable=strictly,
@@ -131,7 +144,7 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
         l_stable=stability.l_stable,
         angle=stability.angle,
         predictions=predict(signature, method),
-        tableau=tableau,
+        reduced=tableau,
         order_found=found,
         B=b,
         C=c,
@@ -143,6 +156,7 @@ def analyse_runge_kutta(given: RungeKuttaTableau) -> RungeKuttaAnalysis:
         stiffly_accurate=accurate,
         stability=stability,
         singly_implicit=_one_eigenvalue(method),
+        tolerance=method.numbers.tolerance,
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from daedal.method_analysis.arithmetic import Matrix, Numbers, Row, dot, size, times
+from daedal.method_analysis.arithmetic import SHARP, Matrix, Numbers, Row, dot, size, times
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
 
 Order = float
@@ -35,9 +35,14 @@ class Method:
 
     @classmethod
     def of(cls, tableau: RungeKuttaTableau) -> Method:
+        """In exact arithmetic or in floats, with a tolerance that suits how well weights and rows add up."""
         numbers = Numbers.of([x for row in (*tableau.a, tableau.b, tableau.c) for x in row])
-        a = [numbers.row(row) for row in tableau.a]
-        return cls(a, numbers.row(tableau.b), numbers.row(tableau.c), numbers.inverse(a), numbers)
+        a, b, c = [numbers.row(row) for row in tableau.a], numbers.row(tableau.b), numbers.row(tableau.c)
+        if not numbers.exact:
+            defects = [sum(b) - 1.0, *(sum(row) - node for row, node in zip(a, c))]
+            if max(map(abs, defects)) < SHARP:
+                numbers = Numbers(exact=False, tolerance=SHARP)
+        return cls(a, b, c, numbers.inverse(a), numbers)
 
     @property
     def s(self) -> int:

@@ -41,7 +41,7 @@ _ONE: dict[str, Callable[[], Any]] = {
     "extrapolation_123": lambda: printed.extrapolated_euler((1, 2, 3)),
 }
 _FAMILIES: dict[str, tuple[Callable[[int], Any], range]] = {
-    "gauss": (families.gauss, range(1, 9)),
+    "gauss": (families.gauss, range(1, 10)),
     "radau_ia": (families.radau_ia, range(1, 9)),
     "radau_iia": (families.radau_iia, range(1, 9)),
     "lobatto_iiia": (families.lobatto_iiia, range(2, 9)),
