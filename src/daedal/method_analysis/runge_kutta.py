@@ -47,7 +47,7 @@ class RungeKuttaAnalysis(MethodAnalysis):
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool
-        |r| < 1.
+        :math:`|r| < 1`.
     stiffly_accurate : bool
         A stage is the new point, and A is invertible or its other stages are.
     stability : LinearStability
