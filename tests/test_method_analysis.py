@@ -9,17 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.method_analysis.arithmetic import Numbers
 from daedal.method_analysis.orders import evaluation, order_by_trees
-from daedal.method_analysis.root_location import half_plane, nonnegative, real_zeros, unit_disc
 from daedal.method_analysis.simplifying import Method
 from daedal.method_analysis.stability import stability_function
 from daedal.methods import implicit_families as families
-from daedal.methods.exact_polynomials import product
-from daedal.methods.quadratic import Quadratic
 from daedal.order_conditions import implicit
 from daedal.viz import growth_factor
-from test_formulas import EXACT, STAGES, STEPS, tableaux
+from test_formulas import EXACT, STAGES, tableaux
 
 F = Fraction
 INF = math.inf
@@ -226,68 +222,6 @@ def test_r_is_one_minus_b_a_inverse_one(name):
     assert analysis.r == 1 - total
 
 
-@pytest.mark.parametrize(
-    ("k", "angle", "parasitic"),
-    [
-        (1, 90, None),
-        (2, 90, 1 / 3),
-        (3, 86.03, 0.426401),
-        (4, 73.35, 0.560862),
-        (5, 51.84, 0.708711),
-        (6, 17.84, 0.863380),
-    ],
-)
-def test_bdf(k, angle, parasitic):
-    """Angles: Hairer and Wanner II, (V.2.7)."""
-    analysis = daedal.analyse_method(f"bdf{k}")
-    assert (analysis.order, analysis.order_projected, analysis.error_constant) == (k, k, F(-1, k + 1))
-    assert analysis.zero_stable and analysis.stable_at_infinity and analysis.transferable
-    assert (analysis.a_stable, analysis.l_stable) == (k <= 2, k <= 2)
-    assert analysis.angle == pytest.approx(angle, abs=0.005)
-    assert analysis.stability.parasitic == (None if parasitic is None else pytest.approx(parasitic, abs=1e-6))
-    assert {x.order for x in analysis.predictions} == {k}
-
-
-def test_bdf7_is_unstable_and_converges_nowhere():
-    analysis = daedal.analyse_method("bdf7")
-    assert analysis.order == 7 and not analysis.zero_stable and not analysis.transferable
-    assert analysis.stability.parasitic == pytest.approx(1.022218, abs=1e-6)
-    assert {x.order for x in analysis.predictions} == {None}
-
-
-def test_the_one_leg_midpoint_rule_is_unstable_for_transferable_equations():
-    """BCP 3.4: sigma has the zero -1, and a perturbation grows linearly. As a multistep method it is stable."""
-    one_leg = daedal.analyse_method("midpoint_one_leg")
-    twin = daedal.analyse_method(([1, -1], ["1/2", "1/2"]))
-    assert one_leg.order == twin.order == 2 and one_leg.zero_stable
-    assert not one_leg.transferable and twin.transferable
-    assert (twin.order_projected, order(one_leg, 1, "F(t, y, y') = 0, transferable")) == (1, None)
-
-
-def test_orders_of_a_one_leg_method_and_its_multistep_twin_differ():
-    sigma = daedal.formula("adams_moulton2").sigma
-    one_leg = daedal.MultistepFormula([1, -1, 0], sigma, one_leg=True)
-    assert (daedal.analyse_method(one_leg).order, daedal.analyse_method("adams_moulton2").order) == (2, 3)
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_dahlquist_barriers(name):
-    analysis = daedal.analyse_method(name)
-    k = daedal.formula(name).k
-    if analysis.zero_stable:
-        assert analysis.order <= k + 2 - k % 2
-    if analysis.a_stable:
-        assert analysis.order <= 2
-
-
-@given(st.fractions(min_value=-3, max_value=3, max_denominator=12))
-def test_a_family_of_two_step_methods(c):
-    """rho = (z - 1)(z - c) with sigma = (1 - c) z^2, of order 1."""
-    analysis = daedal.analyse_method(([1, -1 - c, c], [1 - c if c != 1 else 1, 0, 0]))
-    assert analysis.zero_stable == (-1 <= c < 1)
-    assert analysis.order == (0 if c == 1 else 2 if c == F(1, 3) else 1)  # BDF2
-
-
 @given(st.fractions(min_value=0, max_value=1, max_denominator=20))
 def test_the_theta_method_is_a_stable_from_one_half_on(theta):
     tableau = daedal.RungeKuttaTableau([[0, 0], [1 - theta, theta]], [1 - theta, theta])
@@ -295,6 +229,19 @@ def test_the_theta_method_is_a_stable_from_one_half_on(theta):
     for analysis in (daedal.analyse_method(tableau), daedal.analyse_method(multistep)):
         assert analysis.a_stable == (theta >= F(1, 2)) and analysis.order == (2 if theta == F(1, 2) else 1)
         assert analysis.l_stable == (theta == 1)
+
+
+@given(st.fractions(min_value=F(1, 20), max_value=2, max_denominator=20))
+def test_sdirk_methods_of_order_2_are_a_stable_from_one_quarter_on(gamma):
+    """Hairer and Wanner II, Table IV.6.3."""
+    analysis = daedal.analyse_method(([[gamma], [1 - 2 * gamma, gamma]], ["1/2", "1/2"]))
+    assert analysis.order == 2 and analysis.a_stable == (gamma >= F(1, 4)) and analysis.stability.proved
+
+
+@given(tableaux(), st.complex_numbers(min_magnitude=0.01, max_magnitude=100.0))
+def test_where_a_stability_is_proved_nothing_grows(tableau, z):
+    if daedal.analyse_method(tableau).a_stable:
+        assert growth_factor(tableau, [complex(-abs(z.real), z.imag)])[0] < 1.0 + 1e-7
 
 
 # --- invariance -------------------------------------------------------------------------------------------------------
@@ -363,21 +310,6 @@ def test_floats_give_what_exact_numbers_give(name):
     assert float(floats.r) == pytest.approx(float(exact.r), abs=1e-9)
 
 
-def test_multistep_formulas_may_be_scaled():
-    rho, sigma = ([F(-7, 3) * x for x in row] for row in (daedal.formula("bdf3").rho, daedal.formula("bdf3").sigma))
-    scaled, bdf = daedal.analyse_method((rho, sigma)), daedal.analyse_method("bdf3")
-    assert scaled.predictions == bdf.predictions and scaled.error_constant == bdf.error_constant
-
-
-def test_floats_of_a_multistep_formula():
-    exact = daedal.analyse_method("bdf4")
-    floats = daedal.analyse_method(tuple(daedal.formula("bdf4").floats().values()))
-    assert not floats.exact and floats.predictions == exact.predictions
-    assert floats.error_constant == pytest.approx(-1 / 5) and floats.angle == pytest.approx(exact.angle)
-    double = daedal.analyse_method(([1.0, -2.0, 1.0], [0.0, 1.0, -1.0]))
-    assert not double.zero_stable  # a double zero at 1, found in floats
-
-
 def test_orders_that_floats_cannot_tell_are_refused():
     assert daedal.analyse_method("gauss9").order == 18 and daedal.analyse_method("radau_iia8").tolerance == 1e-13
     with pytest.raises(daedal.InvalidProblemError, match="an order above 18"):
@@ -386,53 +318,6 @@ def test_orders_that_floats_cannot_tell_are_refused():
 
 def test_coefficients_with_few_digits_are_compared_less_sharply():
     assert daedal.analyse_method("dirk5").tolerance == 1e-10
-
-
-# --- zeros of polynomials ---------------------------------------------------------------------------------------------
-
-parts = st.fractions(min_value=-2, max_value=2, max_denominator=3)
-
-
-@given(st.lists(parts, max_size=4), st.lists(st.tuples(parts, parts.filter(lambda x: x > 0)), max_size=2))
-def test_half_plane_of_known_zeros(real, pairs):
-    p = [F(3)]
-    for x in real:
-        p = product(p, [-x, F(1)])
-    for x, y in pairs:
-        p = product(p, [x * x + y * y, -2 * x, F(1)])
-    if len(p) == 1:
-        return
-    zeros = [(x, F(0)) for x in real] + [(x, s * y) for x, y in pairs for s in (1, -1)]
-    found = half_plane(p)
-    assert found.inside == sum(x < 0 for x, _ in zeros) and found.outside == sum(x > 0 for x, _ in zeros)
-    axis = [y for x, y in zeros if x == 0]
-    assert found.boundary == len(axis) and found.simple == (len(set(axis)) == len(axis))
-
-
-@given(st.lists(parts, min_size=1, max_size=4))
-def test_unit_disc_and_real_zeros_of_known_zeros(zeros):
-    p = [F(-2)]
-    for x in zeros:
-        p = product(p, [-x, F(1)])
-    found = unit_disc(p)
-    on = [x for x in zeros if abs(x) == 1]
-    assert (found.inside, found.boundary) == (sum(abs(x) < 1 for x in zeros), len(on))
-    assert found.simple == (len(set(on)) == len(on))
-    assert real_zeros(p) == len(set(zeros))
-    assert not nonnegative(p, F(-5), F(5))
-    assert nonnegative([-x for x in p], F(-5), F(5)) == all(zeros.count(x) % 2 == 0 for x in zeros)
-    assert nonnegative([-x for x in p], max(zeros))
-
-
-def test_zeros_with_coefficients_in_a_quadratic_field():
-    root = Quadratic(0, 1, 2)
-    p = product([-root, F(1)], [root + 1, F(1)])
-    assert half_plane(p) == half_plane([F(-1), F(0), F(1)]) and real_zeros(p, F(0), F(2)) == 1
-
-
-def test_exactness_is_lost_only_with_floats_or_several_roots():
-    assert Numbers.of([F(1), Quadratic(0, 1, 2)]).exact
-    assert not Numbers.of([Quadratic(0, 1, 3), Quadratic(0, 1, 2)]).exact
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
