@@ -208,6 +208,46 @@ def test_csv_holds_the_solution_in_full_precision():
     assert np.array_equal(np.array(lines, dtype=float), np.column_stack([sol.t, sol.y.T]))
 
 
+# --- analyse ---
+
+
+def test_analyse_prints_properties_and_orders_and_draws_the_region(tmp_path):
+    ended = daedal_command("analyse", "radau5", "--plot", tmp_path / "region.png")
+    assert ended.code == 0 and ended.out.startswith("Radau IIA, 3 stages\n")
+    assert row(ended.out, "L-stable") == "yes (proved)" and row(ended.out, "order k_d") == "5, by B(5), C(3), D(2)"
+    assert (tmp_path / "region.png").stat().st_size > 10_000
+
+
+def test_analyse_takes_multistep_formulas():
+    ended = daedal_command("analyse", "bdf3")
+    assert ended.code == 0 and row(ended.out, "error constant") == "-1/4"
+    assert row(ended.out, "zero-stable").startswith("yes (proved)") and "86.03°" in ended.out
+
+
+def test_analyse_takes_coefficients_from_a_file(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import daedal\n"
+        'theta = daedal.RungeKuttaTableau([["2/3"]], [1], name="theta")\n'
+        "a, b = [[0, 0], [1, 0]], [0.5, 0.5]\npair = (a, b)\n",
+        encoding="utf-8",
+    )
+    assert daedal_command("analyse", file).out.startswith("theta\n")
+    assert row(daedal_command("analyse", f"{file}:pair").out, "order k_d").startswith("2")
+    assert "does not define 'other'" in daedal_command("analyse", f"{file}:other").err
+    file.write_text("", encoding="utf-8")
+    ended = daedal_command("analyse", file)
+    assert ended.code == 1 and "must define one RungeKuttaTableau" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"), [("radua5", 1, "did you mean 'radau5'"), ("nowhere.py", 2, "there is no file")]
+)
+def test_analyse_answers_what_it_does_not_know(name, code, message):
+    ended = daedal_command("analyse", name)
+    assert ended.code == code and message in ended.err and ended.out == ""
+
+
 # --- demo, doctor, start ---
 
 

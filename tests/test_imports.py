@@ -36,6 +36,7 @@ MAY_USE = {
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "order_conditions": ["methods"],
+    "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
@@ -63,6 +64,7 @@ EXCEPTIONS = {
     ("mechanical_solution.py", "viz"): "`sol.animate`, when it is called",
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
+    ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",

@@ -20,6 +20,7 @@ ROOM_TITLES = {
     "sympy_problems": "Problems from SymPy",
     "initial": "Initial values",
     "methods": "Methods",
+    "method_analysis": "Analysis of methods",
     "formulations": "Formulations",
     "advise": "Advice on formulations",
     "comparison": "Comparison of formulations",
@@ -40,6 +41,7 @@ MEMBERS = {"HEM4": "family"}
 MODULES = {
     "library": "",
     "order_conditions": "",
+    "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
     "viz": "",
     "viz.gallery": "build_gallery, Gallery, Card",
     "reproduce": "",

@@ -114,10 +114,12 @@ __all__ = [
     "MinimalExtension",
     "Mode",
     "ModifiedBDF",
+    "MultistepFormula",
     "NonUniqueWarning",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
+    "RungeKuttaTableau",
     "SecondOrderDAE",
     "SecondOrderSolution",
     "SemiExplicitDAE",
@@ -133,10 +135,12 @@ __all__ = [
     "Unevaluable",
     "__version__",
     "advise",
+    "analyse_method",
     "breaking",
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "formula",
     "from_sympy",
     "impact",
     "lagrange",
@@ -150,20 +154,24 @@ __all__ = [
 ]
 
 
+_LATE = {
+    "MultistepFormula": "methods.multistep_formula",
+    "RungeKuttaTableau": "methods.runge_kutta_tableau",
+    "analyse_method": "method_analysis",
+    "formula": "methods.named_formulas",
+    "from_sympy": "sympy_problems",
+    "lagrange": "lagrangian",
+}
+
+
 def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
+    from importlib import import_module
+
     if name in ("order_conditions", "viz"):
-        from importlib import import_module
-
         return import_module(f"daedal.{name}")
-    if name == "lagrange":
-        from daedal.lagrangian import lagrange
-
-        return lagrange
-    if name == "from_sympy":
-        from daedal.sympy_problems import from_sympy
-
-        return from_sympy
+    if name in _LATE:
+        return getattr(import_module(f"daedal.{_LATE[name]}"), name)
     raise AttributeError(f"module 'daedal' has no attribute '{name}'")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import daedal
-from daedal.cli import advise, compare, demo, doctor, gallery, list, reproduce, run, show
+from daedal.cli import advise, analyse, compare, demo, doctor, gallery, list, reproduce, run, show
 
 app = typer.Typer(
     help="Differential-algebraic equations: solve the problems of the library, check the installation.",
@@ -23,6 +23,7 @@ app.command()(show.show)
 app.command()(run.run)
 app.command()(advise.advise)
 app.command()(compare.compare)
+app.command()(analyse.analyse)
 app.command()(reproduce.reproduce)
 app.command()(demo.demo)
 app.command()(gallery.gallery)

@@ -12,6 +12,8 @@ In partitioned methods :math:`Z_1 = z_0` has no expansion in h: :math:`\omega` i
 row and a column of zeros.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -25,34 +27,26 @@ Matrix = list[list[Any]]
 
 
 class Evaluation:
-    """Values of trees for one tableau; subtrees in common are computed once."""
+    """Values of trees for one method, from its matrices a, ab = A' and omega; common subtrees are computed once."""
 
-    def __init__(self, tableau: HalfExplicitTableau, arithmetic: Arithmetic):
-        enter = arithmetic.enter
-        self.zero, self.one = enter(Fraction(0)), enter(Fraction(1))
-        self.s = tableau.s
-        self.a = self._square([[enter(x) for x in row] for row in tableau.a])
-        self.ab = self._square([[enter(x) for x in row] for row in tableau.constraint_rows])
-        self.b = [enter(x) for x in tableau.b]
-        self.omega = self._inverse(tableau)
+    def __init__(self, a: Matrix, ab: Matrix, b: Sequence[Any], omega: Matrix, one: Any):
+        self.a, self.ab, self.b, self.omega = a, ab, b, omega
+        self.s, self.one, self.zero = len(b), one, one - one
         self._sums: dict[tuple[str, Tree], list[Any]] = {}
         self._values: dict[Tree, list[Any]] = {}
 
-    def _square(self, rows: Sequence[Sequence[Any]]) -> Matrix:
-        return [[*row, *[self.zero] * (self.s - len(row))] for row in rows]
+    @classmethod
+    def half_explicit(cls, tableau: HalfExplicitTableau, arithmetic: Arithmetic) -> Evaluation:
+        """For a half-explicit method; `omega` is the inverse of the lower triangle A'."""
+        enter = arithmetic.enter
+        zero, one = enter(Fraction(0)), enter(Fraction(1))
 
-    def _inverse(self, tableau: HalfExplicitTableau) -> Matrix:
-        """The inverse of A', a lower triangle, by forward substitution; without the first stage if that is explicit."""
-        first = 1 if tableau.partitioned else 0
-        omega = self._square([[]] * self.s)
-        for i in range(first, self.s):
-            pivot = self.ab[i][i]
-            if not pivot:
-                raise InvalidProblemError(_singular(tableau, i))
-            for j in range(first, i + 1):
-                known = sum((self.ab[i][k] * omega[k][j] for k in range(j, i)), self.zero)
-                omega[i][j] = ((self.one if i == j else self.zero) - known) / pivot
-        return omega
+        def square(rows: Sequence[Sequence[Any]]) -> Matrix:
+            return [[*map(enter, row), *[zero] * (tableau.s - len(row))] for row in rows]
+
+        ab = square(tableau.constraint_rows)
+        omega = _inverse(tableau, ab, zero, one)
+        return cls(square(tableau.a), ab, [enter(x) for x in tableau.b], omega, one)
 
     def _times(self, name: str, tree: Tree) -> list[Any]:
         """One of the matrices a, ab, omega times the values of a tree."""
@@ -80,6 +74,20 @@ class Evaluation:
         for child in tree.children:
             value = value * (enter(child.right_side) if child.fat else self.dot(self.b, self.values(child)))
         return value
+
+
+def _inverse(tableau: HalfExplicitTableau, ab: Matrix, zero: Any, one: Any) -> Matrix:
+    """The inverse of A', a lower triangle, by forward substitution; without the first stage if that is explicit."""
+    first, s = 1 if tableau.partitioned else 0, tableau.s
+    omega = [[zero] * s for _ in range(s)]
+    for i in range(first, s):
+        pivot = ab[i][i]
+        if not pivot:
+            raise InvalidProblemError(_singular(tableau, i))
+        for j in range(first, i + 1):
+            known = sum((ab[i][k] * omega[k][j] for k in range(j, i)), zero)
+            omega[i][j] = ((one if i == j else zero) - known) / pivot
+    return omega
 
 
 def _singular(tableau: HalfExplicitTableau, i: int) -> str:

@@ -118,6 +118,21 @@ def _forests(pool: Sequence[Tree], total: int) -> Iterator[tuple[Tree, ...]]:
                 yield (tree, *others)
 
 
+def forests(order: int) -> Iterator[tuple[Tree, ...]]:
+    """All collections of rooted trees, without fat vertices, whose orders sum to the order."""
+    return _forests([tree for k in range(1, order + 1) for tree in rooted_trees(k)], order)
+
+
+@cache
+def rooted_trees(order: int) -> tuple[Tree, ...]:
+    """The rooted trees of differential equations: all vertices are meagre.
+
+    >>> [len(rooted_trees(k)) for k in range(1, 9)]
+    [1, 1, 2, 4, 9, 20, 48, 115]
+    """
+    return tuple(Tree(forest) for forest in forests(order - 1)) if order > 1 else (LEAF,)
+
+
 @cache
 def y_trees(order: int, partitioned: bool = False) -> tuple[Tree, ...]:
     r"""Trees with a meagre root that carries more than a single fat vertex.

@@ -40,7 +40,7 @@ def omega(tableau: Any) -> list[list[Any]]:
     """
     method = as_tableau(tableau)
     arithmetic = choose_arithmetic(_coefficients(method), exact=True)
-    return [[arithmetic.leave(x) for x in row] for row in Evaluation(method, arithmetic).omega]
+    return [[arithmetic.leave(x) for x in row] for row in Evaluation.half_explicit(method, arithmetic).omega]
 
 
 def verify(
@@ -109,7 +109,7 @@ def _verify(
     if len(row) not in (method.s, method.s + 1):
         raise InvalidProblemError(f"{method.name} has {method.s} stages, and there are {len(row)} weights")
     arithmetic = choose_arithmetic([*_coefficients(method), *row, theta], exact)
-    evaluation = Evaluation(method, arithmetic)
+    evaluation = Evaluation.half_explicit(method, arithmetic)
     entered = [arithmetic.enter(x) for x in row]
 
     def left(condition: Condition) -> Any:
@@ -177,7 +177,7 @@ def verify_z(
     _require_stage(method, stage, first=2 if method.partitioned else 1)
     theta = method.c[stage - 1]
     arithmetic = choose_arithmetic([*_coefficients(method), theta], exact)
-    evaluation = Evaluation(method, arithmetic)
+    evaluation = Evaluation.half_explicit(method, arithmetic)
     row = evaluation.omega[stage - 1]
 
     def left(condition: Condition) -> Any:

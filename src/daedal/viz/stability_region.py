@@ -41,9 +41,10 @@ def plot_stability_region(
 
     Parameters
     ----------
-    method : method, tableau, (A, b), or a dict or list of these
-        A method of Daedal, explicit, half-explicit or implicit; its tableau; or the coefficients of a Runge-Kutta
-        method. BDF and modified BDF are shown for all orders up to `max_order`. The keys of a dict are the labels.
+    method : method, tableau, multistep formula, (A, b), or a dict or list of these
+        A method of Daedal, explicit, half-explicit or implicit; its tableau; a :class:`daedal.MultistepFormula`; or the
+        coefficients of a Runge-Kutta method. BDF and modified BDF are shown for all orders up to `max_order`. The keys
+        of a dict are the labels.
     window : tuple of float, optional
         Left, right, lower and upper end of the axes; chosen to show the curves by default.
     title : str, optional
@@ -84,7 +85,7 @@ def growth_factor(method: Any, z: Any) -> np.ndarray:
 
     Parameters
     ----------
-    method : method, tableau or (A, b)
+    method : method, tableau, multistep formula or (A, b)
     z : array of complex
 
     Returns
@@ -142,6 +143,8 @@ def _growth_factors(method: Any, name: str) -> dict[str, Any]:
         s = method.stages
         degrees = {"radau": (s - 1, s), "gauss": (s, s), "lobatto": (s - 1, s - 1)}[method.kind]
         return {name: lambda z: np.abs(_pade(*degrees, z))}
+    if isinstance(method, daedal.MultistepFormula):
+        return {name: lambda z: _multistep(method, z)}
     a, b = _coefficients(method)
     return {name: lambda z: _runge_kutta(a, b, z)}
 
@@ -159,7 +162,7 @@ def _coefficients(method: Any) -> tuple[np.ndarray, np.ndarray]:
     except (TypeError, ValueError):
         raise daedal.InvalidProblemError(
             f"method={method!r} has no stability region here; pass DASSL, ModifiedBDF, Collocation, RK4, DOPRI5, a "
-            "half-explicit method, its tableau, or the coefficients (A, b) of a Runge-Kutta method"
+            "half-explicit method, a tableau, a MultistepFormula, or the coefficients (A, b) of a Runge-Kutta method"
         ) from None
     if b.ndim != 1 or a.shape != (b.size, b.size) or not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
         raise daedal.InvalidProblemError(
@@ -188,6 +191,12 @@ def _pade(k: int, j: int, z: np.ndarray) -> np.ndarray:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         return side(k, z) / side(j, -z)
+
+
+def _multistep(formula: Any, z: np.ndarray) -> np.ndarray:
+    r"""Roots of :math:`\rho(\zeta) - z \sigma(\zeta)`."""
+    arrays = formula.floats()
+    return _largest_root(arrays["rho"] - z[..., None] * arrays["sigma"])
 
 
 def _bdf(k: int, z: np.ndarray) -> np.ndarray:

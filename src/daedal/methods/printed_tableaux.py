@@ -1,0 +1,90 @@
+"""Runge-Kutta methods whose coefficients are printed: one-stage rules, explicit, SDIRK and DIRK, extrapolation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.half_explicit_tableaux import HEDOP5, RK4_HALF_EXPLICIT
+from daedal.methods.quadratic import Quadratic
+from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+
+EXPLICIT_EULER = RungeKuttaTableau(((0,),), (1,), name="explicit Euler")
+BACKWARD_EULER = RungeKuttaTableau(((1,),), (1,), name="backward Euler")
+IMPLICIT_MIDPOINT = RungeKuttaTableau((("1/2",),), (1,), name="implicit midpoint")
+EXPLICIT_MIDPOINT = RungeKuttaTableau(((), ("1/2",)), (0, 1), name="explicit midpoint")
+TRAPEZOIDAL = RungeKuttaTableau(((), ("1/2", "1/2")), ("1/2", "1/2"), name="trapezoidal rule")
+HEUN = RungeKuttaTableau(((), (1,)), ("1/2", "1/2"), name="Heun")
+RK4 = RungeKuttaTableau(RK4_HALF_EXPLICIT.a, RK4_HALF_EXPLICIT.b, name="RK4")
+DOPRI5 = RungeKuttaTableau(HEDOP5.a, HEDOP5.b, name="DOPRI5")  # the stages of HEDOP5 are those of Dormand and Prince
+
+_ALEXANDER = 1 - Quadratic(0, "1/2", 2)  # gamma = 1 - 1/sqrt 2
+_CROUZEIX = Quadratic("1/2", "1/6", 3)  # gamma = (3 + sqrt 3)/6
+
+# R. Alexander, SIAM J. Numer. Anal. 14 (1977): order 2, L-stable, stiffly accurate.
+ALEXANDER2 = RungeKuttaTableau(
+    ((_ALEXANDER,), (1 - _ALEXANDER, _ALEXANDER)), (1 - _ALEXANDER, _ALEXANDER), name="SDIRK of Alexander, order 2"
+)
+# r, k_d, k_a and k_I are those of Houbak and Thomsen's method in Table 4.3.1 of Brenan, Campbell and Petzold, who print
+# no coefficients.
+SDIRK2 = RungeKuttaTableau(
+    ((_ALEXANDER,), (1 - 2 * _ALEXANDER, _ALEXANDER)), ("1/2", "1/2"), name="SDIRK, order 2, b = (1/2, 1/2)"
+)
+# M. Crouzeix (1975), S. P. Norsett (1974): Hairer, Norsett and Wanner I, Table II.7.2.
+SDIRK3 = RungeKuttaTableau(
+    ((_CROUZEIX,), (1 - 2 * _CROUZEIX, _CROUZEIX)), ("1/2", "1/2"), name="SDIRK of Crouzeix, order 3"
+)
+# Hairer and Wanner II, Table IV.6.5.
+_SDIRK4_B = ("25/24", "-49/48", "125/16", "-85/12", "1/4")
+SDIRK4 = RungeKuttaTableau(
+    (
+        ("1/4",),
+        ("1/2", "1/4"),
+        ("17/50", "-1/25", "1/4"),
+        ("371/1360", "-137/2720", "15/544", "1/4"),
+        _SDIRK4_B,
+    ),
+    _SDIRK4_B,
+    name="SDIRK of Hairer and Wanner, order 4",
+)
+# J. R. Cash, J. ACM 26 (1979); the conditions of order 4 hold to the 12 digits that are printed.
+_CASH = 0.435866521508
+_CASH_B = (0.896869652944, 0.0182725272734, -0.0845900310706, -0.266418670647, _CASH)
+DIRK5 = RungeKuttaTableau(
+    (
+        (_CASH,),
+        (-1.13586652150, _CASH),
+        (1.08543330679, -0.721299828287, _CASH),
+        (0.416349501547, 0.190984004184, -0.118643265417, _CASH),
+        _CASH_B,
+    ),
+    _CASH_B,
+    name="DIRK of Cash, 5 stages, order 4",
+)
+
+
+def extrapolated_euler(sequence: Sequence[int]) -> RungeKuttaTableau:
+    r"""Backward Euler with :math:`n_1, n_2, \dots` steps, extrapolated, as one Runge-Kutta method.
+
+    A is block diagonal; the block of :math:`n_j` is a lower triangle of :math:`1/n_j`. The weights of the results are
+    those of Aitken and Neville, :math:`w_j = \prod_{i\ne j} n_j/(n_j - n_i)` (Brenan, Campbell and Petzold, 4.6).
+
+    Examples
+    --------
+    >>> [str(x) for x in extrapolated_euler((1, 2, 4)).b]
+    ['1/3', '-1', '-1', '2/3', '2/3', '2/3', '2/3']
+    """
+    numbers = list(sequence)
+    if not numbers or len(set(numbers)) < len(numbers) or any(n < 1 for n in numbers):
+        raise InvalidProblemError(f"sequence must hold different positive numbers of steps, got {sequence!r}")
+    a: list[list[Fraction]] = []
+    b: list[Fraction] = []
+    for n in numbers:
+        weight = prod((Fraction(n, n - m) for m in numbers if m != n), start=Fraction(1))
+        before = [Fraction(0)] * len(b)
+        a += [[*before, *[Fraction(1, n)] * i] for i in range(1, n + 1)]
+        b += [weight / n] * n
+    text = ", ".join(map(str, numbers))
+    return RungeKuttaTableau(a, b, name=f"backward Euler extrapolated from {text} steps")
