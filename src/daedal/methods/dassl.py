@@ -17,7 +17,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
-from daedal.methods.base import Method
+from daedal.methods.base import Method, check_variable_index
 from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
@@ -111,9 +111,7 @@ class DASSL(Method):
                 f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
             )
         if self.variable_index is not None:
-            classes = check_real(self.variable_index, "variable_index", "hold 1, 2 or 3 for every variable")
-            if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
-                raise InvalidProblemError(f"variable_index must hold 1, 2 or 3 for every variable, got {classes}")
+            check_variable_index(self.variable_index)
         if self.increment not in ("robust", "book"):
             raise InvalidProblemError(f"increment must be 'robust' or 'book', got {self.increment!r}")
         if self.norm is not None and not callable(self.norm):

@@ -1,0 +1,197 @@
+r"""The stages of a Radau IIA step for F(t, y, y') = 0 in compiled code: the simplified Newton method.
+
+The unknowns are Z_i = Y_i - y_0; the equations are F(t_i, y_0 + Z_i, (1/h) sum_j w_ij Z_j) = 0. Rate of convergence and
+the prediction of failure are those of Hairer and Wanner, Solving Ordinary Differential Equations II, IV.8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import caller, part
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.newton import CONVERGED, DIVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import float_rows, floats
+from daedal.kernels.system import residual
+from daedal.methods.one_step import ATTEMPT
+from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
+from daedal.methods.run_record import differences
+
+TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_EXACT = 1e-4  # the same where steps are constant
+_FEWEST, _MORE = 7, 2.5  # iterations with 3 stages, and for each further one
+_POLISHING = 20  # iterations of constant steps, which end at round-off
+_NOISE = 100.0 * np.finfo(np.float64).eps
+_ROUNDING = 0.1  # size of corrections of index-2 variables that may be rounding errors
+_SLOWEST = 0.99
+_UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
+
+_call = caller(ATTEMPT)
+
+
+@part
+def most_iterations(method):
+    """How many iterations a step may take."""
+    return _FEWEST + int(_MORE * (stages_of(method) - 3))
+
+
+@part
+def solve_stages(system, run, method, address, t, h):
+    """Z for the step; old derivatives and a start that cannot be evaluated lead to a second try."""
+    _set_weights(run, method, h)
+    flat = False
+    while True:
+        if not method.jacobian_known:
+            status = _call(method.linearise, address, t, h)
+            if status != 0:
+                return status
+            method.rate_factor = _UNKNOWN
+        if method.h_matrix != h or method.scheme_matrix != method.scheme:
+            status = _call(method.factor, address, t, h)
+            if status != 0 and (method.jacobian_fresh or status < 0):
+                return status
+            if status != 0:
+                method.jacobian_known = 0
+                continue
+        _predict(run, method, t, h, flat)
+        status = _iterate(system, run, method, address, t, h)
+        if status == DIVERGED and not method.jacobian_fresh:
+            method.jacobian_known = 0
+            continue
+        if status == UNEVALUABLE and not flat and method.iterations == 0:
+            flat = True  # the polynomial of the last step leads where the equations are not defined
+            continue
+        return status
+
+
+@part
+def _set_weights(run, method, h):
+    """Corrections of variables of index 2 and 3 count by h and h^2, in units of the time in which y changes."""
+    n = run.n
+    weights, plain, power = floats(method.newton_weights, n), floats(run.inverse_weights, n), floats(method.power, n)
+    factor = step_in_time_scale(run, method, h) if method.some_powers else 1.0
+    for i in range(n):
+        weights[i] = plain[i] * factor ** power[i] if method.some_powers else plain[i]
+
+
+@part
+def step_in_time_scale(run, method, h):
+    """min(1, |h| |y'| / |y|) for the variables of index 1, in the norm of the tolerances."""
+    n = run.n
+    y, yp = differences(run)[0], floats(run.yp, n)
+    weights, power = floats(run.inverse_weights, n), floats(method.power, n)
+    size, slope = 0.0, 0.0
+    for i in range(n):
+        if power[i] == 0.0:
+            size += (y[i] * weights[i]) ** 2
+            slope += (yp[i] * weights[i]) ** 2
+    if not slope * h * h < size:
+        return 1.0
+    return abs(h) * np.sqrt(slope / size)
+
+
+@part
+def _predict(run, method, t, h, flat):
+    """Z from the polynomial of the last step, the tangent at the start of a run, or nothing."""
+    n, s = run.n, stages_of(method)
+    start, z, slope = differences(run)[0], float_rows(method.z, MOST_STAGES, n), floats(method.stage_yp, n)
+    c = vector(method.c, method.scheme)
+    for i in range(s):
+        if flat:
+            for j in range(n):
+                z[i, j] = 0.0
+            continue
+        newton_polynomial(run.t + c[i] * h, run.t, run.psi, differences(run), run.degree, z[i], slope)
+        for j in range(n):
+            z[i, j] -= start[j]
+
+
+@part
+def _residuals(system, run, method, t, h):
+    """r_i = F at the stages."""
+    n, s = run.n, stages_of(method)
+    start, y, yp = differences(run)[0], floats(method.stage_y, n), floats(method.stage_yp, n)
+    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
+    c, w = vector(method.c, method.scheme), square(method.w, method.scheme)
+    for i in range(s):
+        for j in range(n):
+            y[j] = start[j] + z[i, j]
+            yp[j] = 0.0
+        for l in range(s):
+            weight = w[i, l] / h
+            for j in range(n):
+                yp[j] += weight * z[l, j]
+        status = residual(system, t if i == s - 1 else run.t + c[i] * h, y, yp, r[i])
+        if status != 0:
+            return status
+    return 0
+
+
+@part
+def _iterate(system, run, method, address, t, h):
+    """Newton's method from the prediction in Z; a failure leaves the step to try next in ``run.h``."""
+    n, s = run.n, stages_of(method)
+    z, r, weights = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n), method.newton_weights
+    tolerance, most = TOLERANCE, most_iterations(method)
+    if run.fixed:
+        tolerance, most = _EXACT, _POLISHING
+    noise = _NOISE * wrms(differences(run)[0], floats(weights, n))
+    method.iterations = 0
+    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
+    if run.fixed:
+        method.rate_factor = _UNKNOWN
+    method.rate = 0.0
+    before, ratio = 0.0, 0.0
+    for m in range(1, most + 1):
+        status = _residuals(system, run, method, t, h)
+        if status != 0:
+            return status
+        system.newton_iterations += 1
+        status = _call(method.correct, address, t, h)
+        if status != 0:
+            return status
+        total = 0.0
+        for i in range(s):
+            total += wrms(r[i], floats(weights, n)) ** 2
+        size = np.sqrt(total / s)
+        if not size < np.inf:
+            return _diverged(run, method, h, 0.5)
+        if m > 1:
+            last, ratio = ratio, size / before
+            method.rate = ratio if m == 2 else np.sqrt(ratio * last)
+            if run.fixed and ratio > 0.5 and before < 1.0:
+                return CONVERGED  # round-off
+            if method.rate >= _SLOWEST:
+                if size <= noise or (method.some_powers and size <= _ROUNDING):
+                    return CONVERGED
+                return _diverged(run, method, h, 0.5)
+            method.rate_factor = method.rate / (1.0 - method.rate)
+            if m < most and not run.fixed:
+                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
+                if expected >= 1.0 and size > noise:
+                    slow = max(1e-4, min(20.0, expected))
+                    return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
+        before = max(size, np.finfo(np.float64).tiny)
+        for i in range(s):
+            for j in range(n):
+                z[i, j] -= r[i, j]
+        method.iterations = m
+        if method.rate_factor * size <= tolerance or size <= noise:
+            return CONVERGED
+    return CONVERGED if run.fixed and before < 1.0 else _diverged(run, method, h, 0.5)
+
+
+@part
+def _diverged(run, method, h, factor):
+    """Keep the last correction for messages, and shorten the step."""
+    n = run.n
+    r, correction, y = float_rows(method.r, MOST_STAGES, n), floats(run.correction, n), floats(run.y, n)
+    z, start, last = float_rows(method.z, MOST_STAGES, n), differences(run)[0], stages_of(method) - 1
+    for j in range(n):
+        correction[j] = r[last, j]
+        y[j] = start[j] + z[last, j]
+    run.h = factor * h
+    run.cj = gamma_of(method) / h
+    return DIVERGED
