@@ -20,12 +20,13 @@ from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of
 from daedal.methods.run_record import differences
 
 TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
-_EXACT = 1e-4  # the same where steps are constant
 _FEWEST, _MORE = 7, 2.5  # iterations with 3 stages, and for each further one
-_POLISHING = 20  # iterations of constant steps, which end at round-off
+_POLISHING = 100  # iterations of constant steps, which end at round-off
+_STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
 _NOISE = 100.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # size of corrections of index-2 variables that may be rounding errors
 _SLOWEST = 0.99
+_LOOK, _WILD = 2, 10.0  # corrections may grow once, up to so much: the first ones need not say how the others fall
 _UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
 
 _call = caller(ATTEMPT)
@@ -68,17 +69,22 @@ def solve_stages(system, run, method, address, t, h):
 
 @part
 def _set_weights(run, method, h):
-    """Corrections of variables of index 2 and 3 count by h and h^2, in units of the time in which y changes."""
+    """Corrections of variables of index 2 and 3 count less, like their errors."""
     n = run.n
     weights, plain, power = floats(method.newton_weights, n), floats(run.inverse_weights, n), floats(method.power, n)
-    factor = step_in_time_scale(run, method, h) if method.some_powers else 1.0
+    factor = share_of_class(run, method, h) if method.some_powers else 1.0
     for i in range(n):
         weights[i] = plain[i] * factor ** power[i] if method.some_powers else plain[i]
 
 
 @part
-def step_in_time_scale(run, method, h):
-    """min(1, |h| |y'| / |y|) for the variables of index 1, in the norm of the tolerances."""
+def share_of_class(run, method, h):
+    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
+
+    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
+    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
+    with which the estimate compares, carries the error of such variables from the step before.
+    """
     n = run.n
     y, yp = differences(run)[0], floats(run.yp, n)
     weights, power = floats(run.inverse_weights, n), floats(method.power, n)
@@ -87,9 +93,7 @@ def step_in_time_scale(run, method, h):
         if power[i] == 0.0:
             size += (y[i] * weights[i]) ** 2
             slope += (yp[i] * weights[i]) ** 2
-    if not slope * h * h < size:
-        return 1.0
-    return abs(h) * np.sqrt(slope / size)
+    return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0
 
 
 @part
@@ -134,16 +138,12 @@ def _iterate(system, run, method, address, t, h):
     """Newton's method from the prediction in Z; a failure leaves the step to try next in ``run.h``."""
     n, s = run.n, stages_of(method)
     z, r, weights = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n), method.newton_weights
-    tolerance, most = TOLERANCE, most_iterations(method)
-    if run.fixed:
-        tolerance, most = _EXACT, _POLISHING
+    most = _POLISHING if run.fixed else most_iterations(method)
     noise = _NOISE * wrms(differences(run)[0], floats(weights, n))
     method.iterations = 0
     method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
-    if run.fixed:
-        method.rate_factor = _UNKNOWN
     method.rate = 0.0
-    before, ratio = 0.0, 0.0
+    before, ratio, stalls = 0.0, 0.0, 0
     for m in range(1, most + 1):
         status = _residuals(system, run, method, t, h)
         if status != 0:
@@ -160,16 +160,21 @@ def _iterate(system, run, method, address, t, h):
             return _diverged(run, method, h, 0.5)
         if m > 1:
             last, ratio = ratio, size / before
-            method.rate = ratio if m == 2 else np.sqrt(ratio * last)
-            if run.fixed and ratio > 0.5 and before < 1.0:
-                return CONVERGED  # round-off
-            if method.rate >= _SLOWEST:
+            method.rate = ratio if m == 2 or last >= _SLOWEST else np.sqrt(ratio * last)
+            stalls = stalls + 1 if ratio > _STALLED else 0
+            if run.fixed and before < _STALLED_BELOW:
+                if stalls >= _STALLS:
+                    return CONVERGED
+            elif method.rate >= _SLOWEST:
                 if size <= noise or (method.some_powers and size <= _ROUNDING):
                     return CONVERGED
-                return _diverged(run, method, h, 0.5)
-            method.rate_factor = method.rate / (1.0 - method.rate)
-            if m < most and not run.fixed:
-                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
+                if m > _LOOK or ratio > _WILD:
+                    return _diverged(run, method, h, 0.5)
+                method.rate_factor = _UNKNOWN
+            else:
+                method.rate_factor = method.rate / (1.0 - method.rate)
+            if method.rate < _SLOWEST and m < most and not run.fixed:
+                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / TOLERANCE
                 if expected >= 1.0 and size > noise:
                     slow = max(1e-4, min(20.0, expected))
                     return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
@@ -178,9 +183,9 @@ def _iterate(system, run, method, address, t, h):
             for j in range(n):
                 z[i, j] -= r[i, j]
         method.iterations = m
-        if method.rate_factor * size <= tolerance or size <= noise:
+        if size <= noise or (method.rate_factor * size <= TOLERANCE and not run.fixed):
             return CONVERGED
-    return CONVERGED if run.fixed and before < 1.0 else _diverged(run, method, h, 0.5)
+    return CONVERGED if run.fixed and before < _STALLED_BELOW else _diverged(run, method, h, 0.5)
 
 
 @part

@@ -20,21 +20,25 @@ from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
+from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
 from daedal.methods.one_step import ATTEMPT, ending_of, give_to_owner, size_of_error
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
-from daedal.methods.radau_newton import most_iterations, solve_stages, step_in_time_scale
+from daedal.methods.radau_newton import most_iterations, solve_stages, share_of_class
 from daedal.methods.run_record import RUN, STEP, differences
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 8.0
 _FIRST = 0.1  # by which a rejected first step is shortened
+_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
+_AGAIN = 0.3  # by which a step is shortened that was rejected before
 _KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
 _GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
-_RAISE, _LOWER = 2e-3, 0.8  # rates for more and fewer stages
-_SETTLED = 10  # steps before there are more stages
+_RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
+_SETTLED = 5  # steps before there are more stages
+_SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
 _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
 
 _call = caller(ATTEMPT)
@@ -47,6 +51,10 @@ def radau_begin(address):
     method = record_at(run.method, RADAU)
     method.rate_factor = 1.0
     method.error_before = 1e-2
+    digits = wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n))
+    for limit in _SHARP:
+        if digits > limit and method.scheme < method.highest:
+            method.scheme += 1
     if not method.searches:
         return 0
     status = _call(method.linearise, address, run.t, run.h)
@@ -87,6 +95,8 @@ def _attempt(system, linear, run, method, address, t, h):
     status = _estimate(system, linear, run, method, t, h)
     if status == 0 and run.error_of_step > 1.0:
         run.h = h * _FIRST if run.steps == 0 else h / _quotient(run, method)
+        if run.attempt_error_failures > 0:
+            run.h = h * min(_AGAIN, run.h / h)
     return status
 
 
@@ -97,21 +107,26 @@ def _estimate(system, linear, run, method, t, h):
     z, d, share = float_rows(method.z, MOST_STAGES, n), vector(method.d, method.scheme), floats(method.share, 3)
     yp, slope, change = floats(run.yp, n), floats(method.stage_yp, n), floats(method.stage_y, n)
     error, power, correction = floats(run.error, n), floats(method.power, n), floats(run.correction, n)
-    factor = step_in_time_scale(run, method, h) if method.some_powers else 1.0
+    factor = share_of_class(run, method, h) if method.some_powers else 1.0
+    start, noise = differences(run)[0], 0.0
     for j in range(n):
         slope[j] = yp[j]
     for i in range(s):
         weight = d[i] / h
+        noise += abs(weight)
         for j in range(n):
             slope[j] -= weight * z[i, j]
+    if method.some_powers:  # round-off, which is divided by h once more
+        for j in range(n):
+            slope[j] = np.copysign(max(abs(slope[j]) - _ROUNDOFF * noise * abs(start[j]), 0.0), slope[j])
     for again in range(2):
         _slope_times(method, n, slope, change)
         status = solve(linear.matrix, t, change)
         if status != 0:
             return status
         for j in range(n):
-            correction[j] = share[method.scheme] * change[j]
-            error[j] = correction[j] * factor ** power[j] if method.some_powers else correction[j]
+            correction[j] = change[j] * (share[method.scheme] if power[j] == 0.0 else factor ** power[j])
+            error[j] = correction[j]
         run.error_of_step = size_of_error(system, run)
         if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):
             return 0
@@ -166,19 +181,25 @@ def _next_step(run, method, h):
         quotient = max(quotient, 1.0)
     method.h_before = h
     method.error_before = max(1e-2, run.error_of_step)
-    _choose_stages(method, 1.0 / quotient)
+    _choose_stages(run, method, 1.0 / quotient)
     run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
 
 
 @part
-def _choose_stages(method, grow):
-    """More stages where Newton's method converges fast, fewer where it is slow or has failed."""
+def _choose_stages(run, method, grow):
+    """More stages where Newton's method converges fast, fewer where it is slow or has failed.
+
+    A step of s stages is about tol^(1/(s+1)) of the time in which y changes: with two stages more it will be longer,
+    and the rate of convergence, which is proportional to it, larger.
+    """
     method.since_change += 1
     method.smooth_rate = min(10.0, max(method.rate, 0.5 * method.smooth_rate))
-    scheme = method.scheme
+    scheme, s = method.scheme, stages_of(method)
+    digits = max(wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n)), 1.0)
+    rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
     if method.troubled or method.smooth_rate >= _LOWER:
         scheme = max(method.lowest, scheme - 1)
-    elif method.smooth_rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
+    elif rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
         scheme = min(method.highest, scheme + 1)
     if scheme != method.scheme:
         method.scheme = scheme
