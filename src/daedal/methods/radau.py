@@ -235,13 +235,13 @@ def _is_regular(matrix: np.ndarray) -> bool:
 def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:
     """The coefficients of all methods, one after the other."""
     count = len(tableaux)
-    tables = {name: np.zeros((count, stages, stages)) for name in ("w", "transform", "inverse")}
-    tables |= {name: np.zeros((count, stages)) for name in ("c", "d")}
-    tables["pairs"] = np.zeros((count, pairs, 2))
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("w", "transform", "inverse"), (stages, stages))
+    shapes |= {"c": (stages,), "d": (stages,), "pairs": (pairs, 2)}
+    tables = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
     for k, tableau in enumerate(tableaux):
         for name, table in tables.items():
             values = getattr(tableau, name)
-            table[(k, *[slice(length) for length in values.shape])] = values
+            table[k][tuple(slice(length) for length in values.shape)] = values
     tables["stages"] = np.array([tableau.s for tableau in tableaux])
     tables["gamma"] = np.array([tableau.gamma for tableau in tableaux])
     tables["share"] = np.array([tableau.share for tableau in tableaux])

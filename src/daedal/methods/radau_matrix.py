@@ -25,7 +25,7 @@ from daedal.methods.run_record import RUN, differences
 
 MOST_STAGES, MOST_PAIRS = 7, 3
 
-VECTORS = ("stage_y", "stage_yp", "residual", "newton_weights", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "weights", "others", "power")
 
 RADAU = np.dtype(
     [
@@ -62,7 +62,8 @@ RADAU = np.dtype(
         ("z", ADDRESS),
         ("r", ADDRESS),
         ("hat", ADDRESS),
-        *[(name, ADDRESS) for name in VECTORS],  # `power`: of h, for variables of index 2 (1) and 3 (2)
+        # weights of corrections, plain ones of variables of index 2 and 3, and `power` of h: 1 for index 2, 2 for index 3
+        *[(name, ADDRESS) for name in VECTORS],
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
         # state

@@ -19,7 +19,8 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
 from daedal.methods.run_record import differences
 
-TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
 _FEWEST, _MORE = 7, 2.5  # iterations with 3 stages, and for each further one
 _POLISHING = 100  # iterations of constant steps, which end at round-off
 _STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
@@ -48,9 +49,9 @@ def solve_stages(system, run, method, address, t, h):
             status = _call(method.linearise, address, t, h)
             if status != 0:
                 return status
-            method.rate_factor = _UNKNOWN
         if method.h_matrix != h or method.scheme_matrix != method.scheme:
             status = _call(method.factor, address, t, h)
+            method.rate_factor = _UNKNOWN
             if status != 0 and (method.jacobian_fresh or status < 0):
                 return status
             if status != 0:
@@ -69,12 +70,14 @@ def solve_stages(system, run, method, address, t, h):
 
 @part
 def _set_weights(run, method, h):
-    """Corrections of variables of index 2 and 3 count less, like their errors."""
+    """Corrections of variables of index 2 and 3 count like their errors, but have to fall as far as they can."""
     n = run.n
-    weights, plain, power = floats(method.newton_weights, n), floats(run.inverse_weights, n), floats(method.power, n)
-    factor = share_of_class(run, method, h) if method.some_powers else 1.0
+    weights, others = floats(method.weights, n), floats(method.others, n)
+    plain, power = floats(run.inverse_weights, n), floats(method.power, n)
+    share = share_of_class(run, method, h) if method.some_powers else 1.0
     for i in range(n):
-        weights[i] = plain[i] * factor ** power[i] if method.some_powers else plain[i]
+        weights[i] = plain[i] if power[i] == 0.0 else plain[i] * share ** power[i]
+        others[i] = 0.0 if power[i] == 0.0 else plain[i]
 
 
 @part
@@ -137,13 +140,15 @@ def _residuals(system, run, method, t, h):
 def _iterate(system, run, method, address, t, h):
     """Newton's method from the prediction in Z; a failure leaves the step to try next in ``run.h``."""
     n, s = run.n, stages_of(method)
-    z, r, weights = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n), method.newton_weights
+    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
+    weights, others = floats(method.weights, n), floats(method.others, n)
     most = _POLISHING if run.fixed else most_iterations(method)
-    noise = _NOISE * wrms(differences(run)[0], floats(weights, n))
+    tolerance = _TIGHT if method.some_powers else _TOLERANCE
+    noise = _NOISE * wrms(differences(run)[0], weights)
     method.iterations = 0
     method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
     method.rate = 0.0
-    before, ratio, stalls = 0.0, 0.0, 0
+    before, ratio, stalls, rest = 0.0, 0.0, 0, np.inf
     for m in range(1, most + 1):
         status = _residuals(system, run, method, t, h)
         if status != 0:
@@ -152,11 +157,13 @@ def _iterate(system, run, method, address, t, h):
         status = _call(method.correct, address, t, h)
         if status != 0:
             return status
-        total = 0.0
+        total, rest_before, rest = 0.0, rest, 0.0
         for i in range(s):
-            total += wrms(r[i], floats(weights, n)) ** 2
-        size = np.sqrt(total / s)
-        if not size < np.inf:
+            total += wrms(r[i], weights) ** 2
+            if method.some_powers:
+                rest += wrms(r[i], others) ** 2
+        size, rest = np.sqrt(total / s), np.sqrt(rest / s)
+        if not size + rest < np.inf:
             return _diverged(run, method, h, 0.5)
         if m > 1:
             last, ratio = ratio, size / before
@@ -166,7 +173,7 @@ def _iterate(system, run, method, address, t, h):
                 if stalls >= _STALLS:
                     return CONVERGED
             elif method.rate >= _SLOWEST:
-                if size <= noise or (method.some_powers and size <= _ROUNDING):
+                if size <= max(noise, _ROUNDING):
                     return CONVERGED
                 if m > _LOOK or ratio > _WILD:
                     return _diverged(run, method, h, 0.5)
@@ -174,7 +181,7 @@ def _iterate(system, run, method, address, t, h):
             else:
                 method.rate_factor = method.rate / (1.0 - method.rate)
             if method.rate < _SLOWEST and m < most and not run.fixed:
-                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / TOLERANCE
+                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
                 if expected >= 1.0 and size > noise:
                     slow = max(1e-4, min(20.0, expected))
                     return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
@@ -183,7 +190,8 @@ def _iterate(system, run, method, address, t, h):
             for j in range(n):
                 z[i, j] -= r[i, j]
         method.iterations = m
-        if size <= noise or (method.rate_factor * size <= TOLERANCE and not run.fixed):
+        followed = method.rate_factor * rest <= _TOLERANCE or rest >= 0.5 * rest_before  # the latter is round-off
+        if (followed or run.fixed) and (size <= noise or (method.rate_factor * size <= tolerance and not run.fixed)):
             return CONVERGED
     return CONVERGED if run.fixed and before < _STALLED_BELOW else _diverged(run, method, h, 0.5)
 

@@ -5,9 +5,9 @@ embedded method compares y' at the start of the step with the slope of the collo
 
     (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
 
-For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the largest
-error of u inside of the step, which is what is tested: dense output is as accurate as the tolerance asks for, and the
-end of the step, where the order is 2s - 1, far more so.
+For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
+largest error of u inside of the step, which is what is tested: dense output is as accurate as the tolerance asks for,
+and the end of the step, where the order is 2s - 1, far more so.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
-from daedal.methods.one_step import ATTEMPT, ending_of, give_to_owner, size_of_error
+from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
-from daedal.methods.radau_newton import most_iterations, solve_stages, share_of_class
+from daedal.methods.radau_newton import most_iterations, share_of_class, solve_stages
 from daedal.methods.run_record import RUN, STEP, differences
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
@@ -37,6 +37,7 @@ _AGAIN = 0.3  # by which a step is shortened that was rejected before
 _KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
 _GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
 _RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
+_WORTH = 3.0  # there are not fewer stages where steps would have to be so much shorter with them
 _SETTLED = 5  # steps before there are more stages
 _SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
 _LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
@@ -49,7 +50,6 @@ def radau_begin(address):
     """Derivatives at the start, from which the owner of the run finds the index of the variables."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    method.rate_factor = 1.0
     method.error_before = 1e-2
     digits = wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n))
     for limit in _SHARP:
@@ -125,8 +125,11 @@ def _estimate(system, linear, run, method, t, h):
         if status != 0:
             return status
         for j in range(n):
-            correction[j] = change[j] * (share[method.scheme] if power[j] == 0.0 else factor ** power[j])
-            error[j] = correction[j]
+            if power[j] == 0.0:
+                error[j] = change[j] * share[method.scheme]
+            elif not again:  # what constraints determine is no stiff component
+                error[j] = change[j] * factor ** power[j]
+            correction[j] = error[j]
         run.error_of_step = size_of_error(system, run)
         if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):
             return 0
@@ -198,13 +201,13 @@ def _choose_stages(run, method, grow):
     digits = max(wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n)), 1.0)
     rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
     if method.troubled or method.smooth_rate >= _LOWER:
-        scheme = max(method.lowest, scheme - 1)
+        if digits ** (1.0 / (s - 1) - 1.0 / (s + 1)) < _WORTH:
+            scheme = max(method.lowest, scheme - 1)
     elif rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
         scheme = min(method.highest, scheme + 1)
     if scheme != method.scheme:
         method.scheme = scheme
         method.since_change = 0
-        method.rate_factor = 1.0
     method.troubled = 0
 
 

@@ -123,6 +123,6 @@ def _differentiation(nodes: list[Decimal]) -> list[list[Decimal]]:
 
 
 def _share(c: np.ndarray, gamma: float) -> float:
-    """y - u is h^{s+1} y^{(s+1)} / s! times int_0^theta M with M = prod (theta - c_i), and y' - u' at 0 follows M(0)."""
+    """y - u is h^(s+1) y^(s+1) / s! times int_0^theta M, M = prod (theta - c_i), and h (y' - u') the same times M."""
     error = Polynomial.fromroots(c).integ()
     return float(np.max(np.abs(error(c))) * gamma / np.prod(c))
