@@ -62,7 +62,7 @@ RADAU = np.dtype(
         ("z", ADDRESS),
         ("r", ADDRESS),
         ("hat", ADDRESS),
-        # weights of corrections, plain ones of variables of index 2 and 3, and `power` of h: 1 for index 2, 2 for index 3
+        # weights of corrections, plain ones of variables of index 2 and 3, and the power of h: 1 and 2 for these
         *[(name, ADDRESS) for name in VECTORS],
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
@@ -136,7 +136,7 @@ def radau_correct(address, t, h):
 
 @part
 def _linearise(system, linear, run, method, h):
-    """F_y with y' as it is, and with y' following y, cj dy; the difference of both is cj F_y'."""
+    """F_y and F_y' from F_y + cj F_y' and F_y + 2 cj F_y'."""
     n, matrix = run.n, linear.matrix
     y, yp, r = differences(run)[0], floats(run.yp, n), floats(method.residual, n)
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
@@ -150,15 +150,17 @@ def _linearise(system, linear, run, method, h):
     system.jacobians += 1
     cj = gamma_of(method) / h
     for second in range(2):
-        status = fill(system, matrix, run.t, y, yp, r, cj * second, h, floats(run.inverse_weights, n))
+        status = fill(system, matrix, run.t, y, yp, r, cj * (1 + second), h, floats(run.inverse_weights, n))
         if status != 0:
             run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
             return status
         for e in range(method.entries):
+            value = data[place[e]]
             if second == 0:
-                f_y[e] = data[place[e]]
+                f_y[e] = value
             else:
-                f_yp[e] = (data[place[e]] - f_y[e]) / cj
+                f_yp[e] = (value - f_y[e]) / cj
+                f_y[e] = 2.0 * f_y[e] - value
     method.jacobian_known = 1
     method.jacobian_fresh = 1
     return 0
