@@ -22,6 +22,7 @@ from daedal.methods.run_record import differences
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
 _TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
 _FEWEST, _MORE = 7, 2.5  # iterations with 3 stages, and for each further one
+_FURTHER = 5  # with the sharper tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
 _STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
 _NOISE = 100.0 * np.finfo(np.float64).eps
@@ -36,7 +37,7 @@ _call = caller(ATTEMPT)
 @part
 def most_iterations(method):
     """How many iterations a step may take."""
-    return _FEWEST + int(_MORE * (stages_of(method) - 3))
+    return _FEWEST + int(_MORE * (stages_of(method) - 3)) + (_FURTHER if method.some_powers else 0)
 
 
 @part
