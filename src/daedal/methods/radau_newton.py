@@ -21,8 +21,8 @@ from daedal.methods.run_record import differences
 
 _TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
 _TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
-_FEWEST, _MORE = 7, 2.5  # iterations with 3 stages, and for each further one
-_FURTHER = 5  # with the sharper tolerance
+_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
+_FURTHER = 2  # with the sharper tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
 _STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
 _NOISE = 100.0 * np.finfo(np.float64).eps
