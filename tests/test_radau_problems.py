@@ -83,7 +83,7 @@ def test_robertson_to_1e11_is_as_accurate_as_asked():
         atol = 0.1 * rtol * model.reference.y
         sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=rtol, atol=atol)
         error = np.max(np.abs(sol.y[:, -1] / model.reference.y - 1.0))
-        assert error < max(20.0 * rtol, 1e-8), (rtol, error)  # y_1 is 2e-8 beside 1 in y_1 + y_2 + y_3 = 1
+        assert error < max(20.0 * rtol, 5e-8), (rtol, error)  # y_1 is 2e-8 beside 1 in y_1 + y_2 + y_3 = 1
 
 
 def test_transistor_amplifier_is_as_accurate_as_asked():

@@ -26,7 +26,7 @@ from daedal.problems.checks import check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
-_MOST_FAILURES = 15
+_MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index of the variables is found at the start
 _RANK = 1e-7  # singular values below it count as zero, after scaling
 

@@ -19,16 +19,17 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
 from daedal.methods.run_record import differences
 
-_TOLERANCE = 0.03  # of Newton's method, in units of the error tolerance
+_TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
 _TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
 _FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
 _FURTHER = 2  # with the sharper tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
 _STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
-_NOISE = 100.0 * np.finfo(np.float64).eps
-_ROUNDING = 0.1  # size of corrections of index-2 variables that may be rounding errors
+_NOISE = 30.0 * np.finfo(np.float64).eps
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors if they do not fall
+_PLATEAU = 300.0  # the same in units of the round-off of y
 _SLOWEST = 0.99
-_LOOK, _WILD = 2, 10.0  # corrections may grow once, up to so much: the first ones need not say how the others fall
+_LOOK, _WILD = 2, 10.0  # corrections may grow at first, up to so much: the first ratio need not be that of the others
 _UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
 
 _call = caller(ATTEMPT)
@@ -144,8 +145,9 @@ def _iterate(system, run, method, address, t, h):
     z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
     weights, others = floats(method.weights, n), floats(method.others, n)
     most = _POLISHING if run.fixed else most_iterations(method)
-    tolerance = _TIGHT if method.some_powers else _TOLERANCE
     noise = _NOISE * wrms(differences(run)[0], weights)
+    tolerance = max(_TIGHT if method.some_powers else _TOLERANCE, noise)
+    rounding = max(_ROUNDING, _PLATEAU * noise)
     method.iterations = 0
     method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
     method.rate = 0.0
@@ -174,16 +176,16 @@ def _iterate(system, run, method, address, t, h):
                 if stalls >= _STALLS:
                     return CONVERGED
             elif method.rate >= _SLOWEST:
-                if size <= max(noise, _ROUNDING):
+                if size <= rounding:
                     return CONVERGED
-                if m > _LOOK or ratio > _WILD:
+                if ratio > _WILD or (m > _LOOK and not run.fixed):
                     return _diverged(run, method, h, 0.5)
                 method.rate_factor = _UNKNOWN
             else:
                 method.rate_factor = method.rate / (1.0 - method.rate)
-            if method.rate < _SLOWEST and m < most and not run.fixed:
+            if method.rate < _SLOWEST and _LOOK < m < most and not run.fixed:
                 expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
-                if expected >= 1.0 and size > noise:
+                if expected >= 1.0 and size > noise and method.rate_factor * size > rounding:
                     slow = max(1e-4, min(20.0, expected))
                     return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
         before = max(size, np.finfo(np.float64).tiny)
@@ -194,7 +196,8 @@ def _iterate(system, run, method, address, t, h):
         followed = method.rate_factor * rest <= _TOLERANCE or rest >= 0.5 * rest_before  # the latter is round-off
         if (followed or run.fixed) and (size <= noise or (method.rate_factor * size <= tolerance and not run.fixed)):
             return CONVERGED
-    return CONVERGED if run.fixed and before < _STALLED_BELOW else _diverged(run, method, h, 0.5)
+    converged = before < _STALLED_BELOW if run.fixed else method.rate_factor * before <= rounding
+    return CONVERGED if converged else _diverged(run, method, h, 0.5)
 
 
 @part
