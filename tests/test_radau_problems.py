@@ -95,6 +95,17 @@ def test_transistor_amplifier_is_as_accurate_as_asked():
         assert error < 100.0 * rtol, (rtol, error)
 
 
+def test_twelve_digits():
+    """At rtol = 1e-13, where corrections and errors are near the round-off of the equations."""
+    model = library.transistor_amplifier()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, rtol=2e-12)
+    model = library.seven_body()
+    options = {"method": "radau", "formulation": "ggl", "rtol": 1e-13, "atol": 1e-13}
+    sol = daedal.solve(model.problem, model.t_span, model.initial, **options)
+    np.testing.assert_allclose(sol.q[:, -1], model.reference.y[:7], rtol=1e-12)
+
+
 # --- higher index -----------------------------------------------------------------------------------------------------
 
 

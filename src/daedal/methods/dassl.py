@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.dassl_start import past
@@ -228,7 +227,8 @@ class _DASSLRun(Run):
 
     def reconsider(self, task: Task) -> int:
         """A problem of index 2 begins anew, with the error test and the start that it needs; others go on."""
-        if self._local_index(task) != 2:
+        found = self.local_index(task)
+        if found is None or found.index != 2:
             return int(self.own["reason"])
         assert self.workspace is not None
         spent, failures = self.workspace.counts(), [int(self.record[name]) for name in _FAILURES]
@@ -238,13 +238,6 @@ class _DASSLRun(Run):
         for name, count in zip(_FAILURES, failures, strict=True):
             self.record[name] = count
         return 0
-
-    def _local_index(self, task: Task) -> int | None:
-        """The index of the linearised equations where the run stands, or None."""
-        from daedal.analysis.causes import Case
-
-        found = Case(self.equations.problem, self._failure(task, Ending.TROUBLED)).index
-        return None if found is None else found.index
 
     def _load_start(self, task: Task):
         """A past of order 2 or 3 for a problem of index 2."""

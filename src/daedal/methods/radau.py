@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.index import judge, partials
+from daedal.analysis.index import judge
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.methods.base import Method, check_variable_index
@@ -28,7 +28,6 @@ _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index of the variables is found at the start
-_RANK = 1e-7  # singular values below it count as zero, after scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,20 +186,15 @@ class _RadauRun(OneStepRun):
         if not self.own["searches"]:
             return int(Ending.TROUBLED)
         self.own["searches"] = False
-        places, n = self._places, self.equations.n
-        e, b = np.zeros((n, n)), np.zeros((n, n))
-        e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
-        if not _is_plain(e, b):
-            self._judge(task, e, b)
-        return 0
-
-    def _judge(self, task: Task, e: np.ndarray, b: np.ndarray) -> None:
-        problem, n = self.equations.problem, self.equations.n
+        problem, places, n = self.equations.problem, self._places, self.equations.n
         if problem.jacobian is None:
-            e, b = partials(problem.evaluate, task.t_span[0], task.y0, task.yp0)
-        found = judge(e, b)
+            found = self.local_index(task)
+        else:
+            e, b = np.zeros((n, n)), np.zeros((n, n))
+            e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
+            found = judge(e, b)
         if found is None or found.index is None or found.index < 2:
-            return
+            return 0
         classes = np.ones(n)
         for variable, index in found.higher_index_variables:
             classes[variable] = index
@@ -208,28 +202,11 @@ class _RadauRun(OneStepRun):
         self._set_classes(classes)
         self.workspace.prepare_matrices(accurate=True)
         self.own["jacobian_known"] = problem.jacobian is not None
+        return 0
 
     def _set_classes(self, classes: np.ndarray) -> None:
         self.own.array("power")[:] = classes - 1.0
         self.own["some_powers"] = bool(np.any(classes > 1.0))
-
-
-def _is_plain(e: np.ndarray, b: np.ndarray) -> bool:
-    """Whether E y' + B y has index 0 or 1 for all to see: algebraic equations that determine algebraic variables."""
-    equations, variables = ~e.any(axis=1), ~e.any(axis=0)
-    if np.count_nonzero(equations) != np.count_nonzero(variables):
-        return False
-    return _is_regular(e[~equations][:, ~variables]) and _is_regular(b[equations][:, variables])
-
-
-def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix has full rank, after rows and columns have been scaled."""
-    for axis in (1, 0):
-        largest = np.max(np.abs(matrix), axis=axis, keepdims=True, initial=0.0)
-        if not np.all(largest > 0.0) or not np.all(np.isfinite(largest)):
-            return False
-        matrix = matrix / largest
-    return matrix.size == 0 or float(np.linalg.svd(matrix, compute_uv=False)[-1]) > _RANK
 
 
 def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:

@@ -24,6 +24,7 @@ from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.radau_index import is_plain
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
 from daedal.methods.radau_newton import most_iterations, share_of_class, solve_stages
 from daedal.methods.run_record import RUN, STEP, differences
@@ -47,7 +48,7 @@ _call = caller(ATTEMPT)
 
 @pointer(STEP)
 def radau_begin(address):
-    """Derivatives at the start, from which the owner of the run finds the index of the variables."""
+    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
     method.error_before = 1e-2
@@ -59,7 +60,7 @@ def radau_begin(address):
         return 0
     status = _call(method.linearise, address, run.t, run.h)
     if status == 0:
-        return _TROUBLED
+        return 0 if is_plain(method, run.n) else _TROUBLED
     return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.failure import Failure
+from daedal.analysis.index import LocalIndex
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending
@@ -160,6 +161,12 @@ class Run:
     def reconsider(self, task: Task) -> int:
         """Steps fail again and again: change what helps and answer 0, or give the reason to stop."""
         return int(Ending.TROUBLED)
+
+    def local_index(self, task: Task) -> LocalIndex | None:
+        """The index of the linearised equations where the run stands, by differences."""
+        from daedal.analysis.causes import Case
+
+        return Case(self.equations.problem, self._failure(task, Ending.TROUBLED)).index
 
     def _begin(self, task: Task) -> Switching | None:
         """All memory as it was when the run was made, and the numbers of the task."""
