@@ -154,12 +154,18 @@ def build_linear(
     if name == "sparse":
         if sparsity is None:
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
-        factorise = _SparseLU(sparsity)
-        bridge.forget_with(factorise.forget)
-        matrix = builders.sparse_matrix(bridge, n, sparsity, factorise, jacobian, params)
-        return builders.direct(matrix)
+        return builders.direct(sparse_direct(bridge, sparsity, jacobian, params))
     options = solver if isinstance(solver, GMRES) else GMRES()
     return _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
+
+
+def sparse_direct(bridge, pattern, jacobian=None, params=None):
+    """A matrix with the structure of `pattern`, factored by SuperLU."""
+    from daedal.kernels import builders
+
+    factorise = _SparseLU(pattern)
+    bridge.forget_with(factorise.forget)
+    return builders.sparse_matrix(bridge, pattern.shape[0], pattern, factorise, jacobian, params)
 
 
 def _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params):

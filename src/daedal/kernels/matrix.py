@@ -109,11 +109,11 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     system.jacobians += 1
     matrix.has_slope = 0
     if matrix.keeps_slope:
-        status = _fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
+        status = fill(system, matrix, t, y, yp, r, 2.0 * cj, h, inverse_weights)
         if status != 0:
             return status
         copy(floats(matrix.slope, matrix.size), floats(matrix.data, matrix.size))
-    status = _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
+    status = fill(system, matrix, t, y, yp, r, cj, h, inverse_weights)
     if status != 0:
         return status
     if matrix.keeps_slope:
@@ -122,6 +122,12 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             slope[e] = (slope[e] - data[e]) / cj
         matrix.has_slope = 1
     system.factorisations += 1
+    return factor(matrix, t)
+
+
+@part
+def factor(matrix, t):
+    """Factor the matrix in `data`; returns 0, a callback status, or SINGULAR."""
     if matrix.kind == DENSE:
         return factor_dense(matrix)
     if matrix.kind == BANDED:
@@ -130,7 +136,7 @@ def form(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 
 
 @part
-def _fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
+def fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     """The entries of G, by the user's function or by differences."""
     if is_given(matrix.jacobian):
         return _form_by_user(system, matrix, t, y, yp, cj)

@@ -11,8 +11,10 @@ and goes on where it stopped at the next call.
 
 from __future__ import annotations
 
+import numpy as np
+
 from daedal.events.roots import begin, begin_layers, locate
-from daedal.events.switching import ROOTS, STOPPING
+from daedal.events.switching import LAYER_WATCHED, ROOTS, STOPPING
 from daedal.kernels.compilation import announce, caller, inlined, kernel, part
 from daedal.kernels.differences import ROWS
 from daedal.kernels.endings import Ending
@@ -28,6 +30,8 @@ _BUFFER_FULL, _MAX_STEPS, _STALLED = int(Ending.BUFFER_FULL), int(Ending.MAX_STE
 _ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RAISED)
 
 _call_step = caller(STEP)
+
+_HIGH_DEGREE, _PIECES = 7, 3
 
 # Without a limit a run stops where so many steps advance by less than this part of the whole interval.
 _STEPS_TO_ADVANCE = 100_000
@@ -126,6 +130,21 @@ def step_end(run):
     return run.t_end if run.sign * (run.t - run.t_end) > 0.0 else run.t
 
 
+@part
+def _search_end(run, roots):
+    """How far switching functions are searched at once: long steps, with polynomials of a high degree, in pieces.
+
+    Functions that are watched, whose events are ends of steps, are not.
+    """
+    location, crooked = integers(roots.location, roots.n), integers(roots.crooked, roots.n)
+    whole = run.degree < _HIGH_DEGREE
+    for i in range(roots.n):
+        whole = whole or location[i] == LAYER_WATCHED or crooked[i] != 0
+    piece = run.h_last / _PIECES
+    left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
+    return step_end(run) if whole or left < 1.0 else run.t - left * piece
+
+
 @inlined
 def _empty_buffers(run):
     """Begin a new slice: what the last one stored has been collected."""
@@ -166,7 +185,7 @@ def _process_step(system, run, roots):
         if run.searching:
             if run.events_stored >= run.event_slots:
                 return _BUFFER_FULL
-            found, limit, status = locate(system, roots, run.t_low, step_end(run), run.t, psi, phi, degree)
+            found, limit, status = locate(system, roots, run.t_low, _search_end(run, roots), run.t, psi, phi, degree)
             if status != 0:
                 return _CALLBACK_RAISED
             run.found = found
@@ -176,6 +195,9 @@ def _process_step(system, run, roots):
         terminal = run.found != 0 and _stops(roots)
         if not _store_output(run, terminal):
             return _BUFFER_FULL
+        if not run.found and run.t_limit != step_end(run):
+            run.searching = run.has_roots
+            continue
         if not run.found:
             run.pending = 0
             return 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.task import Equations
-from daedal.problems.checks import check_mask
+from daedal.problems.checks import check_mask, check_real
 
 if TYPE_CHECKING:
     from daedal.methods.run import Run
@@ -121,6 +121,13 @@ class Method(ABC):
 
 def _is_open(option) -> bool:
     return option is None or (isinstance(option, str) and option == "auto")
+
+
+def check_variable_index(given) -> None:
+    """Refuse what is not an index class 1, 2 or 3 for every variable."""
+    classes = check_real(given, "variable_index", "hold 1, 2 or 3 for every variable")
+    if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
+        raise InvalidProblemError(f"variable_index must hold 1, 2 or 3 for every variable, got {classes}")
 
 
 def registered() -> dict[str, type[Method]]:

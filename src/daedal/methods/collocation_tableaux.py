@@ -134,6 +134,14 @@ def newton_data(kind: str, stages: int) -> NewtonData:
     t = tableau(kind, stages)
     k = t.known
     w = np.linalg.inv(t.a[k:, k:])
+    real, pairs, transform, inverse = decoupled(w)
+    known_column = w @ t.a[k:, 0] if k else np.zeros(w.shape[0])
+    gamma = float(real[0]) if real.size else float(np.min(np.hypot(*pairs.T)))
+    return NewtonData(w, w @ w, known_column, transform, inverse, real, pairs, gamma)
+
+
+def decoupled(w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Real eigenvalues of W, pairs (re, im), and a real T with T^{-1}: pairs are blocks [[re, -im], [im, re]]."""
     values, vectors = np.linalg.eig(w)
     reals = [i for i in range(values.size) if abs(values[i].imag) < 1e-9 * abs(values[i])]
     uppers = sorted(
@@ -142,19 +150,9 @@ def newton_data(kind: str, stages: int) -> NewtonData:
     columns = [np.real(vectors[:, i]) for i in reals]
     for i in uppers:
         columns += [np.real(vectors[:, i]), -np.imag(vectors[:, i])]
-    transform = np.array(columns).T
-    known_column = w @ t.a[k:, 0] if k else np.zeros(w.shape[0])
-    gamma = float(values[reals[0]].real) if reals else float(np.min(np.abs(values)))
-    return NewtonData(
-        w,
-        w @ w,
-        known_column,
-        np.ascontiguousarray(transform),
-        np.linalg.inv(transform),
-        np.array([values[i].real for i in reals]),
-        np.array([[values[i].real, values[i].imag] for i in uppers]).reshape(-1, 2),
-        gamma,
-    )
+    transform = np.ascontiguousarray(np.array(columns).T)
+    pairs = np.array([[values[i].real, values[i].imag] for i in uppers]).reshape(-1, 2)
+    return np.array([values[i].real for i in reals]), pairs, transform, np.linalg.inv(transform)
 
 
 @cache

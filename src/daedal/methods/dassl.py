@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.endings import Ending
 from daedal.linear_solvers import GMRES
-from daedal.methods.base import Method
+from daedal.methods.base import Method, check_variable_index
 from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
@@ -111,9 +110,7 @@ class DASSL(Method):
                 f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
             )
         if self.variable_index is not None:
-            classes = check_real(self.variable_index, "variable_index", "hold 1, 2 or 3 for every variable")
-            if not set(classes.ravel()) <= {1.0, 2.0, 3.0}:
-                raise InvalidProblemError(f"variable_index must hold 1, 2 or 3 for every variable, got {classes}")
+            check_variable_index(self.variable_index)
         if self.increment not in ("robust", "book"):
             raise InvalidProblemError(f"increment must be 'robust' or 'book', got {self.increment!r}")
         if self.norm is not None and not callable(self.norm):
@@ -230,7 +227,8 @@ class _DASSLRun(Run):
 
     def reconsider(self, task: Task) -> int:
         """A problem of index 2 begins anew, with the error test and the start that it needs; others go on."""
-        if self._local_index(task) != 2:
+        found = self.local_index(task)
+        if found is None or found.index != 2:
             return int(self.own["reason"])
         assert self.workspace is not None
         spent, failures = self.workspace.counts(), [int(self.record[name]) for name in _FAILURES]
@@ -240,16 +238,6 @@ class _DASSLRun(Run):
         for name, count in zip(_FAILURES, failures, strict=True):
             self.record[name] = count
         return 0
-
-    def _local_index(self, task: Task) -> int | None:
-        """The index of the linearised equations where the run stands, or None."""
-        from daedal.analysis.causes import Case
-        from daedal.analysis.index import is_clearly_index_1
-
-        case = Case(self.equations.problem, self._failure(task, Ending.TROUBLED))
-        if case.exact is not None and is_clearly_index_1(*case.exact):
-            return 1
-        return None if case.index is None else case.index.index
 
     def _load_start(self, task: Task):
         """A past of order 2 or 3 for a problem of index 2."""

@@ -101,7 +101,8 @@ def _reject(run, h, status):
     if status != 0:
         run.newton_failures += 1
         run.attempt_newton_failures += 1
-        run.h = 0.25 * h
+        if run.controller != OWN or abs(run.h) >= abs(h):  # else the method has chosen a shorter one
+            run.h = 0.25 * h
         return
     run.error_test_failures += 1
     run.attempt_error_failures += 1

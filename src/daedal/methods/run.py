@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.failure import Failure
+from daedal.analysis.index import LocalIndex
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending
@@ -160,6 +161,16 @@ class Run:
     def reconsider(self, task: Task) -> int:
         """Steps fail again and again: change what helps and answer 0, or give the reason to stop."""
         return int(Ending.TROUBLED)
+
+    def local_index(self, task: Task) -> LocalIndex | None:
+        """The index of the linearised equations where the run stands; the quick answer where it is clear."""
+        from daedal.analysis.causes import Case
+        from daedal.analysis.index import is_clearly_index_1
+
+        case = Case(self.equations.problem, self._failure(task, Ending.TROUBLED))
+        if case.exact is not None and is_clearly_index_1(*case.exact):
+            return LocalIndex(1)
+        return case.index
 
     def _begin(self, task: Task) -> Switching | None:
         """All memory as it was when the run was made, and the numbers of the task."""

@@ -1,0 +1,225 @@
+r"""Radau IIA with 3, 5 and 7 stages, orders 5, 9 and 13, for F(t, y, y') = 0.
+
+References
+----------
+E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.8 and VII; Stiff differential
+equations solved by Radau methods, J. Comput. Appl. Math. 111 (1999) 93-111 (the choice of the stages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.index import judge
+from daedal.errors import InvalidProblemError
+from daedal.kernels.endings import Ending
+from daedal.methods.base import Method, check_variable_index
+from daedal.methods.radau_storage import storage
+from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import Equations, Task
+from daedal.methods.workspace import Workspace
+from daedal.problems.checks import check_vector
+
+_ERROR_TESTS = ("auto", "all", "differential")
+_SOLVERS = ("auto", "dense", "banded", "sparse")
+_MOST_FAILURES = 30
+_LARGEST_JUDGED = 200  # unknowns up to which the index of the variables is found at the start
+
+
+@dataclass(frozen=True, eq=False)
+class Radau(Method):
+    r"""Radau IIA of orders 5, 9 and 13 with variable step and number of stages.
+
+    The collocation polynomial u of degree s satisfies the equations at the s nodes of a step, the last of which is its
+    end: :math:`F(t_i, u(t_i), u'(t_i)) = 0`. Stages are found by a simplified Newton method with one real system of n
+    unknowns and (s - 1)/2 of 2n.
+
+    Parameters
+    ----------
+    stages : {"auto", 3, 5, 7}
+        "auto" begins with 3 (5 or 7 where tolerances are sharp), takes more where Newton's method converges fast and
+        fewer where it does not.
+    linear_solver : {"auto", "dense", "banded", "sparse"}
+        "auto" follows the problem's `sparsity` and `bandwidth`.
+    error_test : {"auto", "all", "differential"} or mask
+        Which components take part in the error test: all; all but the algebraic ones; a mask or list of the components
+        to include. "auto" tests all of those of first-order problems.
+    variable_index : sequence of int, optional
+        Index class 1, 2 or 3 of each variable. Errors and corrections of class i are multiplied by
+        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. Found at the
+        start from dF/dy and dF/dy' if it is not given, for up to 200 unknowns.
+
+    Notes
+    -----
+    What is compared with the tolerance is the largest error of u inside of a step, of order s + 1 in h. Errors at the
+    ends of steps, of order 2s - 1, are far smaller.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.get("robertson")
+    >>> sol = daedal.solve(model.problem, (0.0, 40.0), model.initial, method="radau", rtol=1e-6, atol=1e-10)
+    >>> print(f"{sol.y[0, -1]:.5f}")
+    0.71583
+    """
+
+    stages: Any = "auto"
+    linear_solver: str = "auto"
+    error_test: Any = "auto"
+    variable_index: Any = None
+
+    name = "radau"
+    needs = ("residual",)
+    stiff = True
+
+    def __post_init__(self):
+        if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in STAGES):
+            raise InvalidProblemError(f"stages must be 'auto', 3, 5 or 7, got {self.stages!r}")
+        if self.linear_solver not in _SOLVERS:
+            raise InvalidProblemError(
+                f"linear_solver of Radau must be one of {', '.join(map(repr, _SOLVERS))}, got {self.linear_solver!r}; "
+                "GMRES goes with DASSL"
+            )
+        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
+            raise InvalidProblemError(
+                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
+            )
+        if self.variable_index is not None:
+            check_variable_index(self.variable_index)
+
+    @property
+    def max_order(self) -> int:
+        """The highest classical order."""
+        return radau_tableau(STAGES[-1] if self.stages == "auto" else self.stages).order
+
+    def prepare(self, equations: Equations) -> OneStepRun:
+        """Matrices for all systems, and room for the stages."""
+        problem, kind = equations.problem, self.linear_solver
+        if kind == "auto":
+            kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
+
+
+class _RadauRun(OneStepRun):
+    """A run of Radau IIA."""
+
+    def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
+        from daedal.kernels.records import Arena, Record
+        from daedal.methods import radau_matrix as matrix
+        from daedal.methods.one_step import OWN
+        from daedal.methods.radau_step import radau_accept, radau_attempt, radau_begin
+
+        n, problem = equations.n, equations.problem
+        places = storage(n, kind, problem.bandwidth, problem.sparsity)
+        self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
+        tableaux = [radau_tableau(s) for s in STAGES]
+        arena = Arena(
+            {
+                **dict.fromkeys(matrix.VECTORS, n),
+                **dict.fromkeys(("z", "r"), (matrix.MOST_STAGES, n)),
+                "hat": matrix.MOST_STAGES * n,
+            }
+        )
+        automatic = method.stages == "auto"
+        lowest = 0 if automatic else STAGES.index(method.stages)
+        most = len(STAGES) if automatic else lowest + 1
+        pairs = [
+            places.pair(workspace.bridge) if p < tableaux[most - 1].pairs.shape[0] else None
+            for p in range(matrix.MOST_PAIRS)
+        ]
+        record = Record(
+            matrix.RADAU,
+            arena,
+            linear=workspace.linear.address,
+            linearise=matrix.radau_linearise.address,
+            factor=matrix.radau_factor.address,
+            correct=matrix.radau_correct.address,
+            **{name: pair for name, pair in zip(("first", "second", "third"), pairs, strict=True) if pair is not None},
+            entries=places.rows.size,
+            f_y=self._f_y,
+            f_yp=self._f_yp,
+            **{name: getattr(places, name) for name in ("rows", "columns", "place", "pair_place", "pair_next")},
+            **_tables(tableaux, matrix.MOST_STAGES, matrix.MOST_PAIRS),
+            scheme=lowest,
+            lowest=lowest,
+            highest=most - 1,
+        )
+        super().__init__(
+            method,
+            equations,
+            attempt=radau_attempt,
+            accept=radau_accept,
+            begin=radau_begin,
+            order=method.max_order,
+            start_order=tableaux[lowest].s + 1,
+            controller=OWN,
+            most_failures=_MOST_FAILURES,
+            record=record,
+            arena=arena,
+            workspace=workspace,
+        )
+
+    def orders_of(self, degrees: np.ndarray) -> np.ndarray:
+        """2s - 1, by the degree s of the polynomial of a step."""
+        return 2 * degrees - 1
+
+    def load(self, task: Task) -> None:
+        """The classes of the variables as far as they are known, and the stages to begin with."""
+        assert self.workspace is not None
+        self.workspace.prepare_matrices(accurate=False)
+        method, n = self.method, self.equations.n
+        if method.variable_index is not None:
+            self._set_classes(check_vector(method.variable_index, n, "variable_index"))
+        elif task.fixed_step is None and self.equations.mechanism is None and n <= _LARGEST_JUDGED:
+            self.own["searches"] = True
+        elif task.excluded is not None:
+            self._set_classes(np.where(np.isin(np.arange(n), np.arange(n)[task.excluded]), 2.0, 1.0))
+        if task.index_2:
+            self._included.fill(1.0)
+
+    def reconsider(self, task: Task) -> int:
+        """Find the index of the variables at the start; F_y and F_y' are there."""
+        if not self.own["searches"]:
+            return int(Ending.TROUBLED)
+        self.own["searches"] = False
+        problem, places, n = self.equations.problem, self._places, self.equations.n
+        if problem.jacobian is None:
+            found = self.local_index(task)
+        else:
+            e, b = np.zeros((n, n)), np.zeros((n, n))
+            e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
+            found = judge(e, b)
+        if found is None or found.index is None or found.index < 2:
+            return 0
+        classes = np.ones(n)
+        for variable, index in found.higher_index_variables:
+            classes[variable] = index
+        assert self.workspace is not None
+        self._set_classes(classes)
+        self.workspace.prepare_matrices(accurate=True)
+        self.own["jacobian_known"] = problem.jacobian is not None
+        return 0
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        self.own.array("power")[:] = classes - 1.0
+        self.own["some_powers"] = bool(np.any(classes > 1.0))
+
+
+def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:
+    """The coefficients of all methods, one after the other."""
+    count = len(tableaux)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("w", "transform", "inverse"), (stages, stages))
+    shapes |= {"c": (stages,), "d": (stages,), "pairs": (pairs, 2)}
+    tables = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
+    for k, tableau in enumerate(tableaux):
+        for name, table in tables.items():
+            values = getattr(tableau, name)
+            table[k][tuple(slice(length) for length in values.shape)] = values
+    tables["stages"] = np.array([tableau.s for tableau in tableaux])
+    tables["gamma"] = np.array([tableau.gamma for tableau in tableaux])
+    tables["share"] = np.array([tableau.share for tableau in tableaux])
+    return tables

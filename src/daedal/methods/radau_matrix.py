@@ -1,0 +1,245 @@
+r"""The linear systems of Radau IIA in compiled code: F_y and F_y', factors for every eigenvalue of W, corrections.
+
+The simplified Newton method for the stages has the matrix I (x) F_y + (W / h) (x) F_y'. With T^{-1} W T block diagonal
+it falls apart (Hairer, Wanner: Solving Ordinary Differential Equations II, IV.8) into
+
+    (F_y + (g/h) F_y') x = b                                    for the real eigenvalue g,
+    (F_y + ((a + ib)/h) F_y') (x_1 + i x_2) = b_1 + i b_2       for each pair a +- ib.
+
+The latter is a real system of 2n unknowns; taken in turn, x_1[0], x_2[0], x_1[1], ..., they leave a band a band, and
+what is sparse has the same structure with blocks of 2 x 2. So all of them are matrices of the same kind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import is_given
+from daedal.kernels.compilation import announce, inlined, part, pointer
+from daedal.kernels.linear import LINEAR
+from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, MATRIX, factor, fill, solve
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.system import SYSTEM, residual
+from daedal.methods.one_step import ATTEMPT
+from daedal.methods.run_record import RUN, differences
+
+MOST_STAGES, MOST_PAIRS = 7, 3
+
+VECTORS = ("stage_y", "stage_yp", "residual", "weights", "others", "power")
+
+RADAU = np.dtype(
+    [
+        ("linear", ADDRESS),
+        ("linearise", ADDRESS),
+        ("factor", ADDRESS),
+        ("correct", ADDRESS),
+        ("first", MATRIX),
+        ("second", MATRIX),
+        ("third", MATRIX),
+        # dF/dy and dF/dy', entry by entry, and the places of an entry in the matrices
+        ("entries", INTEGER),
+        ("f_y", ADDRESS),
+        ("f_yp", ADDRESS),
+        ("rows", ADDRESS),
+        ("columns", ADDRESS),
+        ("place", ADDRESS),
+        ("pair_place", ADDRESS),  # of the upper left entry of its 2 x 2 block
+        ("pair_next", ADDRESS),  # of the upper right one
+        # the methods, one after the other
+        ("stages", ADDRESS),
+        ("c", ADDRESS),
+        ("w", ADDRESS),
+        ("d", ADDRESS),
+        ("gamma", ADDRESS),
+        ("pairs", ADDRESS),
+        ("transform", ADDRESS),
+        ("inverse", ADDRESS),
+        ("share", ADDRESS),
+        ("scheme", INTEGER),  # which of them is in use
+        ("lowest", INTEGER),
+        ("highest", INTEGER),
+        # stages: deviations from the start, residuals and corrections, corrections of the decoupled systems
+        ("z", ADDRESS),
+        ("r", ADDRESS),
+        ("hat", ADDRESS),
+        # weights of corrections, plain ones of variables of index 2 and 3, and the power of h: 1 and 2 for these
+        *[(name, ADDRESS) for name in VECTORS],
+        ("some_powers", INTEGER),
+        ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
+        # state
+        ("h_matrix", FLOAT),  # 0: no factors
+        ("scheme_matrix", INTEGER),
+        ("jacobian_known", INTEGER),
+        ("jacobian_fresh", INTEGER),  # whether it is one of this step
+        ("iterations", INTEGER),
+        ("rate", FLOAT),
+        ("rate_factor", FLOAT),  # rate / (1 - rate)
+        ("smooth_rate", FLOAT),  # for the choice of the stages
+        ("troubled", INTEGER),  # whether Newton's method has failed since the last step
+        ("since_change", INTEGER),  # steps with these stages
+        ("h_before", FLOAT),
+        ("error_before", FLOAT),
+    ]
+)
+
+
+@inlined
+def stages_of(method):
+    return integers(method.stages, 3)[method.scheme]
+
+
+@inlined
+def gamma_of(method):
+    return floats(method.gamma, 3)[method.scheme]
+
+
+@inlined
+def square(address, scheme):
+    """The matrix of a method among those of all three, of which its first rows and columns are in use."""
+    return float_rows(address + 8 * MOST_STAGES * MOST_STAGES * scheme, MOST_STAGES, MOST_STAGES)
+
+
+@inlined
+def vector(address, scheme):
+    """The vector of a method among those of all three."""
+    return floats(address + 8 * MOST_STAGES * scheme, MOST_STAGES)
+
+
+@inlined
+def _pair(method, p):
+    return method.first if p == 0 else method.second if p == 1 else method.third
+
+
+@pointer(ATTEMPT)
+def radau_linearise(address, t, h):
+    """F_y and F_y' at the start of the step."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, h)
+
+
+@pointer(ATTEMPT)
+def radau_factor(address, t, h):
+    """The factors of all systems for a step h."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    return _factor(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), method, t, h)
+
+
+@pointer(ATTEMPT)
+def radau_correct(address, t, h):
+    """r := the correction of the stages."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    return _correct(record_at(method.linear, LINEAR), method, run.n, t)
+
+
+@part
+def _linearise(system, linear, run, method, h):
+    """F_y and F_y' from F_y + cj F_y' and F_y + 2 cj F_y'."""
+    n, matrix = run.n, linear.matrix
+    y, yp, r = differences(run)[0], floats(run.yp, n), floats(method.residual, n)
+    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
+    data, place = floats(matrix.data, matrix.size), integers(method.place, method.entries)
+    method.jacobian_known = 0
+    method.h_matrix = 0.0
+    if not is_given(matrix.jacobian):
+        status = residual(system, run.t, y, yp, r)
+        if status != 0:
+            return status
+    system.jacobians += 1
+    cj = gamma_of(method) / h
+    for second in range(2):
+        status = fill(system, matrix, run.t, y, yp, r, cj * (1 + second), h, floats(run.inverse_weights, n))
+        if status != 0:
+            run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
+            return status
+        for e in range(method.entries):
+            value = data[place[e]]
+            if second == 0:
+                f_y[e] = value
+            else:
+                f_yp[e] = (value - f_y[e]) / cj
+                f_y[e] = 2.0 * f_y[e] - value
+    method.jacobian_known = 1
+    method.jacobian_fresh = 1
+    return 0
+
+
+@part
+def _factor(system, linear, method, t, h):
+    matrix, scheme = linear.matrix, method.scheme
+    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
+    data, place = floats(matrix.data, matrix.size), integers(method.place, method.entries)
+    first, following = integers(method.pair_place, method.entries), integers(method.pair_next, method.entries)
+    g = gamma_of(method) / h
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for e in range(method.entries):
+        data[place[e]] = f_y[e] + g * f_yp[e]
+    method.h_matrix = 0.0
+    system.factorisations += 1
+    status = factor(matrix, t)
+    if status != 0:
+        return status
+    pairs = float_rows(method.pairs + 16 * MOST_PAIRS * scheme, MOST_PAIRS, 2)
+    for p in range(stages_of(method) // 2):
+        pair = _pair(method, p)
+        columns = floats(pair.data, pair.size)
+        a, b = pairs[p, 0] / h, pairs[p, 1] / h
+        if pair.kind == BANDED:
+            columns[:] = 0.0
+        for e in range(method.entries):
+            real, imaginary = f_y[e] + a * f_yp[e], b * f_yp[e]
+            columns[first[e]] = real
+            columns[first[e] + 1] = imaginary
+            columns[following[e]] = -imaginary
+            columns[following[e] + 1] = real
+        system.factorisations += 1
+        status = factor(pair, t)
+        if status != 0:
+            return status
+    method.h_matrix = h
+    method.scheme_matrix = scheme
+    return 0
+
+
+@part
+def _correct(linear, method, n, t):
+    """r := T (the decoupled systems)^{-1} T^{-1} r; parts of a pair stand in turn."""
+    s = stages_of(method)
+    r, hat = float_rows(method.r, MOST_STAGES, n), floats(method.hat, MOST_STAGES * n)
+    transform, inverse = square(method.transform, method.scheme), square(method.inverse, method.scheme)
+    for i in range(s):
+        begin, stride = _where(i, n)
+        for j in range(n):
+            value = 0.0
+            for l in range(s):
+                value += inverse[i, l] * r[l, j]
+            hat[begin + stride * j] = value
+    status = solve(linear.matrix, t, hat[:n])
+    if status != 0:
+        return status
+    for p in range(s // 2):
+        status = solve(_pair(method, p), t, hat[(1 + 2 * p) * n : (3 + 2 * p) * n])
+        if status != 0:
+            return status
+    for i in range(s):
+        for j in range(n):
+            r[i, j] = 0.0
+    for l in range(s):
+        begin, stride = _where(l, n)
+        for i in range(s):
+            weight = transform[i, l]
+            for j in range(n):
+                r[i, j] += weight * hat[begin + stride * j]
+    return 0
+
+
+@inlined
+def _where(i, n):
+    """Where row i of the transformed stages begins, and how far its components are apart."""
+    return (0, 1) if i == 0 else ((1 + 2 * ((i - 1) // 2)) * n + (i - 1) % 2, 2)
+
+
+announce(_linearise, "the linear algebra of Radau IIA")

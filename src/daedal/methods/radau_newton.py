@@ -1,0 +1,214 @@
+r"""The stages of a Radau IIA step for F(t, y, y') = 0 in compiled code: the simplified Newton method.
+
+The unknowns are Z_i = Y_i - y_0; the equations are F(t_i, y_0 + Z_i, (1/h) sum_j w_ij Z_j) = 0. Rate of convergence and
+the prediction of failure are those of Hairer and Wanner, Solving Ordinary Differential Equations II, IV.8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import caller, part
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.newton import CONVERGED, DIVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import float_rows, floats
+from daedal.kernels.system import residual
+from daedal.methods.one_step import ATTEMPT
+from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of, vector
+from daedal.methods.run_record import differences
+
+_TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
+_TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
+_FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
+_FURTHER = 2  # with the sharper tolerance
+_POLISHING = 100  # iterations of constant steps, which end at round-off
+_STALLED, _STALLED_BELOW, _STALLS = 0.97, 1e-2, 3  # ratio and size, in tolerances, so many times: that is round-off
+_NOISE = 30.0 * np.finfo(np.float64).eps
+_ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be rounding errors if they do not fall
+_PLATEAU = 300.0  # the same in units of the round-off of y
+_SLOWEST = 0.99
+_LOOK, _WILD = 2, 10.0  # corrections may grow at first, up to so much: the first ratio need not be that of the others
+_UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
+
+_call = caller(ATTEMPT)
+
+
+@part
+def most_iterations(method):
+    """How many iterations a step may take."""
+    return _FEWEST + int(_MORE * (stages_of(method) - 3)) + (_FURTHER if method.some_powers else 0)
+
+
+@part
+def solve_stages(system, run, method, address, t, h):
+    """Z for the step; old derivatives and a start that cannot be evaluated lead to a second try."""
+    _set_weights(run, method, h)
+    flat = False
+    while True:
+        if not method.jacobian_known:
+            status = _call(method.linearise, address, t, h)
+            if status != 0:
+                return status
+        if method.h_matrix != h or method.scheme_matrix != method.scheme:
+            status = _call(method.factor, address, t, h)
+            method.rate_factor = _UNKNOWN
+            if status != 0 and (method.jacobian_fresh or status < 0):
+                return status
+            if status != 0:
+                method.jacobian_known = 0
+                continue
+        _predict(run, method, t, h, flat)
+        status = _iterate(system, run, method, address, t, h)
+        if status == DIVERGED and not method.jacobian_fresh:
+            method.jacobian_known = 0
+            continue
+        if status == UNEVALUABLE and not flat and method.iterations == 0:
+            flat = True  # the polynomial of the last step leads where the equations are not defined
+            continue
+        return status
+
+
+@part
+def _set_weights(run, method, h):
+    """Corrections of variables of index 2 and 3 count like their errors, but have to fall as far as they can."""
+    n = run.n
+    weights, others = floats(method.weights, n), floats(method.others, n)
+    plain, power = floats(run.inverse_weights, n), floats(method.power, n)
+    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    for i in range(n):
+        weights[i] = plain[i] if power[i] == 0.0 else plain[i] * share ** power[i]
+        others[i] = 0.0 if power[i] == 0.0 else plain[i]
+
+
+@part
+def share_of_class(run, method, h):
+    """By what errors of variables of index 2 are multiplied; those of index 3 by its square.
+
+    Hairer and Wanner (VII.6) take h, which depends on the unit of time. Here it is h / tau, and 1 at most, where tau is
+    the time in which the variables of index 1 change by their size. It has to fall with h: y' at the start of a step,
+    with which the estimate compares, carries the error of such variables from the step before.
+    """
+    n = run.n
+    y, yp = differences(run)[0], floats(run.yp, n)
+    weights, power = floats(run.inverse_weights, n), floats(method.power, n)
+    size, slope = 0.0, 0.0
+    for i in range(n):
+        if power[i] == 0.0:
+            size += (y[i] * weights[i]) ** 2
+            slope += (yp[i] * weights[i]) ** 2
+    return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0
+
+
+@part
+def _predict(run, method, t, h, flat):
+    """Z from the polynomial of the last step, the tangent at the start of a run, or nothing."""
+    n, s = run.n, stages_of(method)
+    start, z, slope = differences(run)[0], float_rows(method.z, MOST_STAGES, n), floats(method.stage_yp, n)
+    c = vector(method.c, method.scheme)
+    for i in range(s):
+        if flat:
+            for j in range(n):
+                z[i, j] = 0.0
+            continue
+        newton_polynomial(run.t + c[i] * h, run.t, run.psi, differences(run), run.degree, z[i], slope)
+        for j in range(n):
+            z[i, j] -= start[j]
+
+
+@part
+def _residuals(system, run, method, t, h):
+    """r_i = F at the stages."""
+    n, s = run.n, stages_of(method)
+    start, y, yp = differences(run)[0], floats(method.stage_y, n), floats(method.stage_yp, n)
+    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
+    c, w = vector(method.c, method.scheme), square(method.w, method.scheme)
+    for i in range(s):
+        for j in range(n):
+            y[j] = start[j] + z[i, j]
+            yp[j] = 0.0
+        for l in range(s):
+            weight = w[i, l] / h
+            for j in range(n):
+                yp[j] += weight * z[l, j]
+        status = residual(system, t if i == s - 1 else run.t + c[i] * h, y, yp, r[i])
+        if status != 0:
+            return status
+    return 0
+
+
+@part
+def _iterate(system, run, method, address, t, h):
+    """Newton's method from the prediction in Z; a failure leaves the step to try next in ``run.h``."""
+    n, s = run.n, stages_of(method)
+    z, r = float_rows(method.z, MOST_STAGES, n), float_rows(method.r, MOST_STAGES, n)
+    weights, others = floats(method.weights, n), floats(method.others, n)
+    most = _POLISHING if run.fixed else most_iterations(method)
+    noise = _NOISE * wrms(differences(run)[0], weights)
+    tolerance = max(_TIGHT if method.some_powers else _TOLERANCE, noise)
+    rounding = max(_ROUNDING, _PLATEAU * noise)
+    method.iterations = 0
+    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
+    method.rate = 0.0
+    before, ratio, stalls, rest = 0.0, 0.0, 0, np.inf
+    for m in range(1, most + 1):
+        status = _residuals(system, run, method, t, h)
+        if status != 0:
+            return status
+        system.newton_iterations += 1
+        status = _call(method.correct, address, t, h)
+        if status != 0:
+            return status
+        total, rest_before, rest = 0.0, rest, 0.0
+        for i in range(s):
+            total += wrms(r[i], weights) ** 2
+            if method.some_powers:
+                rest += wrms(r[i], others) ** 2
+        size, rest = np.sqrt(total / s), np.sqrt(rest / s)
+        if not size + rest < np.inf:
+            return _diverged(run, method, h, 0.5)
+        if m > 1:
+            last, ratio = ratio, size / before
+            method.rate = ratio if m == 2 or last >= _SLOWEST else np.sqrt(ratio * last)
+            stalls = stalls + 1 if ratio > _STALLED else 0
+            if run.fixed and before < _STALLED_BELOW:
+                if stalls >= _STALLS:
+                    return CONVERGED
+            elif method.rate >= _SLOWEST:
+                if size <= rounding:
+                    return CONVERGED
+                if ratio > _WILD or (m > _LOOK and not run.fixed):
+                    return _diverged(run, method, h, 0.5)
+                method.rate_factor = _UNKNOWN
+            else:
+                method.rate_factor = method.rate / (1.0 - method.rate)
+            if method.rate < _SLOWEST and _LOOK < m < most and not run.fixed:
+                expected = method.rate_factor * size * method.rate ** (most - 1 - m) / tolerance
+                if expected >= 1.0 and size > noise and method.rate_factor * size > rounding:
+                    slow = max(1e-4, min(20.0, expected))
+                    return _diverged(run, method, h, 0.8 * slow ** (-1.0 / (4 + most - 1 - m)))
+        before = max(size, np.finfo(np.float64).tiny)
+        for i in range(s):
+            for j in range(n):
+                z[i, j] -= r[i, j]
+        method.iterations = m
+        followed = method.rate_factor * rest <= _TOLERANCE or rest >= 0.5 * rest_before  # the latter is round-off
+        if (followed or run.fixed) and (size <= noise or (method.rate_factor * size <= tolerance and not run.fixed)):
+            return CONVERGED
+    converged = before < _STALLED_BELOW if run.fixed else method.rate_factor * before <= rounding
+    return CONVERGED if converged else _diverged(run, method, h, 0.5)
+
+
+@part
+def _diverged(run, method, h, factor):
+    """Keep the last correction for messages, and shorten the step."""
+    n = run.n
+    r, correction, y = float_rows(method.r, MOST_STAGES, n), floats(run.correction, n), floats(run.y, n)
+    z, start, last = float_rows(method.z, MOST_STAGES, n), differences(run)[0], stages_of(method) - 1
+    for j in range(n):
+        correction[j] = r[last, j]
+        y[j] = start[j] + z[last, j]
+    run.h = factor * h
+    run.cj = gamma_of(method) / h
+    return DIVERGED

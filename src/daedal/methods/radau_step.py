@@ -1,0 +1,252 @@
+r"""A step of Radau IIA for F(t, y, y') = 0 in compiled code: error estimate, step size, stages, output.
+
+The estimate is that of Hairer and Wanner (J. Comput. Appl. Math. 111, 1999, 93-111) for implicit equations. Their
+embedded method compares y' at the start of the step with the slope of the collocation polynomial u there:
+
+    (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
+
+For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
+largest error of u inside of the step, which is what is tested: dense output is as accurate as the tolerance asks for,
+and the end of the step, where the order is 2s - 1, far more so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.endings import Ending
+from daedal.kernels.linear import LINEAR
+from daedal.kernels.matrix import solve
+from daedal.kernels.newton import CONVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.radau_index import is_plain
+from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
+from daedal.methods.radau_newton import most_iterations, share_of_class, solve_stages
+from daedal.methods.run_record import RUN, STEP, differences
+
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
+
+_SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 8.0
+_FIRST = 0.1  # by which a rejected first step is shortened
+_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
+_AGAIN = 0.3  # by which a step is shortened that was rejected before
+_KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
+_GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
+_RAISE, _LOWER = 0.05, 0.8  # rates for more and fewer stages
+_WORTH = 3.0  # there are not fewer stages where steps would have to be so much shorter with them
+_SETTLED = 5  # steps before there are more stages
+_SHARP = (1e6, 1e9)  # y in units of the tolerance from which a run begins with 5 and with 7 stages
+_LONGER, _SHORTER = 1.2, 0.8  # ratios of steps between which there may be more stages
+
+_call = caller(ATTEMPT)
+
+
+@pointer(STEP)
+def radau_begin(address):
+    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    method.error_before = 1e-2
+    digits = wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n))
+    for limit in _SHARP:
+        if digits > limit and method.scheme < method.highest:
+            method.scheme += 1
+    if not method.searches:
+        return 0
+    status = _call(method.linearise, address, run.t, run.h)
+    if status == 0:
+        return 0 if is_plain(method, run.n) else _TROUBLED
+    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+
+
+@pointer(ATTEMPT)
+def radau_attempt(address, t, h):
+    """The stages, the end of the step and its error."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, RADAU)
+    return _attempt(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method, address, t, h)
+
+
+@pointer(ATTEMPT)
+def radau_accept(address, t, h):
+    """The polynomial of the step, and size and stages of the next one."""
+    run = record_at(address, RUN)
+    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, RADAU), t, h)
+
+
+@part
+def _attempt(system, linear, run, method, address, t, h):
+    n, s = run.n, stages_of(method)
+    run.cj = gamma_of(method) / h
+    run.order = 2 * s - 1
+    status = solve_stages(system, run, method, address, t, h)
+    if status != CONVERGED:
+        method.troubled = 1
+        return status
+    start, y, last = differences(run)[0], floats(run.y, n), float_rows(method.z, MOST_STAGES, n)[s - 1]
+    for j in range(n):
+        y[j] = start[j] + last[j]
+    if run.fixed:
+        return CONVERGED
+    status = _estimate(system, linear, run, method, t, h)
+    if status == 0 and run.error_of_step > 1.0:
+        run.h = h * _FIRST if run.steps == 0 else h / _quotient(run, method)
+        if run.attempt_error_failures > 0:
+            run.h = h * min(_AGAIN, run.h / h)
+    return status
+
+
+@part
+def _estimate(system, linear, run, method, t, h):
+    """The error in units of the tolerance, filtered again where it is too large at first or after a failure."""
+    n, s = run.n, stages_of(method)
+    z, d, share = float_rows(method.z, MOST_STAGES, n), vector(method.d, method.scheme), floats(method.share, 3)
+    yp, slope, change = floats(run.yp, n), floats(method.stage_yp, n), floats(method.stage_y, n)
+    error, power, correction = floats(run.error, n), floats(method.power, n), floats(run.correction, n)
+    factor = share_of_class(run, method, h) if method.some_powers else 1.0
+    start, noise = differences(run)[0], 0.0
+    for j in range(n):
+        slope[j] = yp[j]
+    for i in range(s):
+        weight = d[i] / h
+        noise += abs(weight)
+        for j in range(n):
+            slope[j] -= weight * z[i, j]
+    if method.some_powers:  # round-off, which is divided by h once more
+        for j in range(n):
+            slope[j] = np.copysign(max(abs(slope[j]) - _ROUNDOFF * noise * abs(start[j]), 0.0), slope[j])
+    for again in range(2):
+        _slope_times(method, n, slope, change)
+        status = solve(linear.matrix, t, change)
+        if status != 0:
+            return status
+        for j in range(n):
+            if power[j] == 0.0:
+                error[j] = change[j] * share[method.scheme]
+            elif not again:  # what constraints determine is no stiff component
+                error[j] = change[j] * factor ** power[j]
+            correction[j] = error[j]
+        run.error_of_step = size_of_error(system, run)
+        if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):
+            return 0
+        for j in range(n):
+            slope[j] = run.cj * change[j]
+    return 0
+
+
+@part
+def _slope_times(method, n, v, result):
+    """result = F_y' v."""
+    f_yp, rows = floats(method.f_yp, method.entries), integers(method.rows, method.entries)
+    columns = integers(method.columns, method.entries)
+    for i in range(n):
+        result[i] = 0.0
+    for e in range(method.entries):
+        result[rows[e]] += f_yp[e] * v[columns[e]]
+
+
+@part
+def _quotient(run, method):
+    """h / h_new by the error of the step, less bold where Newton's method took many iterations (IV.8)."""
+    most = most_iterations(method)
+    factor = min(_SAFETY, _SAFETY * (1 + 2 * most) / (method.iterations + 2 * most))
+    quotient = max(run.error_of_step, 1e-12) ** (1.0 / (stages_of(method) + 1)) / factor
+    return max(1.0 / _LARGEST, min(1.0 / _SMALLEST, quotient))
+
+
+@part
+def _accept(system, run, method, t, h):
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status != 0 and status != HOOK_CHANGED:
+            return status
+    _keep_polynomial(run, method, h)
+    method.jacobian_fresh = 0
+    method.jacobian_known = 1 if method.rate <= _GOOD_RATE and not run.fixed else 0
+    if not run.fixed:
+        _next_step(run, method, h)
+    return 0
+
+
+@part
+def _next_step(run, method, h):
+    """Size and stages of the next step: Gustafsson's predictive controller (IV.8), Hairer and Wanner 1999."""
+    quotient = _quotient(run, method)
+    if method.h_before != 0.0:
+        ratio = run.error_of_step * run.error_of_step / method.error_before
+        predicted = method.h_before / h * max(ratio, 1e-12) ** (1.0 / (stages_of(method) + 1)) / _SAFETY
+        quotient = max(quotient, max(1.0 / _LARGEST, min(1.0 / _SMALLEST, predicted)))
+    if run.rejected:
+        quotient = max(quotient, 1.0)
+    method.h_before = h
+    method.error_before = max(1e-2, run.error_of_step)
+    _choose_stages(run, method, 1.0 / quotient)
+    run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
+
+
+@part
+def _choose_stages(run, method, grow):
+    """More stages where Newton's method converges fast, fewer where it is slow or has failed.
+
+    A step of s stages is about tol^(1/(s+1)) of the time in which y changes: with two stages more it will be longer,
+    and the rate of convergence, which is proportional to it, larger.
+    """
+    method.since_change += 1
+    method.smooth_rate = min(10.0, max(method.rate, 0.5 * method.smooth_rate))
+    scheme, s = method.scheme, stages_of(method)
+    digits = max(wrms(floats(run.y, run.n), floats(run.inverse_weights, run.n)), 1.0)
+    rate = method.smooth_rate * digits ** (1.0 / (s + 1) - 1.0 / (s + 3))
+    if method.troubled or method.smooth_rate >= _LOWER:
+        if digits ** (1.0 / (s - 1) - 1.0 / (s + 1)) < _WORTH:
+            scheme = max(method.lowest, scheme - 1)
+    elif rate <= _RAISE and _SHORTER < grow < _LONGER and method.since_change > _SETTLED:
+        scheme = min(method.highest, scheme + 1)
+    if scheme != method.scheme:
+        method.scheme = scheme
+        method.since_change = 0
+    method.troubled = 0
+
+
+@part
+def _keep_polynomial(run, method, h):
+    """The polynomial through the end of the step, the stages before it and the start, in Newton form; y' at the end."""
+    n, s = run.n, stages_of(method)
+    phi, psi, y, yp = differences(run), run.psi, floats(run.y, n), floats(run.yp, n)
+    z, c, w = float_rows(method.z, MOST_STAGES, n), vector(method.c, method.scheme), square(method.w, method.scheme)
+    for j in range(n):
+        yp[j] = 0.0
+    for l in range(s):
+        weight = w[s - 1, l] / h
+        for j in range(n):
+            yp[j] += weight * z[l, j]
+    for q in range(s):
+        psi[q] = 1.0 - (c[s - 2 - q] if q < s - 1 else 0.0)
+    for j in range(n):
+        start = phi[0, j]
+        phi[0, j] = y[j] - start
+        for q in range(1, s):
+            phi[q, j] = z[s - 1 - q, j]
+        phi[s, j] = 0.0
+    for order in range(1, s + 1):
+        for q in range(s, order - 1, -1):
+            distance = psi[q - 1] - (psi[q - order - 1] if q > order else 0.0)
+            for j in range(n):
+                phi[q, j] = (phi[q - 1, j] - phi[q, j]) / distance
+    product = 1.0
+    for q in range(s):
+        product *= psi[q]
+        psi[q] *= h
+        for j in range(n):
+            phi[q + 1, j] *= product
+    psi[s] = 2.0 * h
+    for j in range(n):
+        phi[0, j] = y[j]
+    run.degree = s
+
+
+announce(_attempt, "Radau IIA")

@@ -1,0 +1,237 @@
+"""Radau IIA on stiff and constrained problems with known solutions, and with structured matrices."""
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal import Radau, library
+
+# --- stiff problems of the test set (Mazzia, Magherini): equations, end, start, reference solution, atol / rtol -------
+
+
+def hires(t, y, yp):
+    fast = 280.0 * y[5] * y[7]
+    return [
+        yp[0] + 1.71 * y[0] - 0.43 * y[1] - 8.32 * y[2] - 0.0007,
+        yp[1] - 1.71 * y[0] + 8.75 * y[1],
+        yp[2] + 10.03 * y[2] - 0.43 * y[3] - 0.035 * y[4],
+        yp[3] - 8.32 * y[1] - 1.71 * y[2] + 1.12 * y[3],
+        yp[4] + 1.745 * y[4] - 0.43 * y[5] - 0.43 * y[6],
+        yp[5] + fast - 0.69 * y[3] - 1.71 * y[4] + 0.43 * y[5] - 0.69 * y[6],
+        yp[6] - fast + 1.81 * y[6],
+        yp[7] + fast - 1.81 * y[6],
+    ]
+
+
+def akzo_nobel(t, y, yp):
+    r1, r2, r3 = 18.7 * y[0] ** 4 * np.sqrt(y[1]), 0.58 * y[2] * y[3], 0.58 / 34.4 * y[0] * y[4]
+    r4, r5, inflow = 0.09 * y[0] * y[3] ** 2, 0.42 * y[5] ** 2 * np.sqrt(y[1]), 3.3 * (0.9 / 737.0 - y[1])
+    return [
+        yp[0] + 2.0 * r1 - r2 + r3 + r4,
+        yp[1] + 0.5 * r1 + r4 + 0.5 * r5 - inflow,
+        yp[2] - r1 + r2 - r3,
+        yp[3] + r2 - r3 + 2.0 * r4,
+        yp[4] - r2 + r3 - r5,
+        115.83 * y[0] * y[3] - y[5],
+    ]
+
+
+def van_der_pol(t, y, yp):
+    return [yp[0] - y[1], yp[1] - 1e6 * ((1.0 - y[0] ** 2) * y[1] - y[0])]
+
+
+STIFF = {
+    "HIRES": (
+        daedal.ImplicitDAE(hires, 8),
+        321.8122,
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057],
+        [0.7371312573325668e-3, 0.1442485726316185e-3, 0.5888729740967575e-4, 0.1175651343283149e-2]
+        + [0.2386356198831331e-2, 0.6238968252742796e-2, 0.2849998395185769e-2, 0.2850001604814231e-2],
+        1e-3,
+    ),
+    "Akzo Nobel": (
+        daedal.ImplicitDAE(akzo_nobel, 6),
+        180.0,
+        [0.444, 0.00123, 0.0, 0.007, 0.0, 115.83 * 0.444 * 0.007],
+        [0.1150794920661702, 0.1203831471567715e-2, 0.1611562887407974, 0.3656156421249283e-3]
+        + [0.1708010885264404e-1, 0.4873531310307455e-2],
+        1e-3,
+    ),
+    "van der Pol": (
+        daedal.ImplicitDAE(van_der_pol, 2),
+        2.0,
+        [2.0, 0.0],
+        [0.1706167732170483e1, -0.8928097010247975],
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STIFF)
+def test_stiff_problems_are_as_accurate_as_asked(name):
+    problem, t1, y0, reference, atol = STIFF[name]
+    for rtol in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12):
+        sol = daedal.solve(problem, (0.0, t1), (y0, None), method="radau", rtol=rtol, atol=rtol * atol)
+        assert sol.success
+        error = np.max(np.abs(sol.y[:, -1] / reference - 1.0))
+        assert error < max(20.0 * rtol, 1e-11), (rtol, error)
+
+
+def test_robertson_to_1e11_is_as_accurate_as_asked():
+    model = library.robertson()
+    for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
+        atol = 0.1 * rtol * model.reference.y
+        sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=rtol, atol=atol)
+        error = np.max(np.abs(sol.y[:, -1] / model.reference.y - 1.0))
+        assert error < max(20.0 * rtol, 5e-8), (rtol, error)  # y_1 is 2e-8 beside 1 in y_1 + y_2 + y_3 = 1
+
+
+def test_transistor_amplifier_is_as_accurate_as_asked():
+    """Index 1 with a singular, not diagonal, mass matrix."""
+    model = library.transistor_amplifier()
+    for rtol in (1e-4, 1e-7, 1e-10):
+        sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=rtol, atol=0.1 * rtol)
+        error = np.max(np.abs(sol.y[:, -1] / model.reference.y - 1.0))
+        assert error < 100.0 * rtol, (rtol, error)
+
+
+def test_twelve_digits():
+    """At rtol = 1e-13, where corrections and errors are near the round-off of the equations."""
+    model = library.transistor_amplifier()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, rtol=2e-12)
+    model = library.seven_body()
+    options = {"method": "radau", "formulation": "ggl", "rtol": 1e-13, "atol": 1e-13}
+    sol = daedal.solve(model.problem, model.t_span, model.initial, **options)
+    np.testing.assert_allclose(sol.q[:, -1], model.reference.y[:7], rtol=1e-12)
+
+
+# --- higher index -----------------------------------------------------------------------------------------------------
+
+
+def errors_of(model, rtol, **options):
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=rtol, atol=rtol, **options)
+    truth = np.array([np.ravel(model.extra["exact"](t))[: sol.y.shape[0]] for t in sol.t]).T
+    return np.max(np.abs(sol.y - truth) / (1.0 + np.abs(truth)), axis=1), sol
+
+
+@pytest.mark.parametrize("name", ["jay_index2", "hessenberg_index2"])
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+def test_index_2_is_found_and_solved_in_few_steps(name, rtol):
+    """DASSL takes 2464 steps for Jay's problem at 1e-6."""
+    errors, sol = errors_of(library.get(name), rtol)
+    assert np.max(errors[:-1]) < 10.0 * rtol and errors[-1] < 100.0 * rtol
+    assert sol.stats.steps < 100
+
+
+def test_trajectories_of_index_2_and_3_from_the_equations_as_they_stand():
+    for name, controls in (("tppc2", 6), ("tppc3", 6)):
+        model = library.get(name)
+        for rtol in (1e-6, 1e-8):
+            sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=rtol, atol=rtol)
+            error = np.abs(sol.y[:, -1] - model.reference.y) / (1e-3 + np.abs(model.reference.y))
+            assert np.max(error[:controls]) < 100.0 * rtol, (name, rtol, error)
+
+
+def test_index_3_chain_runs_with_variable_steps():
+    """Which BDF cannot do: x_1 and x_2 to the tolerance, x_3 coarser."""
+    for rtol in (1e-4, 1e-8):
+        errors, sol = errors_of(library.index3_chain(), rtol)
+        assert errors[0] < rtol and errors[1] < 10.0 * rtol and errors[2] < 1000.0 * rtol
+        assert sol.stats.steps < 50
+
+
+def test_classes_of_variables_may_be_given():
+    model = library.get("hessenberg_index2")
+    found, _ = errors_of(model, 1e-7)
+    given, _ = errors_of(model, 1e-7, variable_index=[1, 1, 2])
+    np.testing.assert_array_equal(found, given)
+
+
+FORMULATIONS = ("ggl", "index3", "index2", "index1", "baumgarte", "projected_invariants", "overdetermined")
+
+
+@pytest.mark.parametrize("formulation", [*FORMULATIONS, "state_space", "projection", "minimal_extension"])
+@pytest.mark.parametrize("rtol", [1e-5, 1e-8])
+def test_every_first_order_formulation_of_a_pendulum(formulation, rtol):
+    model = library.planar_pendulum()
+    options = {"method": "radau", "formulation": formulation, "rtol": rtol, "atol": rtol}
+    sol = daedal.solve(model.problem, (0.0, 2.0), model.initial, **options)
+    assert np.max(np.abs(sol.y[:, -1] - model.extra["exact"](2.0))) < 20.0 * rtol
+
+
+@pytest.mark.parametrize("formulation", ["ggl", "index1"])
+def test_mechanism_with_sparse_matrices(formulation):
+    chain = library.chain_of_pendulums()
+    options = {"method": "radau", "formulation": formulation, "rtol": 1e-7, "atol": 1e-7}
+    sol = daedal.solve(chain.problem, chain.t_span, chain.initial, **options)
+    np.testing.assert_allclose(sol.y[:, -1], chain.reference.y, atol=1e-5)
+
+
+# --- structure --------------------------------------------------------------------------------------------------------
+
+N = 40
+
+
+def reaction_diffusion(t, y, yp):
+    """u' = u_xx / 100 + u (1 - v), 0 = v - u^2 / 2 on a line, unknowns in turn."""
+    u, v = y[0::2], y[1::2]
+    padded = np.concatenate([u[:1], u, u[-1:]])
+    result = np.empty(2 * N)
+    result[0::2] = yp[0::2] - (padded[2:] - 2.0 * u + padded[:-2]) * (0.01 * N**2) - u * (1.0 - v)
+    result[1::2] = v - 0.5 * u**2
+    return result
+
+
+def structured(kind):
+    from scipy.sparse import csc_array
+
+    places = np.arange(2 * N)
+    band = np.abs(places[:, None] - places) <= 2
+    structure = {"dense": {}, "banded": {"bandwidth": (2, 2)}, "sparse": {"sparsity": csc_array(band.astype(float))}}
+    return daedal.ImplicitDAE(reaction_diffusion, 2 * N, **structure[kind])
+
+
+@pytest.mark.parametrize("stages", ["auto", 3, 7])
+def test_banded_and_sparse_matrices_give_the_dense_solution(stages):
+    u = 1.0 + 0.5 * np.cos(np.pi * (np.arange(N) + 0.5) / N)
+    start = np.column_stack([u, 0.5 * u**2]).ravel()
+    options = {"method": Radau(stages=stages), "rtol": 1e-6, "atol": 1e-8, "compile": "never"}
+    runs = {
+        kind: daedal.solve(structured(kind), (0.0, 1.0), (start, None), **options)
+        for kind in ("dense", "banded", "sparse")
+    }
+    for kind in ("banded", "sparse"):
+        assert runs[kind].stats.steps == runs["dense"].stats.steps
+        np.testing.assert_allclose(runs[kind].y[:, -1], runs["dense"].y[:, -1], rtol=1e-9)
+    assert runs["banded"].stats.jacobian_residual_evaluations < runs["dense"].stats.jacobian_residual_evaluations / 5
+
+
+def test_heat_equation_with_a_band():
+    n, k = 200, np.array([1.0, 3.0])
+    x = np.arange(1, n + 1) / (n + 1)
+    modes = np.sin(np.pi * np.outer(k, x))
+    rates = 4.0 * (n + 1) ** 2 * np.sin(0.5 * np.pi * k / (n + 1)) ** 2
+
+    def residual(t, y, yp):
+        padded = np.concatenate([np.zeros(1), y, np.zeros(1)])
+        return yp - (padded[2:] - 2.0 * y + padded[:-2]) * (n + 1) ** 2
+
+    problem = daedal.ImplicitDAE(residual, n, bandwidth=(1, 1))
+    for rtol in (1e-4, 1e-8):
+        options = {"rtol": rtol, "atol": 0.01 * rtol, "compile": "never"}
+        sol = daedal.solve(problem, (0.0, 0.1), (modes.sum(axis=0), None), method="radau", **options)
+        np.testing.assert_allclose(sol.y[:, -1], np.exp(-0.1 * rates) @ modes, atol=10.0 * rtol)
+        assert sol.stats.steps < 40
+
+
+def test_mass_matrices_that_depend_on_the_state():
+    """M(y) y' = f: (1 + y_0^2) y_0' = (1 + y_0^2) y_1 and so on, with the solution (sin t, cos t)."""
+
+    def residual(t, y, yp):
+        return [(1.0 + y[0] ** 2) * (yp[0] - y[1]) + y[0] * (yp[1] + y[0]), (2.0 + y[1]) * (yp[1] + y[0])]
+
+    problem = daedal.ImplicitDAE(residual, 2)
+    for rtol in (1e-5, 1e-9):
+        sol = daedal.solve(problem, (0.0, 5.0), ([0.0, 1.0], None), method="radau", rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(sol.y, [np.sin(sol.t), np.cos(sol.t)], atol=20.0 * rtol)
