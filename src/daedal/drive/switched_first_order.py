@@ -24,6 +24,7 @@ from daedal.methods.workspace import Workspace
 from daedal.progress import Progress
 
 _SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
+_SAME = 1e-2  # part of y' by which it may change within a step where nothing jumps
 _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where nothing jumps
 
 
@@ -137,7 +138,9 @@ class SwitchedCourse(FirstOrderCourse):
         weights = self.plan.rtol * np.abs(y) + self.plan.atol
         change = np.where(self.algebraic(), 0.0, (self.yp0 - yp) * outcome.h_last / np.maximum(weights, 1e-300))
         smooth = float(np.max(np.abs(change), initial=0.0)) <= _CONTINUOUS
-        follower.judge(t, [*clocked, *[j for j, _ in self._ended]], outcome.steps, KINK if smooth else JUMP)
+        follower.judge(t, [j for j, _ in self._ended], outcome.steps, KINK if smooth else JUMP)
+        if np.all(np.abs(self.yp0 - yp) <= _SAME * np.maximum(np.abs(yp), np.abs(self.yp0))):
+            follower.judge(t, clocked, outcome.steps, KINK)  # of a clock that jumps, nothing can be spared
 
     def _tell(self, outcome, j: int):
         """The event with which a solution begins to slide."""

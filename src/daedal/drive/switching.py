@@ -54,6 +54,7 @@ class Follower:
         self.switches: list[Followed] = switched.switches
         self.sliding: list[int] = []
         self.notes: list[str] = []
+        self.history: list[tuple[float, np.ndarray, bool]] = []  # of stretches: begin, modes, whether along a surface
         self._left = [False] * switched.count  # to the step size control
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[int, SwitchingFunctions] = {}
@@ -121,7 +122,8 @@ class Follower:
         return [(int(which[i]), 1 if now[i] > before[i] else -1) for i in changed]
 
     def horizon(self, t: float) -> float:
-        """The time at which the next of the switches that depend on time alone takes place, or the end."""
+        """A stretch begins: the time at which the next switch that depends on time alone takes place, or the end."""
+        self.history.append((t, self.moded.modes.copy(), bool(self.sliding)))
         sign, end = self.request.sign, self.request.span[1]
         if not any(self.switched.in_time):
             return end

@@ -19,7 +19,7 @@ from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
-from daedal.tracing import DerivativeWarning, TraceWarning
+from daedal.tracing import DerivativeWarning, SwitchWarning, TraceWarning
 from daedal.tracing.agreement import (
     Disagreement,
     beside,
@@ -33,6 +33,8 @@ from daedal.tracing.problem import traced_problem, untraced_words
 from daedal.tracing.switched import SwitchedProblem, switched_problem
 from daedal.tracing.tracer import TracedProblem
 
+_SAME_BRANCH = 1e-3  # part of the terms of an equation by which two branches may differ next to a surface
+_MOST_STRETCHES = 100  # that are looked at
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
 
 
@@ -177,15 +179,52 @@ class TracedPlan:
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
-        from daedal.drive.switching import Follower
+        from daedal.drive.switching import Follower, Unfollowable
 
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
+        follower = Follower(switched, moded, request)
         try:
-            return plan.solve(request, Follower(switched, moded, request))
+            solution = plan.solve(request, follower)
+        except Unfollowable as reason:
+            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=5)
         except DaedalError:
-            return self._plan(left_out).solve(request)
+            pass
+        else:
+            if self._took_its_branches(switched, follower, solution):
+                return solution
+        return self._plan(left_out).solve(request)
+
+    def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
+        """Whether the functions in the modes of a stretch are inside of it what they are as they are written.
+
+        They are not where a switching function stays on its surface, and the function there is that of neither side.
+        """
+        sign = follower.request.sign
+        begins = [t for t, _, _ in follower.history]
+        for (begin, modes, along), end in zip(follower.history[:_MOST_STRETCHES], [*begins[1:], np.inf * sign]):
+            inside = np.flatnonzero((sign * (solution.t - begin) > 0.0) & (sign * (solution.t - end) < 0.0))
+            if along or not inside.size:
+                continue
+            places = {int(inside[inside.size * k // 4]) for k in (1, 2, 3)}
+            if not any(self._is_as_written(switched, modes, solution, i) for i in places):
+                return False
+        return True
+
+    def _is_as_written(self, switched: SwitchedProblem, modes: np.ndarray, solution: Any, i: int) -> bool:
+        t, point = _point(self.problem, solution, i)
+        written = Moded(self.problem.params, modes.size)
+        taken = written.fresh(self.problem.params)
+        taken.modes[:] = modes
+        for name, function in switched.traced.functions.items():
+            arrays = [point[argument] for argument in switched.traced.arguments[name]]
+            scaled = [np.multiply(a, 1.0 + _SAME_BRANCH) for a in arrays]
+            (status, one), (other_status, other) = (function.evaluate(t, *arrays, p) for p in (written, taken))
+            terms = np.abs(function.evaluate(t, *scaled, taken)[1] - other)  # times _SAME_BRANCH
+            if status == other_status == 0 and np.any(np.abs(one - other) > terms):
+                return False
+        return True
 
     @property
     def switched(self) -> SwitchedProblem | None:
@@ -315,20 +354,24 @@ def _points(problem: Any, solution: Any) -> Iterator[tuple[float, dict[str, Any]
     """The middle and the end of a solution, as arguments of functions by name."""
     count = solution.t.size
     for i in sorted({count // 2, count - 1}) if count else ():
-        t = float(solution.t[i])
-        point: dict[str, Any]
-        if isinstance(problem, MechanicalSystem):
-            state, n = solution.integrated[i], problem.n_q
-            further = {"w": np.ones(problem.n_w), "lam": np.ones(problem.n_lambda)}
-            point = {"q": state[:n], "v": state[n : 2 * n], "r": state[2 * n :], **further}
-        elif isinstance(problem, (HessenbergDAE, LinearDAE)):
-            point = {}
-        elif isinstance(problem, SemiExplicitDAE):
-            y = solution.y[:, i]
-            point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}
-        elif isinstance(problem, SecondOrderDAE):
-            point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
-        else:
-            point = {"y": solution.y[:, i], "yp": solution.yp[:, i]}
-        point["cj"] = point["c1"] = point["c2"] = 1.0
-        yield t, point
+        yield _point(problem, solution, i)
+
+
+def _point(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
+    """One point of a solution."""
+    point: dict[str, Any]
+    if isinstance(problem, MechanicalSystem):
+        state, n = solution.integrated[i], problem.n_q
+        further = {"w": np.ones(problem.n_w), "lam": np.ones(problem.n_lambda)}
+        point = {"q": state[:n], "v": state[n : 2 * n], "r": state[2 * n :], **further}
+    elif isinstance(problem, (HessenbergDAE, LinearDAE)):
+        point = {}
+    elif isinstance(problem, SemiExplicitDAE):
+        y = solution.y[:, i]
+        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}
+    elif isinstance(problem, SecondOrderDAE):
+        point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
+    else:
+        point = {"y": solution.y[:, i], "yp": solution.yp[:, i]}
+    point["cj"] = point["c1"] = point["c2"] = 1.0
+    return float(solution.t[i]), point

@@ -71,6 +71,12 @@ def renewed(before: Any, params: Any) -> Any:
     if not isinstance(before, Mapping) or not isinstance(params, Mapping):
         return params
     named = {symbol_name(key) if hasattr(key, "free_symbols") else key: value for key, value in params.items()}
+    unknown = [name for name in named if name not in before]
+    if unknown:
+        raise InvalidProblemError(
+            f"params: {', '.join(map(repr, unknown))} is not among the parameters of the problem, which are "
+            f"{', '.join(map(repr, before))}"
+        )
     for name, value in named.items():
         if type(value) is int and isinstance(before.get(name), float):
             named[name] = float(value)
