@@ -141,6 +141,22 @@ def test_index_3_chain_runs_with_variable_steps():
         assert sol.stats.steps < 50
 
 
+@pytest.mark.parametrize("rtol", [1e-4, 1e-7])
+def test_index_2_that_no_variable_has_alone(rtol):
+    """y_1' = y_2, y_1 = sin t, y_3' = -y_3 in rotated variables and equations: all have a part of index 2."""
+    rotation = np.linalg.qr(np.array([[1.0, 2.0, 3.0], [2.0, -1.0, 1.0], [1.0, 1.0, -2.0]]))[0]
+
+    def residual(t, y, yp):
+        x, xp = rotation @ y, rotation @ yp
+        return rotation.T @ np.array([xp[0] - x[1], x[0] - np.sin(t), xp[2] + x[2]])
+
+    start, slope = rotation.T @ [0.0, 1.0, 1.0], rotation.T @ [1.0, 0.0, -1.0]
+    problem = daedal.ImplicitDAE(residual, 3)
+    sol = daedal.solve(problem, (0.0, 5.0), (start, slope), method="radau", rtol=rtol, atol=rtol)
+    truth = rotation.T @ np.array([np.sin(sol.t), np.cos(sol.t), np.exp(-sol.t)])
+    assert np.max(np.abs(sol.y - truth)) < 100.0 * rtol and sol.stats.steps < 60
+
+
 def test_classes_of_variables_may_be_given():
     model = library.get("hessenberg_index2")
     found, _ = errors_of(model, 1e-7)
