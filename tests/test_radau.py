@@ -216,6 +216,22 @@ def test_dense_output_is_as_accurate_as_the_steps_are_asked_to_be(rtol):
     assert np.max(at_steps) < 5.0 * rtol
 
 
+@pytest.mark.parametrize("stiffness", [None, 1.0, 1e6])
+def test_dense_output_follows_what_algebraic_equations_or_stiffness_determine(stiffness):
+    """Exact at the ends of steps, where no embedded method sees an error: u has to be looked at in between."""
+
+    def residual(t, y, yp):
+        input = np.cos(3.0 * t) + 0.2 * np.sin(11.0 * t)
+        return [y[0] - input if stiffness is None else yp[0] + stiffness * (y[0] - input)]
+
+    problem = daedal.ImplicitDAE(residual, 1)
+    times = np.linspace(1.0, 10.0, 997)
+    reference = daedal.solve(problem, (0.0, 10.0), ([1.0], None), method=Radau(stages=7), fixed_step=0.02)
+    for rtol in (1e-4, 1e-7):
+        sol = daedal.solve(problem, (0.0, 10.0), ([1.0], None), method="radau", rtol=rtol, atol=rtol)
+        assert np.max(np.abs(sol(times) - reference(times))) < 20.0 * rtol
+
+
 # --- stages and options -----------------------------------------------------------------------------------------------
 
 

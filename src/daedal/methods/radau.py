@@ -213,13 +213,13 @@ def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, 
     """The coefficients of all methods, one after the other."""
     count = len(tableaux)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("w", "transform", "inverse"), (stages, stages))
-    shapes |= {"c": (stages,), "d": (stages,), "pairs": (pairs, 2)}
+    shapes |= dict.fromkeys(("c", "d", "value", "slope"), (stages,)) | {"pairs": (pairs, 2)}
     tables = {name: np.zeros((count, *shape)) for name, shape in shapes.items()}
     for k, tableau in enumerate(tableaux):
         for name, table in tables.items():
             values = getattr(tableau, name)
             table[k][tuple(slice(length) for length in values.shape)] = values
     tables["stages"] = np.array([tableau.s for tableau in tableaux])
-    tables["gamma"] = np.array([tableau.gamma for tableau in tableaux])
-    tables["share"] = np.array([tableau.share for tableau in tableaux])
+    for name in ("gamma", "share", "middle"):
+        tables[name] = np.array([getattr(tableau, name) for tableau in tableaux])
     return tables

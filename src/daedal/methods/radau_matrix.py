@@ -25,7 +25,7 @@ from daedal.methods.run_record import RUN, differences
 
 MOST_STAGES, MOST_PAIRS = 7, 3
 
-VECTORS = ("stage_y", "stage_yp", "residual", "weights", "others", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power")
 
 RADAU = np.dtype(
     [
@@ -55,6 +55,9 @@ RADAU = np.dtype(
         ("transform", ADDRESS),
         ("inverse", ADDRESS),
         ("share", ADDRESS),
+        ("middle", ADDRESS),
+        ("value", ADDRESS),
+        ("slope", ADDRESS),
         ("scheme", INTEGER),  # which of them is in use
         ("lowest", INTEGER),
         ("highest", INTEGER),

@@ -93,9 +93,9 @@ def share_of_class(run, method, h):
     n = run.n
     y, yp = differences(run)[0], floats(run.yp, n)
     weights, power = floats(run.inverse_weights, n), floats(method.power, n)
-    size, slope = 0.0, 0.0
+    size, slope, lowest = 0.0, 0.0, np.min(power)  # of index 1, unless all variables have a part of index 2
     for i in range(n):
-        if power[i] == 0.0:
+        if power[i] == lowest:
             size += (y[i] * weights[i]) ** 2
             slope += (yp[i] * weights[i]) ** 2
     return abs(h) * np.sqrt(slope / size) if slope * h * h < size else 1.0

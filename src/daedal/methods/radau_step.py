@@ -6,15 +6,15 @@ embedded method compares y' at the start of the step with the slope of the collo
     (F_y + (g/h) F_y') e = F_y' (y'_0 - u'(t_0)),    g the real eigenvalue of A^{-1}.
 
 For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
-largest error of u inside of the step, which is what is tested: dense output is as accurate as the tolerance asks for,
-and the end of the step, where the order is 2s - 1, far more so.
+largest error of u inside of the step, which is what is tested, together with the defect of u: dense output is as
+accurate as the tolerance asks for, and the end of the step, where the order is 2s - 1, far more so.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED
+from daedal.kernels.callbacks import RAISED, UNEVALUABLE
 from daedal.kernels.compilation import announce, caller, part, pointer
 from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
@@ -22,7 +22,7 @@ from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
-from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
 from daedal.methods.radau_index import is_plain
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
@@ -34,6 +34,7 @@ _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 8.0
 _FIRST = 0.1  # by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
+_SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
 _AGAIN = 0.3  # by which a step is shortened that was rejected before
 _KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
 _GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
@@ -120,6 +121,10 @@ def _estimate(system, linear, run, method, t, h):
     if method.some_powers:  # round-off, which is divided by h once more
         for j in range(n):
             slope[j] = np.copysign(max(abs(slope[j]) - _ROUNDOFF * noise * abs(start[j]), 0.0), slope[j])
+    status = _defect(system, linear, run, method, t, h)
+    if status != 0:
+        return status
+    defect = floats(method.defect, n)
     for again in range(2):
         _slope_times(method, n, slope, change)
         status = solve(linear.matrix, t, change)
@@ -127,7 +132,7 @@ def _estimate(system, linear, run, method, t, h):
             return status
         for j in range(n):
             if power[j] == 0.0:
-                error[j] = change[j] * share[method.scheme]
+                error[j] = max(abs(change[j]) * share[method.scheme], abs(defect[j]))
             elif not again:  # what constraints determine is no stiff component
                 error[j] = change[j] * factor ** power[j]
             correction[j] = error[j]
@@ -137,6 +142,36 @@ def _estimate(system, linear, run, method, t, h):
         for j in range(n):
             slope[j] = run.cj * change[j]
     return 0
+
+
+@part
+def _defect(system, linear, run, method, t, h):
+    """How far u is off inside of the step: (F_y + (g/h) F_y')^{-1} F(t, u, u') where its interpolation is worst.
+
+    What algebraic equations or stiffness determine is exact at the ends of steps, and the embedded method sees nothing
+    of it; here it is the error itself. Where F is not defined, or the tolerance so sharp that the defect may be
+    round-off, nothing is said.
+    """
+    n, s = run.n, stages_of(method)
+    z, start = float_rows(method.z, MOST_STAGES, n), differences(run)[0]
+    y, yp, defect = floats(method.stage_y, n), floats(method.residual, n), floats(method.defect, n)
+    value, slope = vector(method.value, method.scheme), vector(method.slope, method.scheme)
+    for j in range(n):
+        y[j] = start[j]
+        yp[j] = 0.0
+        defect[j] = 0.0
+    if wrms(start, floats(run.inverse_weights, n)) > _SHARPEST:
+        return 0
+    for i in range(s):
+        for j in range(n):
+            y[j] += value[i] * z[i, j]
+            yp[j] += slope[i] / h * z[i, j]
+    status = residual(system, run.t + floats(method.middle, 3)[method.scheme] * h, y, yp, defect)
+    if status == UNEVALUABLE:
+        for j in range(n):
+            defect[j] = 0.0
+        return 0
+    return status if status != 0 else solve(linear.matrix, t, defect)
 
 
 @part

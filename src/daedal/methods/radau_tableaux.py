@@ -40,6 +40,10 @@ class RadauTableau:
         T and T^{-1}: T^{-1} W T has gamma and blocks [[re, -im], [im, re]] on its diagonal.
     share : float
         The largest error of u inside of a step in units of (h / gamma) (y'_0 - u'(t_0)), for smooth solutions.
+    middle : float
+        Where the polynomial through y_0 and the stages is worst, as a part of the step.
+    value, slope : numpy.ndarray
+        Weights of the stages in u there, and in h u'.
     """
 
     c: np.ndarray
@@ -50,6 +54,9 @@ class RadauTableau:
     transform: np.ndarray
     inverse: np.ndarray
     share: float
+    middle: float
+    value: np.ndarray
+    slope: np.ndarray
 
     @property
     def s(self) -> int:
@@ -79,7 +86,11 @@ def radau_tableau(stages: int) -> RadauTableau:
     c, w = np.array([float(node) for node in exact]), np.ascontiguousarray(slopes[1:, 1:])
     real, pairs, transform, inverse = decoupled(w)
     gamma = float(real[0])
-    return RadauTableau(c, w, slopes[0, 1:].copy(), gamma, pairs, transform, inverse, _share(c, gamma))
+    middle, value, slope = _worst(c)
+    return RadauTableau(
+        *(c, w, slopes[0, 1:].copy(), gamma, pairs, transform, inverse),
+        *(_share(c, gamma), middle, value, slope),
+    )
 
 
 def _nodes(s: int) -> list[Decimal]:
@@ -126,3 +137,15 @@ def _share(c: np.ndarray, gamma: float) -> float:
     """y - u is h^(s+1) y^(s+1) / s! times int_0^theta M, M = prod (theta - c_i), and h (y' - u') the same times M."""
     error = Polynomial.fromroots(c).integ()
     return float(np.max(np.abs(error(c))) * gamma / np.prod(c))
+
+
+def _worst(c: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The place of the largest theta prod (theta - c_i); Lagrange polynomials of the nodes, and their slopes, there."""
+    nodes = np.concatenate([[0.0], c])
+    shape = Polynomial.fromroots(nodes)
+    places = np.real(shape.deriv().roots())
+    middle = float(places[np.argmax(np.abs(shape(places)))])
+    others = [np.delete(nodes, j) for j in range(1, nodes.size)]
+    lagrange = [Polynomial.fromroots(rest) / np.prod(x - rest) for x, rest in zip(c, others, strict=True)]
+    value = np.array([polynomial(middle) for polynomial in lagrange])
+    return middle, value, np.array([polynomial.deriv()(middle) for polynomial in lagrange])
