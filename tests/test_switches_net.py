@@ -7,7 +7,9 @@ import daedal
 
 
 def both(problem, span, start):
-    return [daedal.solve(problem, span, start, switches=choice) for choice in ("auto", "never")]
+    """With switches followed, output at every step and at the end alone; and left alone."""
+    ways = ({}, {"t_eval": [span[1]]}, {"switches": "never"})
+    return [daedal.solve(problem, span, start, **way) for way in ways]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,14 @@ def test_a_dead_zone_inside_of_a_sign():
     system = daedal.MechanicalSystem(mass=1.0, force=lambda t, q, v: [-0.5 * np.sign(max(0.0, q[0] - 1.0))], n_q=1)
     for sol in both(system, (0.0, 1.0), ([0.0], [0.5])):
         np.testing.assert_allclose([sol.q[0, -1], sol.v[0, -1]], [0.5, 0.5], atol=1e-6)
+
+
+def test_a_dead_zone_that_is_entered_and_left():
+    """A stop at x = 1 that pulls back by sign(max(0, x - 1)): 0 outside, whichever way it is passed."""
+    system = daedal.MechanicalSystem(mass=1.0, force=lambda t, q, v: [-0.5 * np.sign(max(0.0, q[0] - 1.0))], n_q=1)
+    # v = 0.5 until x = 1 at t = 1; then v = 0.5 - 0.5 (t - 1): back at x = 1 at t = 3 with v = -0.5
+    for sol in both(system, (0.0, 5.0), ([0.5], [0.5]))[:2]:
+        np.testing.assert_allclose([sol.q[0, -1], sol.v[0, -1]], [0.0, -0.5], atol=1e-5)
 
 
 def test_an_idle_direction_beside_friction():

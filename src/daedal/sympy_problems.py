@@ -67,8 +67,21 @@ def from_sympy(system, unknowns: Sequence[Any] | None = None, *, params: Mapping
         return _from_kane(system, values)
     if unknowns is None:
         raise InvalidProblemError("unknowns must list the unknown functions of time, such as x(t)")
-    equations = [equation.lhs - equation.rhs if hasattr(equation, "lhs") else equation for equation in system]
-    return _from_equations(equations, list(unknowns), values)
+    return _from_equations([_left_side(equation, i) for i, equation in enumerate(system)], list(unknowns), values)
+
+
+def _left_side(equation: Any, i: int) -> Any:
+    """An equation, or an expression that is to vanish, as such an expression."""
+    from sympy import Eq, Expr, sympify
+
+    equation = sympify(equation)
+    if isinstance(equation, Eq):
+        return equation.lhs - equation.rhs
+    if isinstance(equation, Expr):
+        return equation
+    raise InvalidProblemError(
+        f"equation {i} must be sympy.Eq(left, right) or an expression that vanishes, got {equation}"
+    )
 
 
 def _from_equations(equations: list[Any], unknowns: list[Any], values: dict[str, float]):

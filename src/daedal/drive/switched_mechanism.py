@@ -176,8 +176,9 @@ class SwitchedMechanismCourse(Course):
     def _switch(self, outcome, ended: list[tuple[int, int]], clocked: list[int]):
         follower, before = self.follower, list(self.follower.sliding)
         follower.cross(ended, self._rates)
+        tables = [j for j in clocked if follower.switches[j].kind == "locate"]  # of other clocks nothing can be spared
         follower.judge(
-            self._t, [*clocked, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
+            self._t, [*tables, *[j for j, _ in ended]], outcome.steps, JUMP if self._hint is None else ONE_STEP
         )
         begun = {follower.switches[j].name for j in follower.sliding if j not in before}
         outcome.events = [

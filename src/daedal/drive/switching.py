@@ -58,11 +58,13 @@ class Follower:
         self._left = [False] * switched.count  # to the step size control
         self._lengths: list[list[int]] = [[] for _ in self.switches]
         self._functions: dict[int, SwitchingFunctions] = {}
+        self._rates: Callable[[], np.ndarray | None] = lambda: None
 
     # --- where a stretch begins ---------------------------------------------------------------------------------------
 
     def start(self, t: float, point: tuple[np.ndarray, ...], rates: Callable[[], np.ndarray | None]):
         """Find the modes at the start of the run; ``rates()`` gives the rates of all switches in the current modes."""
+        self._rates = rates
         u = self.switched.values(t, *point, self.moded)
         for j, switch in enumerate(self.switches):
             self._set(j, switch.mode_at(float(u[j])) if isfinite(u[j]) else np.nan)
@@ -70,6 +72,25 @@ class Follower:
         for j, switch in enumerate(self.switches):
             if switch.is_surface and u[j] == switch.points[0] and self.switched.slides[j]:
                 self._settle(j, rates)
+        self._let_rest(t, point)
+
+    def _let_rest(self, t: float, point: tuple[np.ndarray, ...]):
+        """Take functions as they are written as long as they stay on their surface, where they may be those of neither
+        side, as sign(0) is.
+        """
+        u, rates = self.switched.values(t, *point, self.moded), None
+        for j, switch in enumerate(self.switches):
+            if not switch.is_surface or self.switched.in_time[j] or j in self.sliding or not isfinite(u[j]):
+                continue
+            if u[j] != switch.points[0] and isfinite(switch.points[0]):
+                if self.moded.modes[j] != self.moded.modes[j]:  # it has left
+                    self._set(j, switch.mode_at(float(u[j])))
+                continue
+            rates = self._rates() if rates is None else rates
+            if rates is None or rates[j] == 0.0:
+                self._set(j, np.nan)
+            elif self.moded.modes[j] != self.moded.modes[j]:  # it is about to leave
+                self._set(j, 1.0 if self.request.sign * rates[j] > 0.0 else -1.0)
 
     def _settle(self, j: int, rates: Callable[[], np.ndarray | None]):
         """The side to which a solution on the surface of a switch leaves, or the surface itself."""
@@ -204,6 +225,7 @@ class Follower:
                 u = self.switched.values(t, *point(), self.moded)
                 for j in wrong:
                     self._set(j, self.switches[j].mode_at(float(u[j])))
+        self._let_rest(t, point())
 
     # --- where it ends ------------------------------------------------------------------------------------------------
 

@@ -184,17 +184,20 @@ class TracedPlan:
         base = self._plan(left_out, followed=True)
         moded = base.problem.params.fresh(self.problem.params)
         plan = base.with_problem(with_numbers(base.problem, moded))
-        follower = Follower(switched, moded, request)
+        follower, failure = Follower(switched, moded, request), None
         try:
             solution = plan.solve(request, follower)
-        except Unfollowable as reason:
-            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=5)
-        except DaedalError:
-            pass
-        else:
             if self._took_its_branches(switched, follower, solution):
                 return solution
-        return self._plan(left_out).solve(request)
+        except Unfollowable as reason:
+            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=5)
+        except DaedalError as error:  # it may come from the switches, or be raised again
+            failure = error
+        solution = self._plan(left_out).solve(request)
+        if failure is not None:
+            first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
+            warnings.warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning, stacklevel=5)
+        return solution
 
     def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
         """Whether the functions in the modes of a stretch are inside of it what they are as they are written.

@@ -22,7 +22,7 @@ from daedal.formulations.shape import (
     PLAIN,
     Shape,
 )
-from daedal.kernels.functions import NativeFunction, NativeJacobian, store_matrix
+from daedal.kernels.functions import NativeFunction, NativeMatrix, store_matrix
 from daedal.mechanics.start import Start
 from daedal.problems import ImplicitDAE
 
@@ -87,7 +87,7 @@ class DenseReduction(Reduction):
             self.record["linearisation"] = self._linearisation.address
         return self._linearisation is not None
 
-    def _jacobian(self) -> NativeJacobian | None:
+    def _jacobian(self) -> NativeMatrix | None:
         """The exact matrix of Newton's method, or None if there is none."""
         assembly, shape = self.assembly, self.shape
         inner = assembly.n_w > 0 or assembly.record["uses_multipliers"]
@@ -98,7 +98,7 @@ class DenseReduction(Reduction):
             return None
         from daedal.formulations.form_jacobian import form_jacobian
 
-        return NativeJacobian(form_jacobian, self.record, assembly.bridge, self.n, keep=assembly)
+        return NativeMatrix(form_jacobian, self.record, assembly.bridge, self.n, keep=assembly)
 
     @cached_property
     def rate(self) -> NativeFunction | None:

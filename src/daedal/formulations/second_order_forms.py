@@ -15,7 +15,7 @@ from daedal.errors import InvalidProblemError
 from daedal.formulations.dependent import step_hook
 from daedal.formulations.reduction import Reduction
 from daedal.formulations.shape import MINIMAL_EXTENSION, ProjectedSteps, Shape, level
-from daedal.kernels.functions import NativeFunction, NativeSecondOrderJacobian
+from daedal.kernels.functions import NativeFunction, NativeMatrix
 from daedal.mechanics.start import Start
 from daedal.problems import SecondOrderDAE
 from daedal.problems.second_order_form import SecondOrderForm
@@ -33,10 +33,6 @@ class MechanicalResidual(NativeFunction):
 
     mass: tuple[np.ndarray, int] | None = None
     projected = False  # whether steps are projected onto the constraints
-
-    def __call__(self, t: float, x, xp, xpp) -> np.ndarray:  # type: ignore[override]
-        """F(t, x, x', x''), from Python."""
-        return self.evaluate_block(t, (x, xp, xpp))
 
 
 def second_order_form(formulation: Formulation, assembly, start: Start, *, project: bool) -> Reduction:
@@ -100,7 +96,7 @@ class SecondOrderReduction(Reduction):
         problem = SecondOrderDAE(residual, n, jacobian=self._jacobian(), order=order)
         return SecondOrderForm(problem, source, self.names, start_order=start_order)
 
-    def _jacobian(self) -> NativeSecondOrderJacobian | None:
+    def _jacobian(self) -> NativeMatrix | None:
         """The exact matrix of Newton's method, or None if there is none."""
         accelerated = self._variant == EXTENDED or self._levels()[2] != 0.0
         self._linearisation = self.assembly.linearisation(2 if accelerated else 1)
@@ -110,7 +106,7 @@ class SecondOrderReduction(Reduction):
 
         self.record["linearisation"] = self._linearisation.address
         bridge = self.assembly.bridge
-        return NativeSecondOrderJacobian(second_order_jacobian, self.record, bridge, self._n_x, keep=self.assembly)
+        return NativeMatrix(second_order_jacobian, self.record, bridge, self._n_x, keep=self.assembly)
 
     def make_record(self):
         """The SECOND_ORDER_FORM record."""

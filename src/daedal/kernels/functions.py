@@ -1,6 +1,7 @@
 """What can be said of a user's function without Numba: whether it is compiled, and whether its result is usable."""
 
 import ctypes
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -16,7 +17,7 @@ def is_compiled(function) -> bool:
     return hasattr(type(function), "nopython_signatures")
 
 
-class CodedFunction:
+class CodedFunction(ABC):
     """A user's function that brings its machine code along, laid out as compiled functions are for kernels.
 
     The code is a C function ``int (double t, double* block)`` with the block [ arguments | scalars | result, column by
@@ -33,17 +34,17 @@ class CodedFunction:
     address: int
     workspace: int
 
+    @abstractmethod
     def numbers(self, params) -> np.ndarray:
         """What the code gets of the parameters: always as many numbers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
         """Status and result of the machine code; parameters are the last argument."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __call__(self, t: float, *arguments):
         """The function, from Python; parameters are its last argument, as the user gave them."""
-        raise NotImplementedError
 
 
 class NativeFunction:
@@ -71,9 +72,9 @@ class NativeFunction:
         self.kernel, self.record, self.bridge, self.n = kernel, record, bridge, n
         self.linear, self.hook, self.keep = linear, hook, keep
 
-    def __call__(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """F(t, y, y'), from Python."""
-        return self.evaluate_block(t, (y, yp))
+    def __call__(self, t: float, *arguments) -> np.ndarray:
+        """F(t, y, y') or F(t, x, x', x''), from Python."""
+        return self.evaluate_block(t, arguments)
 
     def evaluate_block(self, t: float, arguments, size: int | None = None) -> np.ndarray:
         """The result of the kernel, n numbers or as many as `size` says, for vectors one after the other."""
@@ -89,20 +90,16 @@ class NativeFunction:
         return memory[values.size + 1 :].copy()
 
 
-class NativeJacobian(NativeFunction):
-    """The matrix dF/dy + cj dF/dy' of a native residual; the block is [y | y' | cj | matrix, column by column]."""
+class NativeMatrix(NativeFunction):
+    """A matrix dF/dy + cj dF/dy', or dF/dx + c1 dF/dx' + c2 dF/dx'', of a native residual.
 
-    def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, cj: float) -> np.ndarray:  # type: ignore[override]
+    The block is [vectors | factors | matrix, column by column].
+    """
+
+    def __call__(self, t: float, *arguments) -> np.ndarray:
         """The dense matrix, from Python."""
-        return self.evaluate_block(t, (y, yp, [cj]), self.n**2).reshape(self.n, self.n).T
-
-
-class NativeSecondOrderJacobian(NativeFunction):
-    """The matrix dF/dx + c1 dF/dx' + c2 dF/dx''; the block is [x | x' | x'' | c1 | c2 | matrix, column by column]."""
-
-    def __call__(self, t: float, x, xp, xpp, c1: float, c2: float) -> np.ndarray:  # type: ignore[override]
-        """The dense matrix, from Python."""
-        return self.evaluate_block(t, (x, xp, xpp, [c1, c2]), self.n**2).reshape(self.n, self.n).T
+        vectors = [np.atleast_1d(argument) for argument in arguments]
+        return self.evaluate_block(t, vectors, self.n**2).reshape(self.n, self.n).T
 
 
 def store_vector(name: str, size: int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ _HEADER = ("index", "problem", "variables", "order", "by which theorem")
 
 
 @dataclass(frozen=True, repr=False)
-class MethodAnalysis:
+class MethodAnalysis(ABC):
     """The result of :func:`daedal.analyse_method`; printed, it is a table.
 
     Attributes
@@ -50,9 +51,9 @@ class MethodAnalysis:
         """The predictions for an index, of all variables or of those named."""
         return [x for x in self.predictions if x.index == index and variables in (None, x.variables)]
 
+    @abstractmethod
     def rows(self) -> Sequence[tuple[str, str]]:
         """Properties as names and values."""
-        raise NotImplementedError
 
     def plot(self, *, save: str | Path | None = None, pyplot: bool = True, **options: Any) -> Figure:
         """The stability region, see :func:`daedal.viz.plot_stability_region`."""

@@ -79,11 +79,14 @@ def formula(name: str) -> RungeKuttaTableau | MultistepFormula:
     >>> [str(x) for x in daedal.formula("bdf2").rho]
     ['3/2', '-2', '1/2']
     """
+    if not isinstance(name, str):
+        raise InvalidProblemError(f"the name of a formula must be a string such as 'radau5', got {name!r}")
     key = re.sub(r"[\s-]+", "_", name.strip().lower())
     key = _ALIASES.get(key, key)
     if key in _ONE:
         return _ONE[key]()
-    family, number = re.fullmatch(r"(.*?)_?(\d*)", key).groups()  # type: ignore[union-attr]
+    family = key.rstrip("0123456789")
+    family, number = family.rstrip("_"), key[len(family) :]
     if family in _FAMILIES:
         make, numbers = _FAMILIES[family]
         if number and int(number) in numbers:

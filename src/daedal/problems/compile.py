@@ -1,5 +1,6 @@
 """A user's functions as compiled ones: by Numba, or by tracing."""
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import replace
 from types import FunctionType
@@ -42,7 +43,7 @@ class Traceable:
         return words(self)
 
 
-class Compilable(Traceable):
+class Compilable(Traceable, ABC):
     """A problem with parameters, whose functions can be compiled."""
 
     def compiled(self, backend: str = "numba") -> Self:
@@ -64,9 +65,9 @@ class Compilable(Traceable):
         problem: Any = self
         return replace(problem, params=renewed(problem.params, params))
 
+    @abstractmethod
     def _by_numba(self) -> Self:
         """The same problem with functions passed through ``numba.njit``."""
-        raise NotImplementedError
 
 
 def compiled_functions(problem: Any, names) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class TracedFunction(CodedFunction):
         How many operations a call takes.
     """
 
+    layout: Any  # of the parameters; None if there are none
+
     def __init__(
         self,
         name: str,

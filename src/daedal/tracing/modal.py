@@ -63,7 +63,7 @@ class ModalFunction(TracedFunction):
 
     def __init__(self, name: str, code: MachineFunction, layout: ModalLayout, original: Callable[..., Any], **options):
         super().__init__(name, code, layout.inner, original, **options)
-        self.layout = layout  # type: ignore[assignment]
+        self.layout = layout
         self._numbers = slice(code.slices[MODES].stop - sum(layout.sizes.values()), code.slices[MODES].stop)
         self.workspace = code.size - self._numbers.stop
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ class SwitchedProblem:
         self.slides = [self._has_rate(switch) for switch in self.switches]
         self._events: dict[int, SwitchCode] = {}
         self._along: dict[tuple[int, ...], Any] = {}
-        self._guard = Lock()
+        self._guard = self.tracer.lock  # a graph is for one thread at a time
         self.values = self._code(self._sizes, [switch.function for switch in self.switches])
         self.rates = self._code(self._rate_sizes, self._rate_nodes())
 
@@ -202,10 +201,14 @@ class SwitchCode(CodedFunction):
 
     def __call__(self, t: float, *arguments) -> np.ndarray:
         """The numbers at a point; the last argument is the parameters with their modes."""
+        return self.evaluate(t, *arguments)[1]
+
+    def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:
+        """Status and numbers at a point."""
         block, end = np.zeros(self._code.size), 0
         for values in arguments[:-1]:
             block[end : end + values.size] = values
             end += values.size
         block[self._begin : self._end] = self.numbers(arguments[-1])
-        self._call(t, block.__array_interface__["data"][0])
-        return block[self._result]
+        status = self._call(t, block.__array_interface__["data"][0])
+        return status, block[self._result]
