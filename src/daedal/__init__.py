@@ -53,6 +53,7 @@ from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
@@ -101,6 +102,7 @@ __all__ = [
     "ILUPreconditioner",
     "Impact",
     "ImplicitDAE",
+    "ImplicitRungeKutta",
     "InconsistentInitialError",
     "Index1",
     "Index2",

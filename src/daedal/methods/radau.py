@@ -17,7 +17,7 @@ from daedal.analysis.index import judge
 from daedal.errors import InvalidProblemError
 from daedal.kernels.endings import Ending
 from daedal.methods.base import Method, check_variable_index
-from daedal.methods.radau_storage import storage
+from daedal.methods.block_storage import storage
 from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
@@ -128,7 +128,7 @@ class _RadauRun(OneStepRun):
         lowest = 0 if automatic else STAGES.index(method.stages)
         most = len(STAGES) if automatic else lowest + 1
         pairs = [
-            places.pair(workspace.bridge) if p < tableaux[most - 1].pairs.shape[0] else None
+            places.block_matrix(workspace.bridge, 2) if p < tableaux[most - 1].pairs.shape[0] else None
             for p in range(matrix.MOST_PAIRS)
         ]
         record = Record(
@@ -142,7 +142,8 @@ class _RadauRun(OneStepRun):
             entries=places.rows.size,
             f_y=self._f_y,
             f_yp=self._f_yp,
-            **{name: getattr(places, name) for name in ("rows", "columns", "place", "pair_place", "pair_next")},
+            **{name: getattr(places, name) for name in ("rows", "columns", "place")},
+            **dict(zip(("pair_place", "pair_next"), places.block_places(2), strict=True)),
             **_tables(tableaux, matrix.MOST_STAGES, matrix.MOST_PAIRS),
             scheme=lowest,
             lowest=lowest,
