@@ -183,6 +183,7 @@ class _ImplicitRun(OneStepRun):
             doubling=True,
             divisor=2.0 ** min(order, int(method.analysis.k_I) + 1) - 1.0,
             end_slope=stages.end_slope,
+            straight=stages.stage_order < 2,
             halves=np.array([stages.slope((half + c) / 2.0) for half in (0, 1) for c in stages.c]),
             n_matrices=len(matrices),
             matrices=np.array([matrix.address for matrix in self._matrices]),

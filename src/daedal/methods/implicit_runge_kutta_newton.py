@@ -23,7 +23,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, 
 from daedal.kernels.system import SYSTEM, residual
 from daedal.methods.run_record import RUN, STEP, differences
 
-VECTORS = ("stage_y", "stage_yp", "residual", "base", "middle", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power")
 
 IRK = np.dtype(
     [
@@ -45,6 +45,7 @@ IRK = np.dtype(
         ("divisor", FLOAT),  # by which the difference of both is larger than the error
         ("embedded", ADDRESS),  # else weights of the slopes in the error
         ("end_slope", ADDRESS),
+        ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
         ("halves", ADDRESS),  # slopes of the whole step at the stages of its halves
         ("degree", INTEGER),
         ("inner", ADDRESS),
@@ -319,8 +320,8 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
     rounding = max(_ROUNDING_FIXED if run.fixed else _ROUNDING, _PLATEAU * noise)
-    tolerance = noise if run.fixed else max(_TOLERANCE, noise)
-    method.rate_factor = _UNKNOWN if run.fixed else max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
+    tolerance = max(_TOLERANCE, noise)
+    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
     before, stalls = 0.0, 0
     for m in range(1, most + 1):
         status = _residuals(system, run, method, address, t0, t1, h, start, k)
@@ -346,16 +347,16 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
         if m > 1:
             ratio = size / before
             stalls = stalls + 1 if ratio > _STALLED else 0
-            if stalls > 0 and size <= rounding and (stalls >= _STALLS or not run.fixed):
+            if size <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
                 return CONVERGED
-            if ratio > _WILD or (m > _LOOK and stalls >= _STALLS):
+            if size > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
                 return _diverged(run, method, h, start, k)
             if stalls == 0:
                 method.rate_factor = ratio / (1.0 - ratio)
             if m > _LOOK and not run.fixed and method.rate_factor * size * ratio ** (most - m) > rounding:
                 return _diverged(run, method, h, start, k)
             method.slowest = max(method.slowest, ratio)
-        if method.rate_factor * size <= tolerance:
+        if method.rate_factor * size <= tolerance and not run.fixed:
             return CONVERGED
         before = size
     return CONVERGED if before <= rounding else _diverged(run, method, h, start, k)

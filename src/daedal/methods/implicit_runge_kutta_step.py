@@ -67,15 +67,26 @@ def _end(method, n, h, start, k, y):
 
 @part
 def _predict(run, method, h):
-    """Slopes from the polynomial of the last step; at the start of a run from its tangent."""
+    """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s
     whole, c, values = float_rows(method.whole, s + 1, n), floats(method.c, s), floats(method.stage_y, n)
     slope = floats(run.yp, n)
     for j in range(n):
         whole[0, j] = slope[j]
+    if method.straight:
+        _follow(s, n, floats(method.secant, n) if run.steps > 0 else slope, whole)
+        return
     for i in range(s):
         time = run.t + c[i] * h
         newton_polynomial(time, run.t, run.psi, differences(run), run.degree, values, whole[i + 1])
+
+
+@part
+def _follow(s, n, slope, k):
+    """The same slope for all stages."""
+    for i in range(s):
+        for j in range(n):
+            k[i + 1, j] = slope[j]
 
 
 @part
@@ -86,13 +97,19 @@ def _halves(system, run, method, address, t, h):
     whole, error = float_rows(method.whole, s + 1, n), floats(run.error, n)
     first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
     weights = float_rows(method.halves, 2 * s, s + 1)
+    secant = floats(method.secant, n)
     for j in range(n):
         error[j] = y[j]
         first[0, j] = whole[0, j]
+        secant[j] = (y[j] - start[j]) / h
     method.level = 1
-    for i in range(s):
-        weighted_sum(weights[i], s + 1, whole, 0, n, first[i + 1])
-        weighted_sum(weights[s + i], s + 1, whole, 0, n, second[i + 1])
+    if method.straight:
+        _follow(s, n, secant, first)
+        _follow(s, n, secant, second)
+    else:
+        for i in range(s):
+            weighted_sum(weights[i], s + 1, whole, 0, n, first[i + 1])
+            weighted_sum(weights[s + i], s + 1, whole, 0, n, second[i + 1])
     status = solve_stages(system, run, method, address, run.t, middle_t, 0.5 * h, start, first)
     if status != CONVERGED:
         return status
@@ -116,6 +133,9 @@ def _accept(system, run, method, t, h):
         if status != 0 and status != HOOK_CHANGED:
             return status
     halved = method.doubling and not run.fixed
+    start, y, secant = differences(run)[0], floats(run.y, n), floats(method.secant, n)
+    for j in range(n):
+        secant[j] = (y[j] - start[j]) / h
     whole, second = float_rows(method.whole, s + 1, n), float_rows(method.second, s + 1, n)
     _keep_polynomial(run, method, h, halved)
     weighted_sum(floats(method.end_slope, s + 1), s + 1, second if halved else whole, 0, n, floats(run.yp, n))
