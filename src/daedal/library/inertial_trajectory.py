@@ -18,8 +18,8 @@ and with :math:`w_h = \sqrt{w_e^2 + w_n^2}` the relative coordinates are
     V = |\mathbf w|, \quad \gamma = \arg(w_h, w_u), \quad A = \arg(w_n, w_e).
 
 Drag acts against :math:`\mathbf w`; lift along :math:`\cos\beta\, \mathbf l + \sin\beta\, \mathbf s`, where
-:math:`\mathbf s = (w_n \mathbf e - w_e \mathbf n) / w_h` is the horizontal direction of growing azimuth and
-:math:`\mathbf l = (w_h \mathbf u - w_u (w_n \mathbf n + w_e \mathbf e) / w_h) / V` the one of growing flight-path angle.
+:math:`\mathbf s = (w_n \mathbf e - w_e \mathbf n) / w_h` is the horizontal direction of growing azimuth, and
+:math:`\mathbf l = (w_h \mathbf u - w_u (w_n \mathbf n + w_e \mathbf e) / w_h) / V` that of growing flight-path angle.
 """
 
 import math

@@ -7,6 +7,7 @@ the bank angle that follow it are unknowns. Feet, seconds, slugs; all angles are
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,7 @@ def tppc2(form: str = "index2") -> Model:
         r"0 = A - 45^\circ - 90^\circ \Bigl(\frac{t}{300}\Bigr)^2"
     )
     shown = ["alpha", "beta"] if form == "inertial" else ["alpha", "beta", "gamma"]
-    special = {
+    special: dict[str, dict[str, Any]] = {
         "index2": {"error_test": "differential"},
         "inertial": {"error_test": "differential", "first_step": 1e-3, "rtol": 1e-8, "atol": 1e-8},
     }
