@@ -24,7 +24,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, 
 from daedal.kernels.system import SYSTEM, residual
 from daedal.methods.run_record import RUN, STEP, differences
 
-VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights")
 
 IRK = np.dtype(
     [
@@ -34,6 +34,7 @@ IRK = np.dtype(
         ("correct", ADDRESS),
         # the method
         ("s", INTEGER),
+        ("order", INTEGER),
         ("known", INTEGER),  # whether the slope of the first stage is y' at the start
         ("a", ADDRESS),
         ("b", ADDRESS),
@@ -329,7 +330,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     n = run.n
     begin = integers(method.block_first, method.blocks)[method.block]
     count = integers(method.block_size, method.blocks)[method.block]
-    r, weights = float_rows(method.r, method.s, n), floats(run.inverse_weights, n)
+    r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
     rounding = max(_ROUNDING_FIXED if run.fixed else _ROUNDING, _PLATEAU * noise)

@@ -60,6 +60,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             form=newton.irk_form.address,
             correct=newton.irk_correct.address,
             s=s,
+            order=order,
             known=stages.known,
             a=stages.a,
             b=stages.b,

@@ -24,7 +24,7 @@ from daedal.methods.run_record import RUN, STEP, differences
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
-_SLOW_RATE = 0.3  # above it steps do not grow
+_SLOW_RATE = 0.6  # above it steps do not grow
 _TROUBLE = 5  # steps that do not grow after Newton's method has failed
 _NO_GROWTH = 0.5  # error with which a step stays as it is
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
@@ -62,8 +62,9 @@ def irk_accept(address, t, h):
 @part
 def _attempt(system, run, method, address, t, h):
     start, whole = differences(run)[0], float_rows(method.whole, method.s + 1, run.n)
-    run.cj = 1.0 / h
+    run.cj, run.order = 1.0 / h, method.order
     method.slowest = 0.0
+    _set_weights(run, method, h)
     if run.attempt_error_failures + run.attempt_newton_failures == 0:
         method.jacobian_fresh = 0
     _predict(run, method, h)
@@ -72,10 +73,20 @@ def _attempt(system, run, method, address, t, h):
     if status == CONVERGED and not run.fixed:
         status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
         if status == CONVERGED:
-            _test(system, run, method, h)
+            _test(system, run, method)
     if status > 0:
         method.trouble = _TROUBLE
     return status
+
+
+@part
+def _set_weights(run, method, h):
+    """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
+    n = run.n
+    weights, plain, power = floats(method.weights, n), floats(run.inverse_weights, n), floats(method.power, n)
+    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    for j in range(n):
+        weights[j] = plain[j] * share ** power[j]
 
 
 @part
@@ -111,13 +122,13 @@ def _embedded(run, method, address, h):
 
 
 @part
-def _test(system, run, method, h):
+def _test(system, run, method):
     """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
     n = run.n
-    error, power, correction = floats(run.error, n), floats(method.power, n), floats(run.correction, n)
-    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    error, correction = floats(run.error, n), floats(run.correction, n)
+    weights, plain = floats(method.weights, n), floats(run.inverse_weights, n)
     for j in range(n):
-        error[j] *= share ** power[j]
+        error[j] *= weights[j] / plain[j]
         correction[j] = error[j]
     run.error_of_step = size_of_error(system, run)
     run.least_error = _NO_GROWTH if method.trouble > 0 or method.slowest > _SLOW_RATE else 0.0
