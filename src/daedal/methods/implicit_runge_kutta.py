@@ -10,7 +10,7 @@ differential-algebraic equations, SIAM J. Numer. Anal. 28 (1991) 1097-1120.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from daedal.errors import InvalidProblemError
@@ -102,12 +102,10 @@ class ImplicitRungeKutta(Method):
         """The tableau."""
         return _coefficients(self.tableau)
 
-    @cached_property
+    @property
     def analysis(self) -> Any:
         """What follows from the coefficients, see :func:`daedal.analyse_method`."""
-        from daedal.method_analysis import analyse_method
-
-        return analyse_method(self.coefficients)
+        return _analysis(self.coefficients)
 
     @property
     def max_order(self) -> int:
@@ -127,6 +125,13 @@ class ImplicitRungeKutta(Method):
         if kind == "auto":
             kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
         return ImplicitRungeKuttaRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
+
+
+@cache
+def _analysis(tableau: RungeKuttaTableau) -> Any:
+    from daedal.method_analysis import analyse_method
+
+    return analyse_method(tableau)
 
 
 def _coefficients(given: Any) -> RungeKuttaTableau:

@@ -22,7 +22,7 @@ _MOST_FAILURES = 30
 _KEPT_RATIO = 1.2  # steps grow only if it is worth a new factorisation
 _FOR_DIFFERENTIAL_EQUATIONS = (
     "{name}: the matrix A is singular, and its stages leave algebraic variables undetermined; dF/dy' is singular, so "
-    "there are some. Take a method with an invertible matrix, such as 'radau5', 'gauss2' or 'sdirk4', or one whose "
+    "there are some: take a method with an invertible matrix, such as 'radau5', 'gauss2' or 'sdirk4', or one whose "
     "first stage is the end of the last step, such as 'trapezoidal' or 'lobatto_iiia3'"
 )
 _PROJECT = "state it as a SemiExplicitDAE and take projection='always', "
