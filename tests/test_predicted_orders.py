@@ -128,7 +128,7 @@ def test_observed_orders_are_those_predicted(residual, name):
 
 @pytest.mark.parametrize("name", SINGULAR)
 def test_methods_with_a_singular_matrix_are_for_differential_equations(name):
-    with pytest.raises(daedal.InvalidProblemError, match="A is singular.*take a method with an invertible matrix"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"A is singular.*take a method with an invertible matrix"):
         errors(semi_explicit, name, 4)
 
 

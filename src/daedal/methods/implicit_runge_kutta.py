@@ -141,7 +141,9 @@ def _coefficients(given: Any) -> RungeKuttaTableau:
     if isinstance(given, str):
         found = formula(given)
         if not isinstance(found, RungeKuttaTableau):
-            raise InvalidProblemError(f"'{given}' is a multistep method: ImplicitRungeKutta needs a Runge-Kutta tableau")
+            raise InvalidProblemError(
+                f"'{given}' is a multistep method: ImplicitRungeKutta needs a Runge-Kutta tableau"
+            )
         return found
     if isinstance(given, (tuple, list)) and len(given) in (2, 3):
         return RungeKuttaTableau(*given)

@@ -49,7 +49,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
                 "factored": 2 * len(matrices),
             }
         )
-        self._places, self._inner = places, np.zeros(0)
+        self._places, self._inner = places, np.zeros((2, 0, s + 1))
         self._f_y, self._f_yp = f_y[0], f_yp[0]
         order, embedded = method.max_order, stages.embedded
         record = Record(
@@ -66,7 +66,9 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             b=stages.b,
             c=stages.c,
             blocks=len(stages.blocks),
-            **{f"block_{name}": np.array([getattr(b, name) for b in stages.blocks]) for name in ("first", "size", "matrix")},
+            block_first=np.array([block.first for block in stages.blocks]),
+            block_size=np.array([block.size for block in stages.blocks]),
+            block_matrix=np.array([block.matrix for block in stages.blocks]),
             doubling=embedded is None,
             embedded=np.zeros(s) if embedded is None else embedded,
             filtering=stages.filtering,

@@ -226,7 +226,8 @@ def _keep_polynomial(run, method, h, halved):
     whole = float_rows(method.whole, s + 1, n)
     first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
     count = degree // 2 - 1 if halved else degree - 1  # in one half
-    inner = float_rows(method.inner + (0 if run.steps > 0 else 8 * (s + 1) * (method.degree - 1)), method.degree - 1, s + 1)
+    rows = method.degree - 1
+    inner = float_rows(method.inner, 2 * rows, s + 1)[0 if run.steps > 0 else rows :]
     for q in range(degree - 1):
         target = phi[q + 1]
         if not halved:
