@@ -67,6 +67,7 @@ EXCEPTIONS = {
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
+    ("methods/implicit_runge_kutta.py", "method_analysis"): "the order of given coefficients, when it is asked for",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",

@@ -15,6 +15,7 @@ import numpy as np
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, caller, inlined, part, pointer
+from daedal.kernels.dense import LU
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, MATRIX, factor, fill, solve
 from daedal.kernels.newton import CONVERGED, DIVERGED
@@ -23,7 +24,7 @@ from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, 
 from daedal.kernels.system import SYSTEM, residual
 from daedal.methods.run_record import RUN, STEP, differences
 
-VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights")
 
 IRK = np.dtype(
     [
@@ -33,6 +34,7 @@ IRK = np.dtype(
         ("correct", ADDRESS),
         # the method
         ("s", INTEGER),
+        ("order", INTEGER),
         ("known", INTEGER),  # whether the slope of the first stage is y' at the start
         ("a", ADDRESS),
         ("b", ADDRESS),
@@ -42,8 +44,8 @@ IRK = np.dtype(
         ("block_size", ADDRESS),
         ("block_matrix", ADDRESS),
         ("doubling", INTEGER),  # whether the error is found by two steps of half the size
-        ("divisor", FLOAT),  # by which the difference of both is larger than the error
         ("embedded", ADDRESS),  # else weights of the slopes in the error
+        ("filtering", INTEGER),  # and the block whose matrix filters it, or -1
         ("end_slope", ADDRESS),
         ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
         ("halves", ADDRESS),  # slopes of the whole step at the stages of its halves
@@ -63,7 +65,7 @@ IRK = np.dtype(
         ("place", ADDRESS),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
-        ("slot", INTEGER),  # which of them
+        ("slot", INTEGER),  # which of them; the last one belongs to projections
         ("at_stages", INTEGER),  # whether they are those of the stages
         ("stage_t", FLOAT),
         ("jacobian_known", INTEGER),
@@ -78,11 +80,23 @@ IRK = np.dtype(
         *[(name, ADDRESS) for name in VECTORS],
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
+        ("suspicious", INTEGER),  # whether it is to look at the equations in any case
         # the block that is being solved
         ("block", INTEGER),
         ("h", FLOAT),
         ("slowest", FLOAT),  # rate of convergence in this step
         ("rate_factor", FLOAT),  # rate / (1 - rate)
+        ("trouble", INTEGER),  # steps that are not to grow, since Newton's method has failed
+        # projection: which unknown is which multiplier, which equation which constraint, or -1, and which derivative
+        # stands in an equation; the directions of the multipliers, and constraints times these
+        ("projects", INTEGER),
+        ("n_z", INTEGER),
+        ("multiplier", ADDRESS),
+        ("constraint", ADDRESS),
+        ("derivative", ADDRESS),
+        ("end_value", ADDRESS),  # weights of slopes in the end of multipliers
+        ("direction", ADDRESS),
+        ("lu", LU),
     ]
 )
 
@@ -127,8 +141,8 @@ def _linearise(system, linear, run, method):
     """F_y and F_y' from F_y + cj F_y' and F_y + 2 cj F_y'."""
     n, matrix, entries = run.n, linear.matrix, method.entries
     y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
-    f_y = float_rows(method.f_y, method.s, entries)[method.slot]
-    f_yp = float_rows(method.f_yp, method.s, entries)[method.slot]
+    f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
+    f_yp = float_rows(method.f_yp, method.s + 1, entries)[method.slot]
     data, place = floats(matrix.data, matrix.size), integers(method.place, entries)
     if not is_given(matrix.jacobian):
         status = residual(system, method.stage_t, y, yp, r)
@@ -316,7 +330,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     n = run.n
     begin = integers(method.block_first, method.blocks)[method.block]
     count = integers(method.block_size, method.blocks)[method.block]
-    r, weights = float_rows(method.r, method.s, n), floats(run.inverse_weights, n)
+    r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
     rounding = max(_ROUNDING_FIXED if run.fixed else _ROUNDING, _PLATEAU * noise)

@@ -1,22 +1,48 @@
 r"""A step of an implicit Runge-Kutta method for F(t, y, y') = 0 in compiled code: its end, its error, its polynomial.
 
-The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, where the tableau has one. Otherwise the step is
-repeated with two halves (Hairer, Norsett and Wanner I, II.4): the difference, divided by 2^q - 1 for the lowest order q
-that is to be expected, is the error of the halves, with which the run goes on.
+The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, where the tableau has one. Diagonally implicit ones
+filter it, (F_y' / h + a F_y)^{-1} F_y' / h: what algebraic equations or stiffness determine is no error (Hairer and
+Wanner II, IV.8). Otherwise the step is repeated with two halves, with which the run goes on: the difference is the
+error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4).
 """
 
 from __future__ import annotations
 
-from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
 from daedal.kernels.newton import CONVERGED
-from daedal.kernels.records import float_rows, floats, record_at
+from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
-from daedal.methods.implicit_runge_kutta_newton import IRK, solve_stages
+from daedal.methods.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
+from daedal.methods.implicit_runge_kutta_projection import project
 from daedal.methods.one_step import ATTEMPT, close_polynomial, combine, give_to_owner, size_of_error, weighted_sum
-from daedal.methods.run_record import RUN, differences
+from daedal.methods.radau_index import is_plain
+from daedal.methods.radau_newton import share_of_class
+from daedal.methods.run_record import RUN, STEP, differences
 
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
+_SLOW_RATE = 0.6  # above it steps do not grow
+_TROUBLE = 5  # steps that do not grow after Newton's method has failed
+_NO_GROWTH = 0.5  # error with which a step stays as it is
+_FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
+
+_call = caller(STEP)
+
+
+@pointer(STEP)
+def irk_begin(address):
+    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    if not method.searches:
+        return 0
+    status = linearise_at_start(run, method, address, run.h)
+    if status == 0:
+        return _TROUBLED if method.suspicious or not is_plain(method, run.n) else 0
+    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
 
 
 @pointer(ATTEMPT)
@@ -35,28 +61,77 @@ def irk_accept(address, t, h):
 
 @part
 def _attempt(system, run, method, address, t, h):
-    n, s = run.n, method.s
-    start, y, whole = differences(run)[0], floats(run.y, n), float_rows(method.whole, s + 1, n)
-    run.cj = 1.0 / h
+    start, whole = differences(run)[0], float_rows(method.whole, method.s + 1, run.n)
+    run.cj, run.order = 1.0 / h, method.order
     method.slowest = 0.0
+    _set_weights(run, method, h)
     if run.attempt_error_failures + run.attempt_newton_failures == 0:
         method.jacobian_fresh = 0
     _predict(run, method, h)
     method.level = 0
-    status = solve_stages(system, run, method, address, run.t, t, h, start, whole)
+    status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, floats(run.y, run.n))
+    if status == CONVERGED and not run.fixed:
+        status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
+        if status == CONVERGED:
+            _test(system, run, method)
+    if status > 0:
+        method.trouble = _TROUBLE
+    return status
+
+
+@part
+def _set_weights(run, method, h):
+    """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
+    n = run.n
+    weights, plain, power = floats(method.weights, n), floats(run.inverse_weights, n), floats(method.power, n)
+    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    for j in range(n):
+        weights[j] = plain[j] * share ** power[j]
+
+
+@part
+def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
+    """The slopes of a step in k, and y = y_n + h sum_i b_i Y'_i, projected if that is wished for."""
+    status = solve_stages(system, run, method, address, t0, t1, h, start, k)
     if status != CONVERGED:
         return status
-    _end(method, n, h, start, whole, y)
-    if run.fixed:
-        return CONVERGED
-    if method.doubling:
-        return _halves(system, run, method, address, t, h)
-    weighted_sum(floats(method.embedded, s + 1), s + 1, whole, 0, n, floats(run.error, n))
-    error = floats(run.error, n)
+    combine(floats(method.b, method.s), method.s, k[1:], start, h, 0, run.n, y)
+    return project(system, run, method, address, t1, h, start, k, y) if method.projects else CONVERGED
+
+
+@part
+def _embedded(run, method, address, h):
+    """The error by the embedded weights, filtered by the matrix of a stage."""
+    n, s, entries = run.n, method.s, method.entries
+    error, r = floats(run.error, n), float_rows(method.r, s, n)[0]
+    weighted_sum(floats(method.embedded, s), s, float_rows(method.whole, s + 1, n)[1:], 0, n, error)
     for j in range(n):
         error[j] *= h
+    if method.filtering < 0:
+        return CONVERGED
+    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    f_yp = floats(method.f_yp, entries)
+    r[:] = 0.0
+    for e in range(entries):
+        r[rows[e]] += f_yp[e] / h * error[columns[e]]
+    method.block = method.filtering
+    status = _call(method.correct, address)
+    for j in range(n):
+        error[j] = r[j]
+    return status
+
+
+@part
+def _test(system, run, method):
+    """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
+    n = run.n
+    error, correction = floats(run.error, n), floats(run.correction, n)
+    weights, plain = floats(method.weights, n), floats(run.inverse_weights, n)
+    for j in range(n):
+        error[j] *= weights[j] / plain[j]
+        correction[j] = error[j]
     run.error_of_step = size_of_error(system, run)
-    return CONVERGED
+    run.least_error = _NO_GROWTH if method.trouble > 0 or method.slowest > _SLOW_RATE else 0.0
 
 
 @part
@@ -73,7 +148,7 @@ def _predict(run, method, h):
     slope = floats(run.yp, n)
     for j in range(n):
         whole[0, j] = slope[j]
-    if method.straight:
+    if method.straight or abs(h) > _FAR * abs(run.h_last):
         _follow(s, n, floats(method.secant, n) if run.steps > 0 else slope, whole)
         return
     for i in range(s):
@@ -91,7 +166,7 @@ def _follow(s, n, slope, k):
 
 @part
 def _halves(system, run, method, address, t, h):
-    """The step once more in two halves, and the error of these."""
+    """The step once more in two halves, and the error of the whole one."""
     n, s, middle_t = run.n, method.s, run.t + 0.5 * h
     start, y, middle = differences(run)[0], floats(run.y, n), floats(method.middle, n)
     whole, error = float_rows(method.whole, s + 1, n), floats(run.error, n)
@@ -110,19 +185,14 @@ def _halves(system, run, method, address, t, h):
         for i in range(s):
             weighted_sum(weights[i], s + 1, whole, 0, n, first[i + 1])
             weighted_sum(weights[s + i], s + 1, whole, 0, n, second[i + 1])
-    status = solve_stages(system, run, method, address, run.t, middle_t, 0.5 * h, start, first)
+    status = _stages_and_end(system, run, method, address, run.t, middle_t, 0.5 * h, start, first, middle)
     if status != CONVERGED:
         return status
-    _end(method, n, 0.5 * h, start, first, middle)
     weighted_sum(floats(method.end_slope, s + 1), s + 1, first, 0, n, second[0])
-    status = solve_stages(system, run, method, address, middle_t, t, 0.5 * h, middle, second)
-    if status != CONVERGED:
-        return status
-    _end(method, n, 0.5 * h, middle, second, y)
+    status = _stages_and_end(system, run, method, address, middle_t, t, 0.5 * h, middle, second, y)
     for j in range(n):
-        error[j] = (y[j] - error[j]) / method.divisor
-    run.error_of_step = size_of_error(system, run)
-    return CONVERGED
+        error[j] = y[j] - error[j]
+    return status
 
 
 @part
@@ -139,6 +209,7 @@ def _accept(system, run, method, t, h):
     whole, second = float_rows(method.whole, s + 1, n), float_rows(method.second, s + 1, n)
     _keep_polynomial(run, method, h, halved)
     weighted_sum(floats(method.end_slope, s + 1), s + 1, second if halved else whole, 0, n, floats(run.yp, n))
+    method.trouble = max(method.trouble - 1, 0)
     method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
     return 0
 
@@ -155,7 +226,8 @@ def _keep_polynomial(run, method, h, halved):
     whole = float_rows(method.whole, s + 1, n)
     first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
     count = degree // 2 - 1 if halved else degree - 1  # in one half
-    inner = float_rows(method.inner + (0 if run.steps > 0 else 8 * (s + 1) * (method.degree - 1)), method.degree - 1, s + 1)
+    rows = method.degree - 1
+    inner = float_rows(method.inner, 2 * rows, s + 1)[0 if run.steps > 0 else rows :]
     for q in range(degree - 1):
         target = phi[q + 1]
         if not halved:

@@ -43,6 +43,7 @@ class Stages:
         values = tableau.floats()
         self.a, self.b, self.c = values["a"], values["b"], values["c"]
         self.s = tableau.s
+        self.embedded = self.b - np.array(tableau.embedded, dtype=float) if tableau.embedded else None
 
     @cached_property
     def end(self) -> int:
@@ -101,6 +102,12 @@ class Stages:
         holds = [np.allclose(self.a @ self.c ** (k - 1), self.c**k / k, rtol=0.0, atol=1e-10) for k in (1, 2)]
         return sum(holds[: 1 + holds[0]])
 
+    @cached_property
+    def filtering(self) -> int:
+        """The last block of one stage whose matrix has F_y, or -1."""
+        found = [k for k, block in enumerate(self.blocks) if block.size == 1 and self.a[block.first, block.first]]
+        return found[-1] if found else -1
+
     # --- polynomials --------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -154,6 +161,11 @@ class Stages:
             return np.eye(self.s + 1)[1 + self.end]
         rest = self.b - self._inverse @ np.array([p.integ(lbnd=0.0)(1.0) for p in self._basis])
         return self.slope(1.0) + np.concatenate([[0.0], rest])
+
+    @cached_property
+    def end_value(self) -> np.ndarray:
+        """Weights of the slopes of the stages in y at the end, if that interpolates the values of the stages."""
+        return self.b if self.end >= 0 else self.slope(1.0)[1:] @ self.a
 
     def inner(self, degree: int, hermite: bool) -> np.ndarray:
         """Weights at theta = 1 - q/degree, q = 1 .. degree - 1."""
