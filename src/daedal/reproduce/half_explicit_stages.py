@@ -22,7 +22,9 @@ def pendulum_stages(tableau: Any, q: np.ndarray, v: np.ndarray, h: float) -> Sta
     """
     ab, s = tableau.floats()["ab"], tableau.s
     weight = np.array([[0.0], [-1.0]])
-    places, velocities, accelerations, multipliers = [q], [v], [], []
+    places, velocities = [q], [v]
+    accelerations: list[np.ndarray] = []
+    multipliers: list[np.ndarray] = []
     for i in range(s):
         place = q + h * sum(ab[i, j] * velocities[j] for j in range(i + 1))
         free = v + h * (sum(ab[i, j] * accelerations[j] for j in range(i)) + ab[i, i] * weight)
