@@ -15,6 +15,8 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
+from daedal.methods.collocation import Collocation
+from daedal.methods.collocation_tableaux import kind_of
 from daedal.methods.named_formulas import formula
 from daedal.methods.run import OneStepRun
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
@@ -56,6 +58,9 @@ class ImplicitRungeKutta(Method):
     -----
     With `fixed_step` the equations of every step are solved up to round-off. Otherwise the error is estimated by the
     embedded weights of the tableau, or by two steps of half the size.
+
+    A :class:`SecondOrderDAE` is solved as it stands, by :class:`Collocation`, where the coefficients are those of one
+    of its methods, and in first-order form otherwise.
 
     What orders are to be expected is said by :func:`daedal.analyse_method`.
 
@@ -116,6 +121,14 @@ class ImplicitRungeKutta(Method):
     def title(self) -> str:
         """What a solution says of the method."""
         return f"ImplicitRungeKutta, {self.coefficients.name}, order {self.max_order}"
+
+    def for_second_order(self) -> Method:
+        """:class:`Collocation` where the coefficients are one of its methods, with no option that it lacks."""
+        found = kind_of(self.coefficients)
+        plain = isinstance(self.error_test, str) and self.error_test == "auto" and self.variable_index is None
+        if found is None or not plain or self.projection != "never" or self.linear_solver not in ("auto", "dense"):
+            return self
+        return Collocation(*found)
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Matrices for all blocks of stages, and room for the stages."""
