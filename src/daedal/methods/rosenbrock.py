@@ -2,8 +2,8 @@ r"""Rosenbrock methods RODAS3, RODAS4 and RODAS5P for M y' = f(t, y) and its kin
 
 References
 ----------
-E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.7 and VI.4; those of the methods stand
-in :mod:`daedal.methods.rosenbrock_tableaux`.
+E. Hairer, G. Wanner: Solving Ordinary Differential Equations II, Springer 1996, IV.7 and VI.4; those of the single
+methods stand in :mod:`daedal.methods.rosenbrock_tableaux`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.index import is_clearly_index_1, judge, partials
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
 from daedal.methods.base import Method
@@ -24,6 +25,7 @@ from daedal.methods.workspace import Workspace
 _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
+_LARGEST_JUDGED = 200  # unknowns up to which the index is found at the start
 _RANK = 1e-10  # singular values below it, after scaling, count as zero
 _SAME = 1e-6  # relative difference of dF/dy' v at two points that counts as none
 
@@ -33,8 +35,8 @@ class Rosenbrock(Method):
     r"""Rosenbrock methods, which solve linear systems only: the Jacobian is part of the formula.
 
     For :math:`M y' = f(t, y)` with a constant matrix M, singular or not, of index 0 and 1: semi-explicit problems of
-    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems in which that is
-    not constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
+    index 1, and :math:`F(t, y, y') = 0` with a constant :math:`\partial F/\partial y'`. Traced problems in which that
+    is not constant are solved as :math:`y' = z,\ 0 = F(t, y, z)` if this has index 1.
 
     Parameters
     ----------
@@ -48,8 +50,8 @@ class Rosenbrock(Method):
 
     Notes
     -----
-    The Jacobian and the time derivative are exact where functions are traced; otherwise they are found by differences in
-    every step, which for functions in Python costs as much as the method saves.
+    The Jacobian and the time derivative are exact where functions are traced; otherwise they are found by differences
+    in every step, which for functions in Python costs as much as the method saves.
 
     Examples
     --------
@@ -123,7 +125,9 @@ class _RosenbrockRun(OneStepRun):
         step = None if code is None else code.step(method.variant, tableau)
         by_time = None if code is None or not code.depends_on_time else code.time_derivative()
         product = code.slope_product() if self._quasilinear else None
-        self._refused = self._quasilinear and product is None
+        if self._quasilinear and product is None:
+            raise InvalidProblemError(_refusal("is not constant, and the problem too large for it"))
+        self._looked_at = False
 
         def callback(function, arguments, size, scalars=0):
             store = store_vector("step", size)
@@ -165,20 +169,21 @@ class _RosenbrockRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """See that dF/dy' is constant, or that the equations with y' = z have index 1."""
+        """See at the first start that the index is 0 or 1, and that dF/dy' is constant or does not matter."""
         assert self.workspace is not None
         self.workspace.prepare_matrices(accurate=False)
-        problem, t0 = self.equations.problem, task.t_span[0]
-        if self._quasilinear:
-            if self._refused or not _is_index_1(problem, t0, task.y0, task.yp0):
-                raise InvalidProblemError(_refusal("depends on t, y or y' and is singular"))
-        elif self.own["watched"]:
+        if self.own["watched"]:
             self.own.array("first_y")[:] = task.y0
-            if not _looks_constant(problem, task):
-                raise InvalidProblemError(
-                    _refusal("is not constant, and the residual could not be traced")
-                    + ", or state the residual so that it can be traced (problem.functions says why it is not)"
-                )
+        if self._looked_at:
+            return
+        problem = self.equations.problem
+        if self.own["watched"] and not _looks_constant(problem, task):
+            raise InvalidProblemError(
+                _refusal("is not constant, and the residual could not be traced")
+                + ", or state the residual so that it can be traced (problem.functions says why it is not)"
+            )
+        _check_index(problem, task, self._quasilinear)
+        self._looked_at = True
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; refuse equations whose dF/dy' turns out not to be constant."""
@@ -194,13 +199,31 @@ def _refusal(what: str) -> str:
     return f"Rosenbrock methods need M y' = f(t, y) with a constant M, and dF/dy' {what}: use method='radau' or 'dassl'"
 
 
-def _is_index_1(problem, t: float, y: np.ndarray, yp: np.ndarray) -> bool:
-    """Whether y' = z, 0 = F(t, y, z) determines z of the variables whose derivative occurs, and the others' y."""
-    partials = problem.exact_partials(t, y, yp)
-    if partials is None:
-        return True  # the first step will say what is wrong
-    by_slopes, by_y = partials
-    matrix = np.where(np.any(by_slopes != 0.0, axis=0), by_slopes, by_y)
+def _check_index(problem, task: Task, quasilinear: bool) -> None:
+    """Refuse problems of index 2 and more, and those that y' = z, 0 = F(t, y, z) makes one of."""
+    t, y, yp = task.t_span[0], task.y0, task.yp0
+    if task.n > _LARGEST_JUDGED:
+        return
+    try:
+        by_slopes, by_y = problem.exact_partials(t, y, yp) or partials(problem.sample, t, y, yp)
+    except (Unevaluable, ArithmeticError, ValueError):
+        return  # the first step will say what is wrong
+    if not (np.isfinite(by_slopes).all() and np.isfinite(by_y).all()):
+        return
+    if not is_clearly_index_1(by_slopes, by_y):
+        found = judge(by_slopes, by_y)
+        if found is not None and found.index is not None and found.index > 1:
+            names = ", ".join(problem.label(i) for i, _ in found.higher_index_variables)
+            raise InvalidProblemError(
+                f"the problem has index {found.index} ({names}), and Rosenbrock methods are for index 0 and 1: use "
+                "method='radau'"
+            )
+    if quasilinear and not _is_regular(np.where(np.any(by_slopes != 0.0, axis=0), by_slopes, by_y)):
+        raise InvalidProblemError(_refusal("depends on t, y or y' and is singular"))
+
+
+def _is_regular(matrix: np.ndarray) -> bool:
+    """Whether a matrix has full rank, after its rows and columns have been scaled."""
     for axis in (1, 0):
         size = np.max(np.abs(matrix), axis=axis, keepdims=True)
         matrix = matrix / np.where(size > 0.0, size, 1.0)
@@ -217,7 +240,9 @@ def _looks_constant(problem, task: Task) -> bool:
     spread = 0.1 * np.abs(y0) + 10.0 * (task.atol + task.rtol * np.abs(y0))
     places = [(t0, y0), (t0 + 0.1 * (t1 - t0), y0), (t0, y0 + spread * waves[1]), (t0, y0 - spread * waves[2])]
     found = [(share, _slopes(problem, t, y, share * v)) for t, y in places for share in (1.0, -2.0)]
-    known = [(values / share, size / abs(share)) for share, pair in found if pair is not None for values, size in [pair]]
+    known = [
+        (values / share, size / abs(share)) for share, pair in found if pair is not None for values, size in [pair]
+    ]
     if not known:
         return True  # the first step will say what is wrong
     first = known[0][0]

@@ -197,7 +197,12 @@ def _end(target, m, increments, start):
 def _linearise(system, matrix, run, method, h):
     """F_t at the start of the step, and the factors of F_y + F_y' / (h gamma)."""
     n = run.n
-    start, z, right, by_time = differences(run)[0], floats(run.yp, n), floats(method.right, n), floats(method.by_time, n)
+    start, z, right, by_time = (
+        differences(run)[0],
+        floats(run.yp, n),
+        floats(method.right, n),
+        floats(method.by_time, n),
+    )
     by_differences = method.depends_on_time and not is_given(method.time_derivative)
     if by_differences or not is_given(matrix.jacobian):
         status = residual(system, run.t, start, z, right)
@@ -223,7 +228,12 @@ def _linearise(system, matrix, run, method, h):
 def _difference_in_time(system, run, method, h):
     """F_t by a difference into the step, or out of it where F is not defined there."""
     n = run.n
-    start, z, right, by_time = differences(run)[0], floats(run.yp, n), floats(method.right, n), floats(method.by_time, n)
+    start, z, right, by_time = (
+        differences(run)[0],
+        floats(run.yp, n),
+        floats(method.right, n),
+        floats(method.by_time, n),
+    )
     status, delta = 0, max(_SHARE * abs(h), _SPACINGS * _SPACING * abs(run.t))
     for side in range(2):
         t = run.t + (np.copysign(delta, h) if side == 0 else -np.copysign(delta, h))

@@ -17,9 +17,9 @@ References
 ----------
 A. Sandu, J. G. Verwer, J. G. Blom, E. J. Spee, G. R. Carmichael, F. A. Potra: Benchmarking stiff ODE solvers for
 atmospheric chemistry problems II: Rosenbrock solvers, Atmospheric Environment 31 (1997) 3459-3472 (RODAS3). E. Hairer,
-G. Wanner: Solving Ordinary Differential Equations II, 2nd ed., Springer 1996, VI.4 (RODAS4). G. Steinebach: Construction
-of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia Differential Equations package, BIT 63
-(2023) 27.
+G. Wanner: Solving Ordinary Differential Equations II, 2nd ed., Springer 1996, VI.4 (RODAS4). G. Steinebach:
+Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia Differential Equations
+package, BIT 63 (2023) 27.
 """
 
 from __future__ import annotations

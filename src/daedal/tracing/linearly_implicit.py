@@ -1,14 +1,14 @@
 r"""Whole steps of linearly implicit methods for F(t, y, y') = 0 as straight-line code, elimination included.
 
-A step of a Rosenbrock method (:mod:`daedal.methods.rosenbrock_tableaux`) solves, with :math:`G = F_y + F_{y'}/(h\gamma)`,
+With :math:`G = F_y + F_{y'}/(h\gamma)` a step of a Rosenbrock method (:mod:`daedal.methods.rosenbrock_tableaux`) solves
 
 .. math::
 
     G u_i = -F\Big(t_i, Y_i, -\sum_{j<i} \frac{c_{ij}}{h} u_j\Big) - \gamma_i h F_t, \qquad
     Y_i = y_0 + \sum_{j<i} a_{ij} u_j
 
-if :math:`F_{y'}` is constant. Otherwise the equations are taken as :math:`y' = z,\ 0 = F(t, y, z)`, whose increments of z
-can be eliminated: with :math:`Z_i = z_0 + \sum_j a_{ij} w_j` and :math:`e_i = Z_i + \sum_j c_{ij} u_j / h`,
+if :math:`F_{y'}` is constant. Otherwise the equations are taken as :math:`y' = z,\ 0 = F(t, y, z)`, whose increments of
+z can be eliminated: with :math:`Z_i = z_0 + \sum_j a_{ij} w_j` and :math:`e_i = Z_i + \sum_j c_{ij} u_j / h`,
 
 .. math::
 
@@ -56,9 +56,7 @@ class LinearlyImplicit:
         The nodes of y and y'.
     """
 
-    def __init__(
-        self, tracer: Tracer, residual: Traced, arguments: Sequence[str], y: Sequence[int], yp: Sequence[int]
-    ):
+    def __init__(self, tracer: Tracer, residual: Traced, arguments: Sequence[str], y: Sequence[int], yp: Sequence[int]):
         self._tracer, self._residual, self._arguments = tracer, residual, tuple(arguments)
         self._y, self._yp = list(y), list(yp)
         self._made: dict[str, TracedFunction | None] = {}
