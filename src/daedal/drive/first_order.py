@@ -62,6 +62,7 @@ class FirstOrderPlan:
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
         other = copy(self)
+        other._runs = self._runs  # what is stored of a plan, and with it a copy, has none
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
