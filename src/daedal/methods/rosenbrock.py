@@ -127,7 +127,8 @@ class _RosenbrockRun(OneStepRun):
         product = code.slope_product() if self._quasilinear else None
         if self._quasilinear and product is None:
             raise InvalidProblemError(_refusal("is not constant, and the problem too large for it"))
-        self._looked_at = False
+        self._looked_at, self._watched = False, code is None
+        workspace.prepare_matrices(accurate=False)
 
         def callback(function, arguments, size, scalars=0):
             store = store_vector("step", size)
@@ -149,7 +150,7 @@ class _RosenbrockRun(OneStepRun):
             **{name: value for name, value in callbacks.items() if value is not None},
             depends_on_time=code is None or code.depends_on_time,
             quasilinear=self._quasilinear,
-            watched=code is None,
+            watched=self._watched,
             stages=s,
             degree=len(tableau.differences),
             gamma=tableau.gamma,
@@ -164,20 +165,17 @@ class _RosenbrockRun(OneStepRun):
             order=tableau.order,
             most_failures=_MOST_FAILURES,
             record=record,
-            arena=arena,
             workspace=workspace,
         )
 
     def load(self, task: Task) -> None:
         """See at the first start that the index is 0 or 1, and that dF/dy' is constant or does not matter."""
-        assert self.workspace is not None
-        self.workspace.prepare_matrices(accurate=False)
-        if self.own["watched"]:
+        if self._watched:
             self.own.array("first_y")[:] = task.y0
         if self._looked_at:
             return
         problem = self.equations.problem
-        if self.own["watched"] and not _looks_constant(problem, task):
+        if self._watched and not _looks_constant(problem, task):
             raise InvalidProblemError(
                 _refusal("is not constant, and the residual could not be traced")
                 + ", or state the residual so that it can be traced (problem.functions says why it is not)"
@@ -188,7 +186,7 @@ class _RosenbrockRun(OneStepRun):
     def integrate(self, task: Task) -> Outcome:
         """Integrate; refuse equations whose dF/dy' turns out not to be constant."""
         outcome = super().integrate(task)
-        if self.own["changed"]:
+        if self._watched and self.own["changed"]:
             raise InvalidProblemError(
                 _refusal(f"is not constant: it has changed between t = {task.t_span[0]:g} and {outcome.t_reached:g}")
             )
