@@ -62,7 +62,9 @@ def test_dense_output_has_one_order_less_everywhere_in_the_step(name):
     np.testing.assert_allclose(tableau.weights(1.0), tableau.m, atol=1e-14)
     np.testing.assert_array_equal(tableau.weights(0.0), 0.0)
     slope = (tableau.weights(1.0) - tableau.weights(1.0 - 1e-6)) / 1e-6
-    np.testing.assert_allclose(tableau.end_slope, slope, atol=1e-3)
+    np.testing.assert_allclose(tableau.slopes(1.0), slope, atol=1e-3)
+    slope = (tableau.weights(0.300001) - tableau.weights(0.299999)) / 2e-6
+    np.testing.assert_allclose(tableau.slopes(0.3), slope, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -282,6 +284,23 @@ def test_dense_output_is_as_accurate_as_the_steps(variant, rtol):
         dense_output=False,
     )
     np.testing.assert_allclose(at_times.y, sol(times), rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("options", [{}, PLAIN], ids=["code", "stages"])
+@pytest.mark.parametrize("stiffness", [None, 1e3, 1e6])
+def test_dense_output_follows_what_algebraic_equations_or_stiffness_determine(stiffness, options):
+    """Exact at the ends of steps, where no embedded method sees an error: steps have to be looked at in between."""
+
+    def residual(t, y, yp):
+        input = np.cos(3.0 * t) + 0.2 * np.sin(11.0 * t)
+        return [y[0] - input if stiffness is None else yp[0] + stiffness * (y[0] - input)]
+
+    problem = daedal.ImplicitDAE(residual, 1)
+    times = np.linspace(1.0, 3.0, 397)
+    reference = daedal.solve(problem, (0.0, 3.0), ([1.0], None), method=daedal.Radau(stages=7), fixed_step=0.02)
+    for rtol in (1e-3, 1e-6):
+        sol = daedal.solve(problem, (0.0, 3.0), ([1.0], None), method="rosenbrock", rtol=rtol, atol=rtol, **options)
+        assert np.max(np.abs(sol(times) - reference(times))) < 8.0 * rtol
 
 
 @pytest.mark.parametrize("options", [{}, PLAIN], ids=["code", "stages"])

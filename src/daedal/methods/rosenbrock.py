@@ -134,13 +134,13 @@ class _RosenbrockRun(OneStepRun):
             store = store_vector("step", size)
             return workspace.bridge.function(function, arguments, (size,), store, problem.params, scalars)
 
-        size = (s + 2 if self._quasilinear else s + 1) * n
+        size = (s + 3 if self._quasilinear else s + 2) * n
         callbacks = {
             "step": None if step is None else callback(step, (n, n), size, 1),
             "time_derivative": None if by_time is None else callback(by_time, (n, n), n),
             "slope_product": None if product is None else callback(product, (n, n, n), n),
         }
-        arena = Arena({**dict.fromkeys(VECTORS, n), "own": (s + 2) * n, "z": (s, n)})
+        arena = Arena({**dict.fromkeys(VECTORS, n), "own": (s + 3) * n, "z": (s, n)})
         names = ("a", "c", "m", "nodes", "time_weights", "differences")
         record = Record(
             ROSENBROCK,
@@ -155,7 +155,10 @@ class _RosenbrockRun(OneStepRun):
             degree=len(tableau.differences),
             gamma=tableau.gamma,
             **{name: getattr(tableau, name) for name in names},
-            slope=tableau.end_slope,
+            slope=tableau.slopes(1.0),
+            middle=tableau.middle,
+            inside=tableau.weights(tableau.middle),
+            inside_slope=tableau.slopes(tableau.middle),
         )
         super().__init__(
             method,

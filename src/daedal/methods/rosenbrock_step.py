@@ -24,7 +24,7 @@ ROSENBROCK = np.dtype(
     [
         ("linear", ADDRESS),
         ("general", ADDRESS),  # the step without code of its own
-        ("step", CALLBACK),  # (y, y', h) -> y, increments [, z]
+        ("step", CALLBACK),  # (y, y', h) -> y, increments, defect [, z]
         ("time_derivative", CALLBACK),
         ("slope_product", CALLBACK),
         ("depends_on_time", INTEGER),
@@ -42,7 +42,10 @@ ROSENBROCK = np.dtype(
         ("time_weights", ADDRESS),
         ("differences", ADDRESS),  # weights of increments in the polynomial of a step
         ("slope", ADDRESS),  # and in h y' at its end
-        # y, increments and z of the step, by code of its own or not
+        ("middle", FLOAT),  # where in the step its polynomial is tested; weights in y and in h y' there
+        ("inside", ADDRESS),
+        ("inside_slope", ADDRESS),
+        # y, increments, defect and z of the step, by code of its own or not
         ("result", ADDRESS),
         ("own", ADDRESS),
         ("z", ADDRESS),  # increments of z
@@ -92,11 +95,11 @@ def _attempt(system, run, method, address, t, h):
         status = _call(method.general, address, t, h)
     if status != 0:
         return status
-    result, y, error = floats(method.result, (s + 1) * n), floats(run.y, n), floats(run.error, n)
+    result, y, error = floats(method.result, (s + 2) * n), floats(run.y, n), floats(run.error, n)
     last = s * n
     for j in range(n):
         y[j] = result[j]
-        error[j] = result[last + j]
+        error[j] = max(abs(result[last + j]), abs(result[last + n + j]))
     if not run.fixed:
         run.error_of_step = size_of_error(system, run)
     return 0
@@ -111,7 +114,7 @@ def _by_code(system, run, method, h):
         block[j] = start[j]
         block[n + j] = slope[j]
     block[2 * n] = h
-    system.residuals += s
+    system.residuals += s + 1
     system.jacobians += 1
     system.factorisations += 1
     status = call(method.step, run.t)
@@ -132,7 +135,7 @@ def _by_code(system, run, method, h):
 def _general(system, matrix, run, method, t, h):
     n, s = run.n, method.stages
     method.result = method.own
-    result, u = floats(method.own, (s + 2) * n), float_rows(method.own + 8 * n, s, n)
+    result, u = floats(method.own, (s + 3) * n), float_rows(method.own + 8 * n, s, n)
     w, start, z = float_rows(method.z, s, n), differences(run)[0], floats(run.yp, n)
     a, c, m = float_rows(method.a, s, s), float_rows(method.c, s, s), floats(method.m, s)
     y, yp, right = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.right, n)
@@ -175,11 +178,33 @@ def _general(system, matrix, run, method, t, h):
             w[i, j] = run.cj * right[j] - slopes[j]
     _end(result[:n], m, u, start)
     if method.quasilinear:
-        _end(result[(s + 1) * n :], m, w, z)
+        _end(result[(s + 2) * n :], m, w, z)
     for j in range(n):
         if not abs(result[j]) < np.inf:
             return UNEVALUABLE
-    return 0
+    return 0 if run.fixed else _defect(system, matrix, run, method, t, h)
+
+
+@part
+def _defect(system, matrix, run, method, t, h):
+    """What the polynomial errs by inside of the step, G^{-1} F there; nothing is said where F is not defined."""
+    n, s = run.n, method.stages
+    u, defect = float_rows(method.own + 8 * n, s, n), floats(method.own + 8 * (s + 1) * n, n)
+    y, yp, start = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0]
+    inside, slope = floats(method.inside, s), floats(method.inside_slope, s)
+    for j in range(n):
+        y[j] = start[j]
+        yp[j] = 0.0
+    for i in range(s):
+        for j in range(n):
+            y[j] += inside[i] * u[i, j]
+            yp[j] += slope[i] / h * u[i, j]
+    status = residual(system, run.t + method.middle * h, y, yp, defect)
+    if status == UNEVALUABLE:
+        for j in range(n):
+            defect[j] = 0.0
+        return 0
+    return status if status != 0 else solve(matrix, t, defect)
 
 
 @part
@@ -294,7 +319,7 @@ def _keep_polynomial(run, method, t, h):
         for j in range(n):
             phi[1, j] = y[j] - phi[0, j]
     if method.quasilinear:
-        z = floats(method.result + 8 * (s + 1) * n, n)
+        z = floats(method.result + 8 * (s + 2) * n, n)
         for j in range(n):
             yp[j] = z[j]
     for q in range(degree):

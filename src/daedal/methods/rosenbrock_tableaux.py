@@ -45,6 +45,9 @@ class RosenbrockTableau:
     inner : tuple of tuple of float
         The rows :math:`k_1, k_2, \dots` of weights of the increments in
         :math:`y_0 + \theta (y_1 - y_0) + \theta (1 - \theta) (k_1 + \theta (k_2 + \dots))`.
+    middle : float
+        The :math:`\theta` at which that is tested: where it errs most, or nearly so, in what algebraic equations
+        determine.
     """
 
     order: int
@@ -52,6 +55,7 @@ class RosenbrockTableau:
     lower_a: tuple[tuple[float, ...], ...]
     lower_c: tuple[tuple[float, ...], ...]
     inner: tuple[tuple[float, ...], ...]
+    middle: float
 
     @property
     def s(self) -> int:
@@ -109,10 +113,12 @@ class RosenbrockTableau:
             bulge = theta * bulge + np.array(row)
         return theta * (self.m + (1.0 - theta) * bulge)
 
-    @cached_property
-    def end_slope(self) -> np.ndarray:
-        """The weights of the increments in h y' at the end of the polynomial of a step."""
-        return self.m - np.sum(self.inner, axis=0)
+    def slopes(self, theta: float) -> np.ndarray:
+        r"""The weights of the increments in :math:`h y'(t_0 + \theta h)`."""
+        slope = self.m.copy()
+        for power, row in enumerate(self.inner, start=1):  # of theta^power - theta^(power + 1)
+            slope += (power * theta ** (power - 1) - (power + 1) * theta**power) * np.array(row)
+        return slope
 
     @cached_property
     def differences(self) -> np.ndarray:
@@ -142,6 +148,7 @@ _RODAS3 = RosenbrockTableau(
     lower_c=((), (4.0,), (1.0, -1.0), (1.0, -1.0, -8.0 / 3.0)),
     # The cubic of order 2 for differential and algebraic variables that is exact for f_yy (f, f) as well.
     inner=((3.0, -1.0, -1.0, -1.0), (0.0, 0.0, 0.0, 2.0)),
+    middle=2.0 / 3.0,
 )
 
 _A4 = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
@@ -168,6 +175,7 @@ _RODAS4 = RosenbrockTableau(
         (10.12623508344586, -7.487995877610167, -34.80091861555747, -7.992771707568823, 1.025137723295662, 0.0),
         (-0.6762803392801253, 6.087714651680015, 16.43084320892478, 24.76722511418386, -6.594389125716872, 0.0),
     ),
+    middle=0.79,
 )
 
 _A5 = (-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946)
@@ -214,6 +222,7 @@ _RODAS5P = RosenbrockTableau(
             *(-52.072871366152654, -59.78993625266729, -0.15582684282751913, 4.883087185713722),
         ),
     ),
+    middle=0.45,
 )
 
 TABLEAUX = {"rodas3": _RODAS3, "rodas4": _RODAS4, "rodas5p": _RODAS5P}

@@ -14,6 +14,8 @@ z can be eliminated: with :math:`Z_i = z_0 + \sum_j a_{ij} w_j` and :math:`e_i =
 
     G u_i = -F(t_i, Y_i, Z_i) - \gamma_i h F_t + F_{y'} e_i, \qquad w_i = \frac{1}{h \gamma} u_i - e_i.
 
+At a place inside of the step the defect of its polynomial, :math:`G^{-1} F(t, p, p')`, is computed as well.
+
 Pivots are chosen beforehand. Whether they were good is seen at run time from what the solutions leave of the equations:
 :math:`\sum_i m_i (G u_i - r_i)`, row by row in units of its terms.
 """
@@ -93,7 +95,9 @@ class LinearlyImplicit:
         return self._kept("slope product", self._make_slope_product)
 
     def step(self, name: str, tableau: Any) -> TracedFunction | None:
-        """A step of a method as a function of (t, y, y', h): y at its end, all increments, and z if y' = z is solved.
+        """A step of a method as a function of (t, y, y', h).
+
+        It gives y at the end, the increments of all stages, the defect inside of the step, and z if y' = z is solved.
 
         Its status is BAD_PIVOT where the pivots were bad. None if there are too many operations, or no pivots.
         """
@@ -169,7 +173,7 @@ class _Step:
         return rows
 
     def nodes(self, constant_mass: bool) -> list[int]:
-        """y at the end, the increments of all stages, and z at the end if that is an unknown."""
+        """y at the end, the increments of all stages, the defect, and z at the end if that is an unknown."""
         tableau, graph = self.tableau, self.graph
         u: list[list[int]] = []  # increments of y
         w: list[list[int]] = []  # increments of z
@@ -178,7 +182,7 @@ class _Step:
             y = self._combined(self.y, tableau.a[i], u)
             past = [graph.multiply(self.inverse_h, x) for x in self._sum(tableau.c[i], u)]
             z = [graph.negative(x) for x in past] if constant_mass else self._combined(self.yp, tableau.a[i], w)
-            right = [graph.negative(x) for x in self._residual_at(i, y, z)]
+            right = [graph.negative(x) for x in self._residual_at(tableau.nodes[i], y, z)]
             time = graph.multiply(graph.constant(tableau.time_weights[i]), self.h)
             right = [graph.subtract(x, graph.multiply(time, x_t)) for x, x_t in zip(right, self.by_time, strict=True)]
             if not constant_mass:
@@ -191,7 +195,15 @@ class _Step:
         self._look_back(u, rights)
         end = self._combined(self.y, tableau.m, u)
         last = [] if constant_mass else self._combined(self.yp, tableau.m, w)
-        return [*end, *(x for increments in u for x in increments), *last]
+        return [*end, *(x for increments in u for x in increments), *self._defect(u), *last]
+
+    def _defect(self, u: list[list[int]]) -> list[int]:
+        """What the polynomial of the step errs by inside of it: G^{-1} F there."""
+        graph, tableau, theta = self.graph, self.tableau, self.tableau.middle
+        y = self._combined(self.y, tableau.weights(theta), u)
+        yp = [graph.multiply(self.inverse_h, x) for x in self._sum(tableau.slopes(theta), u)]
+        values = self._residual_at(theta, y, yp)
+        return self.factors.solve([values[k] for k in self.places])
 
     def _sum(self, weights, vectors: list[list[int]]) -> list[int]:
         """The sum of vectors with weights, the first ones first: sums that begin alike are computed once."""
@@ -212,10 +224,10 @@ class _Step:
             total = self.graph.add(total, self.graph.multiply(x, vector[j]))
         return total
 
-    def _residual_at(self, stage: int, y: list[int], yp: list[int]) -> list[int]:
-        """F at a stage; where it raises is noted."""
+    def _residual_at(self, theta: float, y: list[int], yp: list[int]) -> list[int]:
+        """F at t + theta h; where it raises is noted."""
         graph = self.graph
-        t = graph.add(self.t, graph.multiply(graph.constant(self.tableau.nodes[stage]), self.h))
+        t = graph.add(self.t, graph.multiply(graph.constant(theta), self.h))
         there = {self.t: t, **dict(zip(self.y, y, strict=True)), **dict(zip(self.yp, yp, strict=True))}
         arguments = {datum: there.get(i, i) for datum, i in self.arguments.items()}
         *values, raises = inlined(graph, [*self.residual.nodes, self.residual.raises], graph, arguments)
