@@ -57,6 +57,7 @@ from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
+from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.second_order_solution import SecondOrderSolution
@@ -123,6 +124,7 @@ __all__ = [
     "Preconditioner",
     "ProjectedInvariants",
     "Radau",
+    "Rosenbrock",
     "RungeKuttaTableau",
     "SecondOrderDAE",
     "SecondOrderSolution",
