@@ -75,6 +75,14 @@ def test_backward_in_time(options):
     np.testing.assert_allclose(sol.y[:, -1], [0.0, 1.0], atol=1e-6)
 
 
+def test_an_input_that_jumps_unannounced_is_stepped_over():
+    """The algebraic variable jumps with it; what is driven by it has a kink and keeps its accuracy."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - y[1], y[1] - (1.0 if t < 1.0 else 3.0)], 2)
+    sol = daedal.solve(problem, (0.0, 2.0), ([0.0, 1.0], [1.0, 0.0]), method="rosenbrock", rtol=1e-6, **PLAIN)
+    assert sol.y[1, -1] == pytest.approx(3.0, rel=1e-12)
+    assert sol.y[0, -1] == pytest.approx(3.0 - (2.0 + np.exp(-1.0)) * np.exp(-1.0), abs=1e-5)
+
+
 def test_robertson_over_eleven_decades():
     """Values at 1e11 from the Test Set for Initial Value Problem Solvers."""
     model = library.robertson(t1=1e11)
