@@ -73,18 +73,24 @@ class LinearlyImplicit:
         """dF/dt."""
         return directional(self._tracer.graph, self._residual.nodes, {self._tracer.t.node: self._tracer.graph.one})
 
-    @cached_property
+    @property
     def constant_mass(self) -> bool:
         """Whether dF/dy' depends on nothing but parameters."""
+        with self._tracer.lock:
+            return self._constant_mass
+
+    @cached_property
+    def _constant_mass(self) -> bool:
         graph = self._tracer.graph
         entries = [node for row in self._by_rates for node in row.values()]
         read = {graph.data[i][0] for i in graph.needed(entries) if graph.operations[i] == "argument"}
         return read <= {NAME, MODES}
 
-    @cached_property
+    @property
     def depends_on_time(self) -> bool:
         """Whether dF/dt does not vanish identically."""
-        return any(not self._tracer.graph.is_zero(node) for node in self._by_time)
+        with self._tracer.lock:
+            return any(not self._tracer.graph.is_zero(node) for node in self._by_time)
 
     def time_derivative(self) -> TracedFunction | None:
         """dF/dt of (t, y, y'); None if there are too many operations."""
@@ -133,7 +139,9 @@ class LinearlyImplicit:
         before, graph.most_nodes = graph.most_nodes, max(graph.most_nodes, len(graph) + 2 * _MOST_OPERATIONS)
         try:
             step = _Step(tracer, self._residual, (self._y, self._yp), self._by_rates, self._by_time, h, tableau)
-            nodes = step.nodes(self.constant_mass)
+            if step.least_operations > _MOST_OPERATIONS:
+                return None
+            nodes = step.nodes(self._constant_mass)
         finally:
             graph.most_nodes = before
         if graph.count(nodes) > _MOST_OPERATIONS:
@@ -162,6 +170,12 @@ class _Step:
         self.arguments = {graph.data[i]: i for i in range(len(graph)) if graph.operations[i] == "argument"}
         self.raises = graph.false
         self.bad_pivot = graph.false
+
+    @property
+    def least_operations(self) -> int:
+        """How many operations the stages take at least: values of F, and two for every entry of the factors."""
+        entries = sum(map(len, self.factors.rows)) + sum(map(len, self.factors.multipliers.values()))
+        return (self.tableau.s + 1) * (self.graph.count(self.residual.nodes) + 2 * entries)
 
     def _matrix(self) -> list[Row]:
         """dF/dy + dF/dy' / (h gamma), row by row."""
