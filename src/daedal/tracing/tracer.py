@@ -197,8 +197,10 @@ class Tracer:
         """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
 
         `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
-        called where it was made of several functions.
+        called where it was made of several functions. Operations of a derivative that needs too many are not counted
+        against what comes after it, such as switching functions.
         """
+        before = len(self.graph)
         try:
             array = np.asarray(nodes(), dtype=np.int64)
             self._check_arguments(array, arguments)
@@ -206,6 +208,7 @@ class Tracer:
             code = self.code(arguments, array, [(raises, RAISES)], skip_zeros=True)
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
+            self.graph.most_nodes += len(self.graph) - before
             return None
         if original is None:
             original = (self.result.functions | self.combined)[of.name].original
