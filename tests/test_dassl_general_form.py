@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daedal
-from daedal.drive.first_order import _complaint
+from daedal.drive.first_order_output import complaint
 
 TOLERANCES = [1e-4, 1e-6, 1e-8]
 
@@ -31,7 +31,7 @@ def test_error_of_coupled_derivatives_is_seen(offset, rtol):
 )
 def test_a_run_with_many_rejections_says_so(steps, rejected, said):
     """Whatever the number of steps, if attempts failed more often than not."""
-    complaint = _complaint(replace(daedal.Statistics(), steps=steps, rejected=rejected))
+    complaint = complaint(replace(daedal.Statistics(), steps=steps, rejected=rejected))
     assert (f"{rejected} attempts were rejected beside {steps} accepted steps" in complaint) == said
 
 
