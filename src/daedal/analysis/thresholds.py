@@ -54,7 +54,7 @@ PATIENCE = 50
 
 LARGEST_DENSE = 100
 """Unknowns with a full matrix up to which Radau IIA begins: it factorises one of n and one to three of 2n for every
-step, DASSL one of n for ten to thirty. Measured: docs/methods/which-method.md, which has the tables of the next as well."""
+step, DASSL one of n for ten to thirty. Measured: docs/methods/which-method.md, as the next two."""
 
 SHARP_WITH_DIFFERENCES = 1e-8
 """Of rtol: above, DASSL begins where derivatives are differences, which cost Radau IIA twice as much, and for every
@@ -64,8 +64,11 @@ SHARP_WITH_EVENTS = 1e-7
 """Of rtol: above, DASSL begins where events are looked for: a function that turns back within a long step may hide a
 pair of zeros. Measured: tests/test_events.py."""
 
-LOW_ORDER, MOST_STUCK = 2, 0.9
-"""DASSL hands over where this part of its steps has this order or less: it will not come to its higher ones. Chosen."""
+LOW_ORDER, MOST_LOW = 2, 3
+"""DASSL hands over when so many looks have found it at this order or below: it will not come to higher ones. Chosen."""
+
+SOON = 10.0
+"""By which steps of low order may grow between two looks at them: then all is well. Chosen."""
 
 STUCK_BELOW = 1e-4
 """Of rtol: above, low orders are what suits the tolerance. Chosen."""
@@ -73,7 +76,7 @@ STUCK_BELOW = 1e-4
 MOST_REJECTED = 1.0
 """Of rejected attempts for each step: beyond, another method is tried. Chosen."""
 
-FIRST_LOOK = 100
+FIRST_LOOK = 25
 """Steps after which a run is looked at for the first time, then after twice as many each time. Chosen."""
 
 LEAST_PROGRESS = 1e-6

@@ -11,10 +11,11 @@ from daedal.analysis.thresholds import (
     LARGEST_DENSE,
     LEAST_PROGRESS,
     LOW_ORDER,
+    MOST_LOW,
     MOST_REJECTED,
-    MOST_STUCK,
     SHARP_WITH_DIFFERENCES,
     SHARP_WITH_EVENTS,
+    SOON,
     STUCK_BELOW,
 )
 from daedal.drive.request import Request, Settings
@@ -80,7 +81,9 @@ class FirstOrderChoice:
     def watch(self) -> _Watch | None:
         """One who looks at the next segment, for longer each time that the method was changed."""
         if self._is_open:
-            self._watch = _Watch(FIRST_LOOK * 2**self._changes, self._sharp and self.method.needs_past)
+            longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
+            first = FIRST_LOOK if self.method.needs_past else 4 * FIRST_LOOK
+            self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch
 
     def goes_on(self, segment: Segment) -> bool:
@@ -107,21 +110,25 @@ class FirstOrderChoice:
 
 
 class _Watch:
-    """Looks at the steps of a run, after so many and then after twice as many again and again."""
+    """Looks at the steps of a run, after so many and then after twice as many again and again.
 
-    def __init__(self, first: int, minds_low_orders: bool):
+    Low orders are minded in steps that are shorter than `longest` and do not become longer.
+    """
+
+    def __init__(self, first: int, longest: float):
         self.due, self.reason = first, ""
-        self._minds_low_orders = minds_low_orders
-        self._steps = self._failures = 0
+        self._longest = longest
+        self._steps = self._failures = self._low = 0
+        self._size = 0.0
 
-    def stops(self, orders: np.ndarray, failures: int) -> bool:
-        """Whether another method should go on, by the steps since the last look."""
-        recent, failed = orders[self._steps :], failures - self._failures
-        self._steps, self._failures, self.due = orders.size, failures, 2 * self.due
-        if recent.size == 0:
-            return False
-        if failed > MOST_REJECTED * recent.size:
-            self.reason = f"{failed} attempts failed beside {recent.size} steps"
-        elif self._minds_low_orders and np.mean(recent <= LOW_ORDER) >= MOST_STUCK:
-            self.reason = f"the order stayed at 1 and {LOW_ORDER} for {recent.size} steps"
+    def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
+        """Whether another method should go on."""
+        taken, failed = steps - self._steps, failures - self._failures
+        stuck = degree <= LOW_ORDER and size < min(0.99 * self._longest, SOON * self._size or np.inf)
+        self._low = self._low + 1 if stuck else 0
+        self._steps, self._failures, self._size, self.due = steps, failures, size, 2 * steps
+        if failed > MOST_REJECTED * taken:
+            self.reason = f"{failed} attempts failed beside {taken} steps"
+        elif self._low >= MOST_LOW:
+            self.reason = f"the order was no higher than {degree} after {steps} steps"
         return self.reason != ""

@@ -47,7 +47,7 @@ class SwitchedCourse(FirstOrderCourse):
     # --- a stretch ----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        plan, request, follower, along = self.plan, self.request, self.follower, self._along
+        plan, follower, along = self.plan, self.follower, self._along
         end = follower.horizon(self._t)
         changes = self.left(earlier, end)
         if earlier:

@@ -126,7 +126,7 @@ def _estimate(system, linear, run, method, t, h):
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
-    # Of the defect of such variables what counts is neither round-off nor an error of the start, divided by a shorter h.
+    # Of their defect what counts is neither round-off nor an error of the start, which comes divided by a shorter h.
     defect, digits = floats(method.defect, n), wrms(start, floats(run.inverse_weights, n))
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before))

@@ -253,11 +253,9 @@ class Run:
 
     def _is_stopped_by(self, watch: Watch) -> bool:
         """Ask at the steps that are due, whatever the slices are, so that the answer does not depend on the time."""
-        steps = int(self.record["steps"])
+        *_, steps, error_failures, newton_failures, size = self._results()
         if steps >= watch.due:
-            degrees = np.concatenate([self._collected[i][5] for i in sorted(self._collected)])
-            failures = int(self.record["error_test_failures"]) + int(self.record["newton_failures"])
-            if watch.stops(self.orders_of(degrees), failures):
+            if watch.stops(steps, error_failures + newton_failures, int(self.record["degree"]), abs(size)):
                 return True
         self.record["slice"] = min(int(self.record["slice"]), watch.due - steps)
         return False

@@ -51,8 +51,8 @@ class Watch(Protocol):
 
     due: int  # the number of steps at which it is asked next
 
-    def stops(self, orders: np.ndarray, failures: int) -> bool:
-        """Whether the run is to stop, by the orders of all steps and the number of attempts that failed."""
+    def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
+        """Whether the run is to stop, by the numbers of steps and of failed attempts, and by the last step."""
 
 
 @dataclass
