@@ -75,6 +75,8 @@ FAMILIES = {
     "dassl-index2": Family(INDEX2, {"method": "dassl"}),
     "radau-implicit": Family(IMPLICIT, {"method": "radau"}),
     "radau-semi_explicit": Family(SEMI_EXPLICIT, {"method": "radau"}),
+    "rosenbrock-implicit": Family(IMPLICIT, {"method": "rosenbrock"}),
+    "rosenbrock-semi_explicit": Family(SEMI_EXPLICIT, {"method": "rosenbrock"}),
     "radau-index2": Family(INDEX2, {"method": "radau"}),
     "radau-ggl": Family(MECHANISM, {"method": "radau", "formulation": "ggl"}),
     "phem56-index2": Family(INDEX2, {"method": "phem56"}),

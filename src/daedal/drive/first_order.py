@@ -65,6 +65,7 @@ class FirstOrderPlan:
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
         other = copy(self)
+        other._runs = self._runs  # what is stored of a plan, and with it a copy, has none
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
@@ -173,6 +174,10 @@ class FirstOrderCourse(Course):
         self.choice = FirstOrderChoice(plan, request, index_2=self.excluded is not None and self._automatic)
         self._take()
         workspace = self.workspace
+        if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
+            if workspace.is_consistent(span[0], y0, yp0):
+                self.y0, self.yp0 = y0, yp0
+                return
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
             trial = request.sign * (settings.first_step or 0.0) or first_step_size(

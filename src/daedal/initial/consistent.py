@@ -136,11 +136,11 @@ def prepare_initial(
 ):
     """The initial values of an integration: completed, checked, and corrected if the user asks for it.
 
+    Values that satisfy the equations up to round-off (:meth:`Workspace.is_consistent`) need none of it.
+
     `masked` components do not take part in the error test, nor in the judgement here; with `unknown_z` the algebraic
     variables of a semi-explicit problem are to be found.
     """
-    if yp0 is not None and not correct and workspace.is_consistent(t0, y0, yp0):
-        return y0, yp0
     implicit = workspace.problem
     start = np.zeros(implicit.n) if yp0 is None else yp0
     check_start(problem, workspace, t0, y0, start)
