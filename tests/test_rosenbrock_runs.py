@@ -75,6 +75,24 @@ def test_backward_in_time(options):
     np.testing.assert_allclose(sol.y[:, -1], [0.0, 1.0], atol=1e-6)
 
 
+def test_an_input_that_jumps_is_diagnosed_and_followed_with_a_break_point():
+    """The algebraic variable jumps with it; what is driven by it has a kink and keeps its accuracy."""
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0] - y[1], y[1] - (1.0 if t < 1.0 else 3.0)], 2)
+    start, options = ([0.0, 1.0], [1.0, 0.0]), {"method": "rosenbrock", "rtol": 1e-6, **PLAIN}
+    with pytest.raises(daedal.IntegrationError, match=r"jumps by 2 at t = 1\.\nRemedy: .*breakpoints=\[1\.0\]"):
+        daedal.solve(problem, (0.0, 2.0), start, **options)
+    sol = daedal.solve(problem, (0.0, 2.0), start, breakpoints=[1.0], **options)
+    assert sol.y[1, -1] == pytest.approx(3.0, rel=1e-12)
+    assert sol.y[0, -1] == pytest.approx(3.0 - (2.0 + np.exp(-1.0)) * np.exp(-1.0), abs=1e-5)
+
+
+def test_a_start_that_is_off_by_some_tolerances_is_left_behind():
+    """Of an algebraic variable, after a long step of a strongly nonlinear problem: the defect does not fall with h."""
+    model = library.transistor_amplifier()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method=Rosenbrock("rodas3"), rtol=1e-3, atol=1e-3)
+    assert np.max(np.abs(sol.y[:, -1] - model.reference.y)) < 1e-2
+
+
 def test_robertson_over_eleven_decades():
     """Values at 1e11 from the Test Set for Initial Value Problem Solvers."""
     model = library.robertson(t1=1e11)

@@ -55,6 +55,7 @@ ROSENBROCK = np.dtype(
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # of h and of round-off of t: increments of the time
 _SPACING = np.finfo(np.float64).eps
+_STUBBORN = 3  # failures after which the defect is a jump: of an input, or from a start that is off by some tolerances
 _EVERY = 8  # steps between two looks at dF/dy'
 _SAME = 1e-5  # relative difference of dF/dy' v that counts as none
 _ROUNDOFF = 1e4 * np.finfo(np.float64).eps
@@ -88,6 +89,7 @@ def rosenbrock_general(address, t, h):
 def _attempt(system, run, method, address, t, h):
     n, s = run.n, method.stages
     run.cj = 1.0 / (h * method.gamma)
+    run.order = run.control_order
     status = 1
     if is_given(method.step):
         status = _by_code(system, run, method, h)
@@ -96,10 +98,10 @@ def _attempt(system, run, method, address, t, h):
     if status != 0:
         return status
     result, y, error = floats(method.result, (s + 2) * n), floats(run.y, n), floats(run.error, n)
-    last = s * n
+    last, inside = s * n, run.attempt_error_failures < _STUBBORN
     for j in range(n):
         y[j] = result[j]
-        error[j] = max(abs(result[last + j]), abs(result[last + n + j]))
+        error[j] = max(abs(result[last + j]), abs(result[last + n + j])) if inside else result[last + j]
     if not run.fixed:
         run.error_of_step = size_of_error(system, run)
     return 0
