@@ -200,7 +200,10 @@ def hybrid():
 
 WALKS = {
     "### The walk of a mechanism": (mechanism, ([1.0, 0.0], [0.0, 0.0])),
-    "### The walk of a DASSL run": (lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1), ([1.0], None)),
+    "### The walk of a first-order run": (
+        lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1),
+        ([1.0], None),
+    ),
     "### The walk of a hybrid run": (hybrid, ("on", ([1.5], [1.25]))),
 }
 UNSEEN = {"solution.py"}  # a dataclass: its constructor belongs to no file
