@@ -71,7 +71,7 @@ class ImplicitRungeKutta(Method):
     >>> method = daedal.ImplicitRungeKutta("gauss2")
     >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], [-1.0, -1.0]), method=method, fixed_step=0.1)
     >>> print(f"{sol.y[0, -1]:.8f}")
-    0.36787950
+    0.36787949
     """
 
     tableau: Any = "radau5"

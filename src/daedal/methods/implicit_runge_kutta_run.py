@@ -105,6 +105,9 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
     def load(self, task: Task) -> None:
         """The classes of the variables, and the polynomial of a step, or of each half of it."""
         super().load(task)
+        if task.fixed_step is not None:
+            assert self.workspace is not None
+            self.workspace.prepare_matrices(accurate=True)
         halved = self.own["doubling"] and task.fixed_step is None
         self._inner = _inner(self._stages, MOST_DEGREE // 2 if halved else MOST_DEGREE)
         self.own["degree"], self.own["inner"] = self._inner.shape[1] + 1, self._inner.ctypes.data
