@@ -230,6 +230,10 @@ def test_embedded_weights_spare_the_second_solution():
 
 
 def test_runs_go_backward_in_time_and_give_the_same_bits_again():
+    method = ImplicitRungeKutta("gauss3", projection="always")
+    runs = [daedal.solve(JAY, (0.5, 0.0), (np.exp([0.5, -1.0]), np.exp([1.0])), method=method) for _ in range(2)]
+    assert np.array_equal(runs[0].y, runs[1].y)
+    np.testing.assert_allclose(runs[0].y[:2, -1], 1.0, atol=1e-4)
     for name in ("radau5", "gauss2", "sdirk4", "lobatto_iiia3"):
         problem = ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0], y[2] - y[0] * y[1]], 3)
         y0 = [np.sin(2.0), np.cos(2.0), np.sin(2.0) * np.cos(2.0)]
@@ -348,6 +352,10 @@ def test_a_pendulum_of_index_2_over_many_periods():
 # --- second order -----------------------------------------------------------------------------------------------------
 
 
+PENDULUM_MODEL = daedal.library.get("planar_pendulum")
+PENDULUM = daedal.solve(PENDULUM_MODEL.problem, (0.0, 2.0), PENDULUM_MODEL.initial, rtol=1e-12, atol=1e-12)
+
+
 def test_second_order_problems_go_to_collocation_where_the_coefficients_are_its_own():
     model = daedal.library.get("body_on_circle")
     for name, method in (("radau5", Collocation("radau", 3)), ("gauss2", Collocation("gauss", 2))):
@@ -360,6 +368,32 @@ def test_second_order_problems_go_to_collocation_where_the_coefficients_are_its_
     sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, method=method, rtol=1e-6, atol=1e-8)
     assert sol.method.startswith("ImplicitRungeKutta, Lobatto IIIC")
     np.testing.assert_allclose(sol.x[:2, -1], [np.sin(1.0), np.cos(1.0)], atol=1e-6)
+
+
+@pytest.mark.parametrize("formulation", ["ggl", "index2", "index1", "baumgarte", "projected_invariants"])
+@pytest.mark.parametrize("name", ["radau5", "gauss2", "lobatto_iiic3"])
+def test_first_order_formulations_of_a_mechanism(name, formulation):
+    sol = daedal.solve(
+        PENDULUM_MODEL.problem,
+        (0.0, 2.0),
+        PENDULUM_MODEL.initial,
+        method=ImplicitRungeKutta(name),
+        formulation=formulation,
+        rtol=1e-6,
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(sol.q[:, -1], PENDULUM.q[:, -1], atol=1e-5)
+    np.testing.assert_allclose(sol.lam[:, -1], PENDULUM.lam[:, -1], atol=1e-5)
+
+
+def test_mechanisms_as_they_stand_go_to_collocation_as_well():
+    own, other = (
+        daedal.solve(
+            PENDULUM_MODEL.problem, (0.0, 2.0), PENDULUM_MODEL.initial, method=method, formulation="index3", rtol=1e-6
+        )
+        for method in (ImplicitRungeKutta("gauss2"), Collocation("gauss", 2))
+    )
+    assert np.array_equal(own.q, other.q) and own.method == other.method
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
