@@ -155,6 +155,9 @@ RUNS = {
     "HEM4": lambda: mechanism(daedal.HEM4(), "index1"),
     "ModifiedBDF": lambda: mechanism(daedal.ModifiedBDF(), "index3"),
     "thesis": lambda: mechanism(daedal.ModifiedBDF(controller="thesis"), "index3"),
+    "ImplicitRungeKutta": lambda: robertson(daedal.ImplicitRungeKutta("lobatto_iiia3")),
+    "ImplicitRungeKutta, embedded": lambda: robertson(daedal.ImplicitRungeKutta("sdirk4"), sparsity=np.ones((3, 3))),
+    "ImplicitRungeKutta, GGL": lambda: mechanism(daedal.ImplicitRungeKutta("radau3"), "ggl"),
     "Collocation": lambda: mechanism(daedal.Collocation("radau", stages=2), "index3"),
     "Heun": lambda: mechanism(Heun(), "index1"),
 }

@@ -96,7 +96,7 @@ class Method(ABC):
         return form in self.needs
 
     def for_second_order(self) -> Method:
-        """The method that stands for this one where equations of second order are solved as they are."""
+        """The method that stands for this one where equations of second order are solved as they stand."""
         return self
 
     @property

@@ -59,8 +59,8 @@ class ImplicitRungeKutta(Method):
     With `fixed_step` the equations of every step are solved up to round-off. Otherwise the error is estimated by the
     embedded weights of the tableau, or by two steps of half the size.
 
-    A :class:`SecondOrderDAE` is solved as it stands, by :class:`Collocation`, where the coefficients are those of one
-    of its methods, and in first-order form otherwise.
+    A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved as it stands by
+    :class:`Collocation` where the coefficients are those of one of its methods, and in first-order form otherwise.
 
     What orders are to be expected is said by :func:`daedal.analyse_method`.
 
@@ -71,7 +71,7 @@ class ImplicitRungeKutta(Method):
     >>> method = daedal.ImplicitRungeKutta("gauss2")
     >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0, 1.0], [-1.0, -1.0]), method=method, fixed_step=0.1)
     >>> print(f"{sol.y[0, -1]:.8f}")
-    0.36787950
+    0.36787949
     """
 
     tableau: Any = "radau5"

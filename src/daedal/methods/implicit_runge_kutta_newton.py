@@ -105,7 +105,7 @@ _MOST, _POLISHING = 15, 60  # iterations; the latter of constant steps, which en
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _STALLED, _STALLS = 0.9, 2
 _ROUNDING = 0.1  # corrections, in units of the tolerance, that may be round-off if they do not fall
-_ROUNDING_FIXED = 1e-2
+_ROUNDING_FIXED = 1e-2  # the same with constant steps, as long as derivatives at the stages are left to try
 _PLATEAU = 300.0  # the same in units of the round-off of y
 _WILD = 10.0  # by which corrections may grow once
 _LOOK = 2
@@ -138,7 +138,7 @@ def irk_correct(address):
 
 @part
 def _linearise(system, linear, run, method):
-    """F_y and F_y' from F_y + cj F_y' and F_y + 2 cj F_y'."""
+    """F_y, and F_y' from F_y + F_y' / h."""
     n, matrix, entries = run.n, linear.matrix, method.entries
     y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
     f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
@@ -149,21 +149,17 @@ def _linearise(system, linear, run, method):
         if status != 0:
             return status
     system.jacobians += 1
-    cj = 1.0 / method.h
     for second in range(2):
-        status = fill(
-            system, matrix, method.stage_t, y, yp, r, cj * (1 + second), method.h, floats(run.inverse_weights, n)
-        )
+        cj = second / method.h
+        status = fill(system, matrix, method.stage_t, y, yp, r, cj, method.h, floats(run.inverse_weights, n))
         if status != 0:
             run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
             return status
         for e in range(entries):
-            value = data[place[e]]
-            if second == 0:
-                f_y[e] = value
+            if second:
+                f_yp[e] = (data[place[e]] - f_y[e]) * method.h
             else:
-                f_yp[e] = (value - f_y[e]) / cj
-                f_y[e] = 2.0 * f_y[e] - value
+                f_y[e] = data[place[e]]
     return 0
 
 
@@ -333,7 +329,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
     most = _POLISHING if run.fixed else _MOST
     noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
-    rounding = max(_ROUNDING_FIXED if run.fixed else _ROUNDING, _PLATEAU * noise)
+    rounding = max(_ROUNDING_FIXED if run.fixed and not method.at_stages else _ROUNDING, _PLATEAU * noise)
     tolerance = max(_TOLERANCE, noise)
     method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
     before, stalls = 0.0, 0
@@ -347,10 +343,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
         status = _call(method.correct, address)
         if status != 0:
             return status
-        total = 0.0
-        for i in range(count):
-            total += wrms(r[i], weights) ** 2
-        size = np.sqrt(total / count)
+        size = _size(method, r, count, weights, True)
         if not size < np.inf:
             return _diverged(run, method, h, start, k)
         for i in range(count):
@@ -361,19 +354,32 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
         if m > 1:
             ratio = size / before
             stalls = stalls + 1 if ratio > _STALLED else 0
-            if size <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
+            rest = _size(method, r, count, weights, False) if stalls > 0 and method.some_powers else size
+            if rest <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
                 return CONVERGED
-            if size > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
+            if rest > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
                 return _diverged(run, method, h, start, k)
             if stalls == 0:
                 method.rate_factor = ratio / (1.0 - ratio)
-            if m > _LOOK and not run.fixed and method.rate_factor * size * ratio ** (most - m) > rounding:
+            expected = method.rate_factor * size * min(ratio, 1.0) ** (most - m)
+            if m > _LOOK and stalls == 0 and not run.fixed and expected > rounding:
                 return _diverged(run, method, h, start, k)
             method.slowest = max(method.slowest, ratio)
         if method.rate_factor * size <= tolerance and not run.fixed:
             return CONVERGED
         before = size
     return CONVERGED if before <= rounding else _diverged(run, method, h, start, k)
+
+
+@part
+def _size(method, r, count, weights, everything):
+    """The norm of the corrections of a block; without variables of index 2 and 3, whose round-off is divided by h."""
+    total, power = 0.0, floats(method.power, weights.size)
+    for i in range(count):
+        for j in range(weights.size):
+            if everything or power[j] == 0.0:
+                total += (r[i, j] * weights[j]) ** 2
+    return np.sqrt(total / (count * weights.size))
 
 
 @part

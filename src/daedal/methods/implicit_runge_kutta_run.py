@@ -15,7 +15,7 @@ from daedal.methods.implicit_runge_kutta_step import irk_accept, irk_attempt, ir
 from daedal.methods.implicit_stages import MOST_DEGREE, Stages, stages_of
 from daedal.methods.one_step import MEMORY
 from daedal.methods.task import Equations, Task
-from daedal.methods.variable_classes import ClassifiedRun
+from daedal.methods.variable_classes import LARGEST_JUDGED, ClassifiedRun
 from daedal.methods.workspace import Workspace
 
 _MOST_FAILURES = 30
@@ -105,6 +105,11 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
     def load(self, task: Task) -> None:
         """The classes of the variables, and the polynomial of a step, or of each half of it."""
         super().load(task)
+        if task.fixed_step is not None:
+            assert self.workspace is not None
+            self.workspace.prepare_matrices(accurate=True)
+            known = self.method.variable_index is not None or self.equations.mechanism is not None
+            self.own["searches"] = not known and self.equations.n <= LARGEST_JUDGED
         halved = self.own["doubling"] and task.fixed_step is None
         self._inner = _inner(self._stages, MOST_DEGREE // 2 if halved else MOST_DEGREE)
         self.own["degree"], self.own["inner"] = self._inner.shape[1] + 1, self._inner.ctypes.data
@@ -128,7 +133,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             return 0
         status = super().reconsider(task)
         index = 1 + int(self.own.array("power").max(initial=0.0))
-        if index > 1 and self.method.projection == "never" and not self._converges(index):
+        if index > 1 and task.fixed_step is None and self.method.projection == "never" and not self._converges(index):
             raise InvalidProblemError(
                 f"{tableau.name}: the problem has index {index}, for which this method need not converge "
                 "(daedal.analyse_method says what is guaranteed), least of all with variable steps; take 'radau5', "

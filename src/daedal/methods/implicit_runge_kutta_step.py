@@ -84,7 +84,7 @@ def _set_weights(run, method, h):
     """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
     n = run.n
     weights, plain, power = floats(method.weights, n), floats(run.inverse_weights, n), floats(method.power, n)
-    share = share_of_class(run, method, h) if method.some_powers else 1.0
+    share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
     for j in range(n):
         weights[j] = plain[j] * share ** power[j]
 

@@ -11,7 +11,8 @@ from daedal.methods.run import OneStepRun
 from daedal.methods.task import Task
 from daedal.problems.checks import check_vector
 
-_LARGEST_JUDGED = 200  # unknowns up to which the index of the variables is found at the start
+LARGEST_JUDGED = 200
+"""Unknowns up to which the index of the variables is found at the start."""
 
 
 class ClassifiedRun(OneStepRun):
@@ -32,7 +33,7 @@ class ClassifiedRun(OneStepRun):
         method, n = self.method, self.equations.n
         if method.variable_index is not None:
             self._set_classes(check_vector(method.variable_index, n, "variable_index"))
-        elif task.fixed_step is None and self.equations.mechanism is None and n <= _LARGEST_JUDGED:
+        elif task.fixed_step is None and self.equations.mechanism is None and n <= LARGEST_JUDGED:
             self.own["searches"] = True
         elif task.excluded is not None:
             self._set_classes(np.where(np.isin(np.arange(n), np.arange(n)[task.excluded]), 2.0, 1.0))
