@@ -56,6 +56,7 @@ from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfE
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
+from daedal.methods.rattle import RATTLE, SHAKE
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.second_order_solution import SecondOrderSolution
@@ -75,7 +76,9 @@ __all__ = [
     "HEM4",
     "HEM5",
     "PHEM56",
+    "RATTLE",
     "RK4",
+    "SHAKE",
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",

@@ -40,6 +40,12 @@ def explain(request, assembly, segments) -> str:
 def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.works_on("residual"):
         return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
+    fixed = request.settings.fixed_step
+    if fixed is not None and failure.code == Ending.NEWTON_FAILED:
+        return (
+            f"Stopped at t = {failure.t:.10g}: Newton's method did not converge for the next step of the constant size "
+            f"{fixed:.4g}, with {type(segment.method).__name__}. Remedy: a smaller fixed_step."
+        )
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",

@@ -21,6 +21,7 @@ from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Solved, StructurallySingular, constant_rows, rows_of
 from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.symplectic import first_half, second_half
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.tracer import Tracer
 
@@ -31,6 +32,8 @@ PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
 """The functions of a system that its accelerations are made of."""
 STAGE = ("bar_q", "bar_v", "bar_t", "factor")
 """The further arguments of a half-explicit stage: where its constraints are imposed, and 1 / (h ab_ii)."""
+RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
+"""The further arguments of a step of RATTLE: q_1 and the velocity behind the first half, t_1, h, and h/2."""
 
 
 class StraightLine:
@@ -57,7 +60,9 @@ class StraightLine:
 
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
-        (dv and K, row by row, of q, v) and "stage" (V', Lambda); None where there is no such code.
+        (dv and K, row by row, of q, v), "stage" (V', Lambda), "rattle_positions" (the velocities that the first half of
+        a step adds and those added by a change of M) and "rattle_velocities" (what the second half adds); None where
+        there is no such code.
         """
         with self._tracer.lock:
             if name not in self._made:
@@ -93,6 +98,18 @@ class StraightLine:
         bar_q, bar_v, (bar_t,), (factor,) = map(self._tracer.nodes, STAGE)
         solved = self._dynamics.stage(bar_t, bar_q, bar_v, factor)
         return self._made_of(solved, solved.solutions[0], (*self._state, *STAGE))
+
+    def _rattle_positions(self) -> TracedFunction:
+        n, sizes = self._system.n_q, self._tracer.sizes
+        sizes |= dict(zip(RATTLE, (n, n, 1, 1, 1), strict=True))
+        x, u, (t_1,), (h,), (push,) = map(self._tracer.nodes, RATTLE)
+        solved, nodes = first_half(self._dynamics, t_1, x, u, h, push)
+        return self._made_of(solved, nodes, ("q", "v", *RATTLE))
+
+    def _rattle_velocities(self) -> TracedFunction:
+        self._tracer.sizes["push"] = 1
+        solved = second_half(self._dynamics, self._tracer.nodes("push")[0])
+        return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q", "v", "push"))
 
     @property
     def _state(self) -> tuple[str, ...]:
