@@ -118,8 +118,10 @@ __all__ = [
     "MinimalExtension",
     "Mode",
     "ModifiedBDF",
+    "Multistep",
     "MultistepFormula",
     "NonUniqueWarning",
+    "OneLeg",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
@@ -160,7 +162,9 @@ __all__ = [
 
 
 _LATE = {
+    "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
+    "OneLeg": "methods.multistep",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "analyse_method": "method_analysis",
     "formula": "methods.named_formulas",
