@@ -10,6 +10,7 @@ Equations and Their Numerical Treatment, Teubner 1986.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,13 @@ def _as_formula(given, one_leg: bool) -> MultistepFormula:
     return given
 
 
+def _coefficients(given: MultistepFormula) -> tuple[np.ndarray, np.ndarray]:
+    """alpha_0, alpha_0 + alpha_1, ... without the last one, which is zero, and beta, divided by the sum of sigma."""
+    total = sum(given.sigma[1:], given.sigma[0])
+    sums = list(accumulate(given.rho))[:-1]
+    return np.array([x / total for x in sums], dtype=float), np.array([x / total for x in given.sigma], dtype=float)
+
+
 class _MultistepRun(Run):
     """A run with constant steps."""
 
@@ -202,9 +210,7 @@ class _MultistepRun(Run):
         from daedal.methods.derivative_space import SPACE
         from daedal.methods.multistep_step import MULTISTEP, VECTORS, multistep_begin, multistep_step
 
-        n, k, coefficients = equations.n, method.formula.k, method.formula.floats()
-        total = coefficients["sigma"].sum()
-        a, b = coefficients["rho"] / total, coefficients["sigma"] / total
+        n, k, (a, b) = equations.n, method.formula.k, _coefficients(method.formula)
         slopes = not method.one_leg and bool(np.any(b[1:]))
         if slopes and n > _LARGEST:
             raise InvalidProblemError(

@@ -9,8 +9,9 @@ for multistep methods, which differ where P = I - Q, along the kernel of F_y', d
 
     (3.4.5)    F(sum_j b_j t_{n-j}, sum_j b_j x_{n-j}, 1/h sum_j a_j x_{n-j}) = 0
 
-for one-leg methods. All of them are F(tau, z, c z + r) = 0 with c = a_0 / (b_0 h): since F does not see Q y', y_n is
-found after x_n.
+for one-leg methods. All of them are F(tau, z, c (z - s) + r) = 0 with c = a_0 / (b_0 h): since F does not see Q y', y_n
+is found after x_n. Sums of a_j x_{n-j} are formed as sums of A_j (x_{n-j} - x_{n-j-1}) with A_j = a_0 + ... + a_j, so
+that rounded coefficients differentiate constants to zero.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ MULTISTEP = np.dtype(
         ("of_projection", INTEGER),  # (3.4.21)
         ("degree", INTEGER),  # of the polynomials of steps, when enough values are known
         ("known", INTEGER),  # values
-        ("a", ADDRESS),
+        ("a", ADDRESS),  # A_0 = a_0, A_1, ..., A_{k-1}
         ("b", ADDRESS),
         ("u", ADDRESS),  # x_{n-j} or P_{n-j} x_{n-j}, the last one first
         ("w", ADDRESS),  # y_{n-j} or P'_{n-j} x_{n-j} + P_{n-j} y_{n-j}
@@ -84,7 +85,7 @@ def multistep_step(address):
 def _begin(system, linear, run, method):
     n, k = run.n, method.k
     past, z, zp = float_rows(method.past, k, n), floats(method.z, n), floats(method.zp, n)
-    run.cj = floats(method.a, k + 1)[0] / (floats(method.b, k + 1)[0] * run.h)
+    run.cj = floats(method.a, k)[0] / (floats(method.b, k + 1)[0] * run.h)
     for j in range(k - 1, -1, -1):
         t = run.t - j * run.h
         copy(z, past[j])
@@ -139,21 +140,21 @@ def _remember(run, method, x, slope):
 @part
 def _step(system, linear, run, method):
     n, k, phi = run.n, method.k, differences(run)
-    a, b = floats(method.a, k + 1), floats(method.b, k + 1)
+    b, u = floats(method.b, k + 1), float_rows(method.u, k, n)
     y, z, zp, s = floats(run.y, n), floats(method.z, n), floats(method.zp, n), floats(method.s, n)
     h, t = step_to_try(run)
-    run.cj = a[0] / (b[0] * h)
+    run.cj = floats(method.a, k)[0] / (b[0] * h)
     tau = _collect(run, method, t, h)
     for i in range(n):
         value = 0.0
         for j in range(run.degree + 1):
             value += phi[j, i]
-        z[i] = b[0] * value + s[i] if method.one_leg else value
+        z[i] = s[i] + b[0] * (value - u[0, i]) if method.one_leg else value
     status = _solve(system, linear, run, method, tau, h)
     if status != CONVERGED:
         return status
     for i in range(n):
-        y[i] = (z[i] - s[i]) / b[0] if method.one_leg else z[i]
+        y[i] = u[0, i] + (z[i] - s[i]) / b[0] if method.one_leg else z[i]
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
@@ -169,20 +170,21 @@ def _step(system, linear, run, method):
 
 @part
 def _collect(run, method, t, h):
-    """r and s with F(tau, z, c z + r) = 0, z = b_0 y + s for one-leg methods; returns tau."""
+    """r and s with F(tau, z, c (z - s) + r) = 0, z = s + b_0 (y_n - y_{n-1}) for one-leg methods; returns tau."""
     n, k = run.n, method.k
-    a, b, r, s = floats(method.a, k + 1), floats(method.b, k + 1), floats(method.r, n), floats(method.s, n)
+    a, b, r, s = floats(method.a, k), floats(method.b, k + 1), floats(method.r, n), floats(method.s, n)
     u, w, tau = float_rows(method.u, k, n), float_rows(method.w, k, n), t
     for i in range(n):
-        value, leg = 0.0, 0.0
+        value, leg = 0.0, b[0] * u[0, i]
         for j in range(1, k + 1):
-            value += a[j] / h * u[j - 1, i]
+            if j < k:
+                value += a[j] / h * (u[j - 1, i] - u[j, i])
             if method.one_leg:
                 leg += b[j] * u[j - 1, i]
             elif method.slopes:
                 value -= b[j] * w[j - 1, i]
-        s[i] = leg
-        r[i] = value - run.cj * leg if method.one_leg else value / b[0]
+        s[i] = leg if method.one_leg else u[0, i]
+        r[i] = value if method.one_leg else value / b[0]
     if method.one_leg:
         for j in range(1, k + 1):
             tau -= b[j] * j * h
@@ -191,13 +193,13 @@ def _collect(run, method, t, h):
 
 @part
 def _solve(system, linear, run, method, t, h):
-    """z and its slope; where P' is not zero, F(t, z, (c - P') z + r) = 0 by repetition with the last P' z."""
+    """z and its slope; where P' is not zero, F(t, z, c (z - s) + r - P' z) = 0 by repetition with the last P' z."""
     n, space = run.n, method.space
-    z, zp, r, turned = floats(method.z, n), floats(method.zp, n), floats(method.r, n), floats(method.part, n)
+    z, zp, r, s = floats(method.z, n), floats(method.zp, n), floats(method.r, n), floats(method.s, n)
+    turned = floats(method.part, n)
     delta, correction, weights = floats(method.delta, n), floats(run.correction, n), floats(run.inverse_weights, n)
     for i in range(n):
-        correction[i] = 0.0
-        zp[i] = run.cj * z[i] + r[i]
+        zp[i] = run.cj * (z[i] - s[i]) + r[i]
     if method.slopes:
         status = look(space, system, linear, run, t, z, zp)
         if status != 0:
@@ -208,7 +210,7 @@ def _solve(system, linear, run, method, t, h):
         if turns:
             apply(float_rows(space.rate, n, n), z, turned)
             for i in range(n):
-                zp[i] = run.cj * z[i] + r[i] - turned[i]
+                zp[i] = run.cj * (z[i] - s[i]) + r[i] - turned[i]
         for i in range(n):
             correction[i] = 0.0
         status = newton_to_roundoff(
