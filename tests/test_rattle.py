@@ -407,6 +407,21 @@ def test_a_step_that_is_too_long_is_named():
     assert caught.value.solution.t[-1] == 0.0
 
 
+def test_forces_that_are_not_defined_for_other_velocities_are_left_alone():
+    """Whether they depend on velocities cannot be told."""
+
+    def force(t, q, v):
+        if v[0] ** 2 + v[1] ** 2 > 2.2 * GRAVITY:
+            raise ValueError("faster than any motion from this height")
+        return np.array([0.0, -GRAVITY])
+
+    system = daedal.MechanicalSystem(1.0, force, pendulum().constraint, n_q=2, n_constraints=1)
+    start = (np.array([0.0, -1.0]), np.array([np.sqrt(2.0 * GRAVITY), 0.0]))
+    for method in ("rattle", "shake"):
+        sol = daedal.solve(system, (0.0, 1.0), start, method=method, fixed_step=0.005)
+        assert sol.success and "symplectic" not in sol.message
+
+
 def test_exceptions_arrive_unchanged():
     def force(t, q, v):
         if t > 0.5:

@@ -163,26 +163,35 @@ class _SymplecticRun(OneStepRun):
         super().__init__(
             method, equations, attempt=rattle_attempt, order=method.max_order, record=record, arena=vectors
         )
-        self._damped: bool | None = None
 
     def load(self, task: Task) -> None:
         """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""
-        nx, mechanism = self.equations.mechanism.nx, self.equations.mechanism
-        if self._damped is None:
-            self._damped = depends_on_velocities(mechanism, task.t_span[0], task.y0)
-        if isinstance(self.method, SHAKE) and (self._damped or callable(mechanism.system.mass)):
+        mechanism = self.equations.mechanism
+        nx, constant = mechanism.nx, not callable(mechanism.system.mass)
+        damped = depends_on_velocities(mechanism, task.t_span[0], task.y0)
+        if isinstance(self.method, SHAKE) and (damped or not constant):
             raise InvalidProblemError(
                 "SHAKE is for a constant mass matrix and forces that depend on positions alone. Remedy: a mass that "
                 "is constant as a matrix, not as a function, or method='rattle'"
             )
-        self.notes = (NOT_SYMPLECTIC,) if self._damped else ()
+        self.notes = (NOT_SYMPLECTIC,) if damped else ()
         self.own.array("push")[:] = task.yp0[nx:]
-        self.own["separable"] = not self._damped and not callable(mechanism.system.mass)
+        self.own["separable"] = constant and damped is False
         self.record["slope_known"] = 1
 
 
-def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
-    r"""Whether forces are other than :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y."""
+def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
+    r"""Whether forces are other than :math:`f(q, 0) - \dot M v + \frac12 \nabla_q (v^T M v)` at a point near y.
+
+    None where that cannot be told: with these velocities, which are not those of the motion, functions may raise.
+    """
+    try:
+        return _depends_on_velocities(mechanism, t, y)
+    except Exception:
+        return None
+
+
+def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
     from daedal.mechanics.constrained import FORCE, MASS
 
     nx = mechanism.nx
@@ -195,7 +204,7 @@ def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
 
     moving, resting = at(q, v, FORCE), at(q, 0.0 * v, FORCE)
     if moving is None or resting is None:
-        return False
+        return None
     terms = [moving["force"] - resting["force"]]
     if callable(mechanism.system.mass):
         rates, increments = [], mechanism.record.array("increments")[nx:]
@@ -203,7 +212,7 @@ def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
             shift = np.eye(nx)[j] * step
             ahead, behind = at(q + shift, v, MASS), at(q - shift, v, MASS)
             if ahead is None or behind is None:
-                return False
+                return None
             rates.append((ahead["mass"] - behind["mass"]) / (2.0 * step))
         by_q = np.array(rates)
         terms += [np.einsum("jik,j,k->i", by_q, v, v), -0.5 * np.einsum("jik,i,k->j", by_q, v, v)]

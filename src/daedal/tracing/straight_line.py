@@ -103,8 +103,11 @@ class StraightLine:
         n, sizes = self._system.n_q, self._tracer.sizes
         sizes |= dict(zip(RATTLE, (n, n, 1, 1, 1), strict=True))
         x, u, (t_1,), (h,), (push,) = map(self._tracer.nodes, RATTLE)
-        solved, nodes = first_half(self._dynamics, t_1, x, u, h, push)
-        return self._made_of(solved, nodes, ("q", "v", *RATTLE))
+        dynamics = self._dynamics
+        solved, nodes = first_half(dynamics, t_1, x, u, h, push)
+        pushed = dynamics.at([self._raises(("q", "v"))], dict(zip(dynamics.v, u)))
+        moved = dynamics.at([self._raises(("q",))], {dynamics.t: t_1, **dict(zip(dynamics.q, x))})
+        return self._made_of(solved, nodes, ("q", "v", *RATTLE), [*pushed, *moved])
 
     def _rattle_velocities(self) -> TracedFunction:
         self._tracer.sizes["push"] = 1
@@ -115,11 +118,21 @@ class StraightLine:
     def _state(self) -> tuple[str, ...]:
         return ("q", "v", "r") if self._system.n_r else ("q", "v")
 
-    def _made_of(self, solved: Solved, nodes: list[int], arguments: tuple[str, ...]) -> TracedFunction:
-        tracer, graph = self._tracer, self._tracer.graph
-        raises = graph.false
+    def _raises(self, arguments: tuple[str, ...]) -> int:
+        """Where a function of the system raises, of those that these arguments determine: others are not evaluated."""
+        tracer, raises = self._tracer, self._tracer.graph.false
         for trace in self._traces.values():
-            raises = graph.either(raises, graph.false if trace is None else trace.raises)
+            if trace is not None and tracer.foreign([trace.raises], arguments) is None:
+                raises = tracer.graph.either(raises, trace.raises)
+        return raises
+
+    def _made_of(
+        self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
+    ) -> TracedFunction:
+        """`elsewhere` says where functions raise that are evaluated at other points."""
+        tracer, raises = self._tracer, self._raises(arguments)
+        for further in elsewhere:
+            raises = tracer.graph.either(raises, further)
         statuses = [(raises, RAISES), (self._dynamics.bad_pivot(solved), BAD_PIVOT)]
         code = tracer.code(arguments, np.array(nodes), statuses)
         force: Callable = self._system.force
