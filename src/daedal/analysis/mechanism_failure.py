@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import more_steps, stopped_step
+from daedal.analysis.endings import fixed_step_failed, more_steps, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
@@ -42,10 +42,7 @@ def _in_words(request, assembly, segment, failure) -> str:
         return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
     fixed = request.settings.fixed_step
     if fixed is not None and failure.code == Ending.NEWTON_FAILED:
-        return (
-            f"Stopped at t = {failure.t:.10g}: Newton's method did not converge for the next step of the constant size "
-            f"{fixed:.4g}, with {type(segment.method).__name__}. Remedy: a smaller fixed_step."
-        )
+        return fixed_step_failed(failure, fixed)
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",

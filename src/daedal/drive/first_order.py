@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.endings import fixed_step_failed
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered, ending, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.drive.request import Request, Settings
@@ -18,6 +19,7 @@ from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
+from daedal.kernels.endings import Ending
 from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task
@@ -288,6 +290,9 @@ def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], e
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
+        step = request.settings.fixed_step
+        if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
+            return fixed_step_failed(outcome.failure, step)
         return diagnose(plan.implicit, outcome.failure, request.remedies_taken)
 
     success, status, message = ending(request, segments, explain)
