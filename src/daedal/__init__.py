@@ -57,6 +57,7 @@ from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
+from daedal.methods.rattle import RATTLE, SHAKE
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
@@ -77,7 +78,9 @@ __all__ = [
     "HEM4",
     "HEM5",
     "PHEM56",
+    "RATTLE",
     "RK4",
+    "SHAKE",
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",
@@ -118,8 +121,10 @@ __all__ = [
     "MinimalExtension",
     "Mode",
     "ModifiedBDF",
+    "Multistep",
     "MultistepFormula",
     "NonUniqueWarning",
+    "OneLeg",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
@@ -161,7 +166,9 @@ __all__ = [
 
 
 _LATE = {
+    "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
+    "OneLeg": "methods.multistep",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "analyse_method": "method_analysis",
     "formula": "methods.named_formulas",

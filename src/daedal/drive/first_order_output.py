@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from daedal.analysis.endings import fixed_step_failed
 from daedal.drive.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
+from daedal.kernels.endings import Ending
 from daedal.problems import SemiExplicitDAE
 from daedal.solution import Solution, Statistics
 
@@ -27,6 +29,9 @@ def finished(plan, request: Request, segments: list[Segment], excluded, notes: l
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
+        step = request.settings.fixed_step
+        if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
+            return fixed_step_failed(outcome.failure, step)
         steps = sum(part.outcome.steps for part in segments)
         failure = replace(outcome.failure, t_span=request.span, steps=steps)
         return diagnose(plan.implicit, failure, request.remedies_taken)

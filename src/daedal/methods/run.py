@@ -51,6 +51,7 @@ class Run:
 
     constant_order: int | None = None  # of methods whose polynomials have another degree
     reusable = True  # whether it may integrate again: nothing of an earlier run is left
+    notes: tuple[str, ...] = ()  # what there is to say about the last run, for the message of the solution
 
     def __init__(
         self,

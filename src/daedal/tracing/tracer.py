@@ -262,10 +262,17 @@ class Tracer:
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
+        other = self.foreign(nodes.ravel().tolist(), arguments)
+        if other is not None:
+            raise Untraceable(f"has a derivative that depends on {other}", "")
+
+    def foreign(self, nodes: Sequence[int], arguments: Sequence[str]) -> str | None:
+        """An argument on which nodes depend, besides these, the time and the parameters; None if there is none."""
         allowed = {"t", NAME, MODES, *arguments}
-        for i in self.graph.needed(nodes.ravel().tolist()):
+        for i in self.graph.needed(nodes):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
-                raise Untraceable(f"has a derivative that depends on {self.graph.data[i][0]}", "")
+                return self.graph.data[i][0]
+        return None
 
     def _refuse(self, name: str, function, reason: Untraceable):
         kind = "Numba" if hasattr(function, "py_func") else "Python"
