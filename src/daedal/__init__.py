@@ -52,6 +52,7 @@ from daedal.linear_solvers import (
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
+from daedal.methods.extrapolation import Extrapolation
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
@@ -89,6 +90,7 @@ __all__ = [
     "Event",
     "EventRecord",
     "EventTable",
+    "Extrapolation",
     "Filippov",
     "Friction",
     "FuehrerLeimkuhler",
@@ -142,6 +144,7 @@ __all__ = [
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "extrapolation_table",
     "formula",
     "from_sympy",
     "impact",
@@ -160,6 +163,7 @@ _LATE = {
     "MultistepFormula": "methods.multistep_formula",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "analyse_method": "method_analysis",
+    "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",

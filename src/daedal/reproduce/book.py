@@ -12,7 +12,7 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, library
-from daedal.reproduce import book_orders
+from daedal.reproduce import book_extrapolation, book_orders
 from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
@@ -176,6 +176,7 @@ def nothing(table: PrintedTable) -> Values:
 
 TABLES = {
     **book_orders.TABLES,
+    **book_extrapolation.TABLES,
     "6.2.1": pendulum_of_index_3,
     "6.2.2": drift_of_the_pendulum,
     "6.2.3": stabilised_pendulum,
@@ -185,5 +186,5 @@ TABLES = {
     "6.3.2": trajectory_statistics,
     "6.3.3": implicit_euler,
     "6.3.4": one_step_of_implicit_euler,
-    **dict.fromkeys(("4.2.1", "4.4.1", "4.4.2", "4.6.1", "4.6.2", "6.3.5", "6.3.6", "6.5.1"), nothing),
+    **dict.fromkeys(("4.2.1", "4.4.1", "4.4.2", "6.3.5", "6.3.6", "6.5.1"), nothing),
 }
