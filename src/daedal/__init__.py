@@ -54,6 +54,7 @@ from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
 from daedal.methods.extrapolation import Extrapolation
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+from daedal.methods.mexx import MEXX
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
@@ -75,6 +76,7 @@ __all__ = [
     "HEM3",
     "HEM4",
     "HEM5",
+    "MEXX",
     "PHEM56",
     "RK4",
     "BandedPreconditioner",

@@ -15,13 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.kernels.callbacks import is_given
-from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, factor, fill, solve
 from daedal.kernels.newton import DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
 from daedal.kernels.system import SYSTEM, residual
+from daedal.methods.extrapolation_control import TABLE
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN, differences
@@ -34,13 +35,12 @@ DIFFERENCES = 4
 MIDDLE = 2
 """Conditions in the middle of a basic step: value and slope."""
 
-VECTORS = ("stage_y", "stage_yp", "residual", "step", "sum", "noise")
+VECTORS = ("stage_y", "stage_yp", "residual", "total", "sum", "noise")
 
 EXTRAPOLATION = np.dtype(
     [
         ("linear", ADDRESS),
         ("linearise", ADDRESS),
-        ("row", ADDRESS),
         ("scheme", INTEGER),
         # dF/dy and dF/dy', entry by entry, and their places in the matrix
         ("entries", INTEGER),
@@ -50,11 +50,9 @@ EXTRAPOLATION = np.dtype(
         ("rows", ADDRESS),
         ("columns", ADDRESS),
         ("place", ADDRESS),
-        # the table: T_jk - y_0 from the last row back; in the middle of the step y - y_0 and H y', at its end H^k y^(k),
-        # from every row
-        ("numbers", ADDRESS),
+        *TABLE,
         ("amplification", ADDRESS),
-        ("table", ADDRESS),
+        # in the middle of the step y - y_0 and H y', at its end H^k y^(k), from every row
         ("nabla", ADDRESS),
         ("derivatives", ADDRESS),
         ("start", ADDRESS),  # derivatives at both ends of the step and in the middle
@@ -64,19 +62,8 @@ EXTRAPOLATION = np.dtype(
         ("right", INTEGER),
         ("middle", INTEGER),
         ("scale", FLOAT),  # of those at the start
-        *[(name, ADDRESS) for name in VECTORS],
-        # control
-        ("least", INTEGER),  # columns
-        ("most", INTEGER),
-        ("target", INTEGER),  # columns that are aimed at
-        ("reached", INTEGER),  # those of the last attempt
-        ("current", INTEGER),  # the row that is to be computed
-        ("work", ADDRESS),  # per unit step
-        ("size", ADDRESS),  # of the step that suits a column
-        ("failed", FLOAT),  # the size of the last step that was rejected, which is forgotten little by little
+        *[(name, ADDRESS) for name in VECTORS if name != "total"],
         ("jacobian_known", INTEGER),
-        ("iterations", INTEGER),  # of Newton's method in this basic step
-        ("euler_steps", INTEGER),
     ]
 )
 
@@ -138,7 +125,7 @@ def euler_row(address, t, h):
 def _row(system, linear, run, method, t, h):
     n, count = run.n, integers(method.numbers, MOST_COLUMNS)[method.current]
     small = h / count
-    nabla, total, start = float_rows(method.nabla, DIFFERENCES, n), floats(method.step, n), differences(run)[0]
+    nabla, total, start = float_rows(method.nabla, DIFFERENCES, n), floats(method.total, n), differences(run)[0]
     y, v, yp = floats(method.stage_y, n), floats(method.stage_yp, n), floats(run.yp, n)
     f_yp = floats(method.f_yp, method.entries)
     rates = float_rows(method.derivatives, MOST_COLUMNS * (MIDDLE + DIFFERENCES), n)
@@ -178,7 +165,7 @@ def _row(system, linear, run, method, t, h):
         power *= count
         for j in range(n):
             rates[MOST_COLUMNS * (MIDDLE + k) + method.current, j] = power * nabla[k, j]
-    method.euler_steps += count
+    method.iterated += count if method.scheme == IMPLICIT else 0
     return 0
 
 

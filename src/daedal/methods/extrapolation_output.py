@@ -48,10 +48,10 @@ def interpolate(system, run, method, h):
     for i in range(n):
         slope[i] = ends[1, i] / h
     nodes, values = np.empty(_NODES), np.empty(_NODES)
-    degree = _set_nodes(method, nodes)
-    largest = _largest_product(nodes, degree)
+    degree = set_nodes(method, nodes)
+    largest = largest_product(nodes, degree)
     for i in range(n):
-        _divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
+        divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
         error[i] = values[degree] * largest
     _subtract(run, method, _INNER_NOISE)
     return _SHARE * size_of_error(system, run)
@@ -110,7 +110,7 @@ def _extrapolate(method, n, kind, order, target):
 
 
 @part
-def _set_nodes(method, nodes):
+def set_nodes(method, nodes):
     """The nodes of the polynomial in theta, those of the end first; its degree."""
     count = 0
     for q in range(method.right + method.middle + method.left):
@@ -120,7 +120,7 @@ def _set_nodes(method, nodes):
 
 
 @part
-def _largest_product(nodes, degree):
+def largest_product(nodes, degree):
     """The largest value in the step of the product over all nodes but the first."""
     largest = 0.0
     for p in range(1, _POINTS):
@@ -132,7 +132,7 @@ def _largest_product(nodes, degree):
 
 
 @part
-def _divided_differences(values, nodes, degree, ends, inner, starts):
+def divided_differences(values, nodes, degree, ends, inner, starts):
     """Newton coefficients of the polynomial with these nodes, equal ones side by side."""
     for q in range(degree + 1):
         values[q] = ends[0] if nodes[q] == 1.0 else inner[0] if nodes[q] == 0.5 else 0.0
@@ -150,15 +150,27 @@ def _divided_differences(values, nodes, degree, ends, inner, starts):
 
 @part
 def keep_polynomial(run, method, h):
-    """The polynomial by its values at equidistant points, in Newton form; y' at the end."""
+    """The polynomial of the step, y' at its end, and the derivatives there for the next one."""
     n = run.n
-    phi, y, yp, slope = differences(run), floats(run.y, n), floats(run.yp, n), floats(run.slope, n)
     ends, starts = float_rows(method.end, DIFFERENCES, n), float_rows(method.start, DIFFERENCES, n)
-    inner, nodes, values = float_rows(method.inner, MIDDLE, n), np.empty(_NODES), np.empty(_NODES)
-    degree = _set_nodes(method, nodes)
+    nodes = np.empty(_NODES)
+    degree = set_nodes(method, nodes)
+    store_polynomial(run, h, nodes, degree, ends, float_rows(method.inner, MIDDLE, n), starts)
+    yp, slope = floats(run.yp, n), floats(run.slope, n)
+    for i in range(n):
+        yp[i] = slope[i]
+        for order in range(1, DIFFERENCES):
+            starts[order, i] = ends[order, i]
+    method.left = method.right
+
+
+@part
+def store_polynomial(run, h, nodes, degree, ends, inner, starts):
+    """The polynomial of y - y_0 with these nodes by its values at equidistant points, in Newton form."""
+    n, phi, y, values = run.n, differences(run), floats(run.y, run.n), np.empty(_NODES)
     for i in range(n):
         start = phi[0, i]
-        _divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
+        divided_differences(values, nodes, degree, ends[:, i], inner[:, i], starts[:, i])
         phi[0, i] = y[i]
         for q in range(1, degree):
             value = values[degree]
@@ -166,11 +178,7 @@ def keep_polynomial(run, method, h):
                 value = values[k] + value * (1.0 - q / degree - nodes[k])
             phi[q, i] = start + value
         phi[degree, i] = start
-        yp[i] = slope[i]
-        for order in range(1, DIFFERENCES):
-            starts[order, i] = ends[order, i]
     close_polynomial(run, h, degree)
-    method.left = method.right
 
 
 announce(keep_polynomial, "the dense output of extrapolation")
