@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.endings import Ending
 from daedal.methods.base import Method
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
 from daedal.methods.radau_storage import storage

@@ -206,7 +206,8 @@ def next_step(run, method, h):
         new = size[best]
     else:
         new = size[k] * (1.0 if method.rough else _work(method, best) / _work(method, k))
-    method.target = best
+    # where the polynomial limits the step, it does not make sure by its length that there is a third column
+    method.target = min(best + 1, most) if k == 2 and best > k and method.rough else best
     if method.failed > 0.0:  # the error need not fall like a power of h: what has failed is not tried again at once
         new = min(new, _CAREFUL * method.failed)
         method.failed *= _FORGETTING

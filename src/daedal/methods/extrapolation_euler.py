@@ -238,7 +238,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
         y[j] += step[j]
         v[j] = step[j] / h
     noise = wrms(floats(method.noise, n), weights)
-    tolerance = max(_TOLERANCE, _NOISE * noise)
+    tolerance = _NOISE * noise if run.fixed else max(_TOLERANCE, _NOISE * noise)
     size_before, rate = 0.0, 1.0
     for m in range(_MOST_ITERATIONS):
         status = residual(system, t, y, v, r)

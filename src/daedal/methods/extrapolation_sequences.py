@@ -9,6 +9,7 @@ the results T_j1 are extrapolated to h = 0 (Brenan, Campbell and Petzold (4.6.1)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -48,7 +49,7 @@ def step_numbers(sequence: str | Sequence[int]) -> tuple[int, ...]:
     except TypeError:
         raise InvalidProblemError(f"sequence must be a name or a list of step numbers, got {sequence!r}") from None
     whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0 for n in numbers)
-    if not whole or any(b <= a for a, b in zip(numbers, numbers[1:], strict=False)):
+    if not whole or any(b <= a for a, b in pairwise(numbers)):
         raise InvalidProblemError(f"sequence must hold whole numbers 0 < n_1 < n_2 < ..., got {sequence!r}")
     if not 2 <= len(numbers) <= MOST_COLUMNS:
         raise InvalidProblemError(f"sequence must hold 2 to {MOST_COLUMNS} step numbers, got {len(numbers)}")
@@ -77,10 +78,12 @@ def extrapolation_table(numbers: Sequence[int], base: Callable[[int], Any], powe
 
     Examples
     --------
+    Implicit Euler steps for y' = -y, y(0) = 1, extrapolated to y(1) = 1/e = 0.3679:
+
     >>> from fractions import Fraction
-    >>> table = extrapolation_table((1, 2, 3), lambda n: Fraction(1) / (1 - Fraction(1, n)) ** n if n > 1 else Fraction(3))
+    >>> table = extrapolation_table((1, 2, 3), lambda n: Fraction(n, n + 1) ** n)
     >>> [str(value) for value in table[-1]]
-    ['27/8', '17/8', '7/4']
+    ['27/64', '217/576', '427/1152']
     """
     table: list[list[Any]] = []
     for j, n in enumerate(numbers):

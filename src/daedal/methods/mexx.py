@@ -62,7 +62,9 @@ class MEXX(Method):
     def __post_init__(self):
         whole = isinstance(self.columns, (int, np.integer)) and not isinstance(self.columns, bool)
         if self.columns != "auto" and not (whole and 2 <= self.columns <= _MOST):
-            raise InvalidProblemError(f"columns must be 'auto' or a whole number from 2 to {_MOST}, got {self.columns!r}")
+            raise InvalidProblemError(
+                f"columns must be 'auto' or a whole number from 2 to {_MOST}, got {self.columns!r}"
+            )
         if self.projection not in _PROJECTIONS:
             raise InvalidProblemError(
                 f"projection must be one of {', '.join(map(repr, _PROJECTIONS))}, got {self.projection!r}"

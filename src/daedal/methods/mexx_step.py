@@ -63,8 +63,8 @@ def mexx_attempt(address, t, h):
     run = record_at(address, RUN)
     method = record_at(run.method, MEXX)
     if not run.slope_known:
-        c, system, first = record_at(method.mechanism, CONSTRAINED), record_at(run.system, SYSTEM), floats(run.yp, run.n)
-        status = slope_at(system, c, run.t, differences(run)[0], first)
+        system, c = record_at(run.system, SYSTEM), record_at(method.mechanism, CONSTRAINED)
+        status = slope_at(system, c, run.t, differences(run)[0], floats(run.yp, run.n))
         if status != 0:
             return status if status == RAISED else HOPELESS
         run.slope_known = 1
