@@ -52,8 +52,10 @@ from daedal.linear_solvers import (
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
+from daedal.methods.extrapolation import Extrapolation
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
 from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta
+from daedal.methods.mexx import MEXX
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
@@ -77,6 +79,7 @@ __all__ = [
     "HEM3",
     "HEM4",
     "HEM5",
+    "MEXX",
     "PHEM56",
     "RATTLE",
     "RK4",
@@ -94,6 +97,7 @@ __all__ = [
     "Event",
     "EventRecord",
     "EventTable",
+    "Extrapolation",
     "Filippov",
     "Friction",
     "FuehrerLeimkuhler",
@@ -151,6 +155,7 @@ __all__ = [
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "extrapolation_table",
     "formula",
     "from_sympy",
     "impact",
@@ -171,6 +176,7 @@ _LATE = {
     "OneLeg": "methods.multistep",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "analyse_method": "method_analysis",
+    "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",

@@ -20,7 +20,6 @@ from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
-from daedal.kernels.endings import Ending
 from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task

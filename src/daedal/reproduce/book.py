@@ -13,7 +13,7 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, library
-from daedal.reproduce import book_orders, book_runge_kutta
+from daedal.reproduce import book_extrapolation, book_orders, book_runge_kutta
 from daedal.reproduce.book_problems import Values
 from daedal.reproduce.printed_table import PrintedTable, Row
 
@@ -174,6 +174,7 @@ def nothing(table: PrintedTable) -> Values:
 TABLES = {
     **book_orders.TABLES,
     **book_runge_kutta.TABLES,
+    **book_extrapolation.TABLES,
     "6.2.1": pendulum_of_index_3,
     "6.2.2": drift_of_the_pendulum,
     "6.2.3": stabilised_pendulum,
@@ -183,5 +184,5 @@ TABLES = {
     "6.3.2": trajectory_statistics,
     "6.3.3": implicit_euler,
     "6.3.4": one_step_of_implicit_euler,
-    **dict.fromkeys(("4.6.1", "4.6.2", "6.5.1"), nothing),
+    "6.5.1": nothing,
 }
