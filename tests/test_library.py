@@ -52,6 +52,8 @@ VARIANTS = [
     ("four_resistor_amplifier", {"element": "source"}),
     ("four_resistor_amplifier", {"conductances": (1.0, 2.0, 3.0, 6.0)}),
     ("hessenberg_index2", {"form": "semi-explicit"}),
+    ("fekete", {"form": "index2"}),
+    ("flexible_slider_crank", {"form": "index2"}),
 ]
 MODELS = {
     name + "".join(f"-{value}" for value in parameters.values()): library.get(name, **parameters)
@@ -60,7 +62,13 @@ MODELS = {
 
 
 # Too wide for the numerical rank of a power of a matrix
-WIDE_SCALES = ("flame", "food_web", "heat2d", "tppc2", "tppc3", "transistor_amplifier")
+WIDE_SCALES = ("flame", "food_web", "heat2d", "tppc2", "tppc3", "transistor_amplifier", "water_tubes") + (
+    "flexible_slider_crank",
+)
+# Their functions call others, which Numba would want compiled first
+WITH_HELPERS = ("charge_pump", "flexible_slider_crank", "nand_gate")
+# Solved in test_testset_mechanisms.py, by a measure of their own
+TEST_SET = ("charge_pump", "nand_gate", "water_tubes")
 
 
 def every_model(condition=lambda model: True):
@@ -114,7 +122,7 @@ def test_the_library_shows_its_problems_and_nothing_that_it_imports():
     assert in_a_new_process("from daedal.library import *; print(*(name for name in dir() if name[0] != '_'))") == dir(
         library
     )
-    assert len(library.names()) == 57
+    assert len(library.names()) == 62
 
 
 def test_problems_are_imported_when_one_is_asked_for():
@@ -162,7 +170,7 @@ def test_initial_values_satisfy_the_equations(model):
     np.testing.assert_allclose(F, 0.0, atol=1e-12 * (1.0 + np.max(np.abs(known))))
 
 
-@every_model(lambda model: not np.any(np.isnan(start(model)[1])))
+@every_model(lambda model: not np.any(np.isnan(start(model)[1])) and model.name != "charge_pump")  # kink at t = 0
 def test_initial_derivatives_satisfy_the_differentiated_constraints(model):
     y0, yp0 = start(model)
     t0, h = model.t_span[0], 1e-5
@@ -210,7 +218,8 @@ def test_declared_index_is_that_of_the_local_pencil(model):
 
 @every_model()
 def test_residual_compiles_unchanged(model):
-    problem, compiled = model.problem, model.problem.compiled()
+    problem = model.problem
+    compiled = problem.compiled(backend="trace" if model.name in WITH_HELPERS else "numba")
     rng = np.random.default_rng(1)
     y0, yp0 = start(model)
     y = y0 * (1.0 + 0.01 * rng.normal(size=y0.size))
@@ -685,7 +694,7 @@ def test_reference_error_is_relative_where_it_can_be():
 # Relative errors at the end, far above the tolerances of the models: fronts, phases and first-order methods
 LOOSE = {"damped_oscillator": 2e-3, "flame": 2e-3, "tppc3": 2e-3}
 SOLVED = [
-    *[(name, {}) for name in FIRST_ORDER],
+    *[(name, {}) for name in FIRST_ORDER if name not in TEST_SET],
     ("food_web", {"structure": "banded"}),
     ("heat2d", {"m": 20, "structure": "sparse"}),
     ("pendulum", {"form": "index1"}),

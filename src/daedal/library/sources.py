@@ -20,3 +20,4 @@ WUNDERLICH = (
     "L. Wunderlich, Numerical Solution of Second Order Differential-Algebraic Equations, diploma thesis, TU Berlin "
     "(2005)"
 )
+TEST_SET = "F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers, release 2.4, University of Bari (2008)"
