@@ -23,6 +23,7 @@ IN_THE_PLANE = [
     ("double_pendulum", {}),
     ("double_pendulum", {"l1": 0.5, "l2": 3.0}),
     ("crank_slider", {}),
+    ("flexible_slider_crank", {"t1": 0.05}),
     ("seven_body", {}),
     ("car_axis", {"t1": 1.0}),
     ("chain_of_pendulums", {}),

@@ -58,6 +58,8 @@ VARIANTS = [
     ("four_resistor_amplifier", {"element": "source"}),
     ("four_resistor_amplifier", {"conductances": (1.0, 2.0, 3.0, 6.0)}),
     ("hessenberg_index2", {"form": "semi-explicit"}),
+    ("fekete", {"form": "index2"}),
+    ("flexible_slider_crank", {"form": "index2"}),
 ]
 MODELS = {
     name + "".join(f"-{value}" for value in parameters.values()): library.get(name, **parameters)
@@ -67,9 +69,13 @@ MODELS = {
 
 # Too wide for the numerical rank of a power of a matrix
 WIDE_SCALES = (
-    *("elastic_beam", "flame", "food_web", "heat2d", "pollution", "ring_modulator", "tppc2", "tppc3"),
-    "transistor_amplifier",
+    *("elastic_beam", "flame", "flexible_slider_crank", "food_web", "heat2d", "pollution", "ring_modulator", "tppc2"),
+    *("tppc3", "transistor_amplifier", "water_tubes"),
 )
+# Their functions call others, which Numba would want compiled first
+WITH_HELPERS = ("charge_pump", "flexible_slider_crank", "nand_gate")
+# Solved in test_testset.py and test_testset_mechanisms.py, by measures of their own
+TEST_SET = {"charge_pump", "nand_gate", "water_tubes", *[name for name, _ in TESTSET]}
 
 
 def every_model(condition=lambda model: True):
@@ -123,7 +129,7 @@ def test_the_library_shows_its_problems_and_nothing_that_it_imports():
     assert in_a_new_process("from daedal.library import *; print(*(name for name in dir() if name[0] != '_'))") == dir(
         library
     )
-    assert len(library.names()) == 66
+    assert len(library.names()) == 71
 
 
 def test_problems_are_imported_when_one_is_asked_for():
@@ -171,7 +177,7 @@ def test_initial_values_satisfy_the_equations(model):
     np.testing.assert_allclose(F, 0.0, atol=1e-12 * (1.0 + np.max(np.abs(known))))
 
 
-@every_model(lambda model: not np.any(np.isnan(start(model)[1])))
+@every_model(lambda model: not np.any(np.isnan(start(model)[1])) and model.name != "charge_pump")  # kink at t = 0
 def test_initial_derivatives_satisfy_the_differentiated_constraints(model):
     y0, yp0 = start(model)
     t0, t1 = model.t_span
@@ -220,7 +226,8 @@ def test_declared_index_is_that_of_the_local_pencil(model):
 
 @every_model()
 def test_residual_compiles_unchanged(model):
-    problem, compiled = model.problem, model.problem.compiled()
+    problem = model.problem
+    compiled = problem.compiled(backend="trace" if model.name in WITH_HELPERS else "numba")
     rng = np.random.default_rng(1)
     y0, yp0 = start(model)
     y = y0 * (1.0 + 0.01 * rng.normal(size=y0.size))
@@ -695,7 +702,7 @@ def test_reference_error_is_relative_where_it_can_be():
 # Relative errors at the end, far above the tolerances of the models: fronts, phases and first-order methods
 LOOSE = {"damped_oscillator": 2e-3, "flame": 2e-3, "tppc3": 2e-3}
 SOLVED = [
-    *[(name, {}) for name in FIRST_ORDER if name not in {name for name, _ in TESTSET}],
+    *[(name, {}) for name in FIRST_ORDER if name not in TEST_SET],
     ("food_web", {"structure": "banded"}),
     ("heat2d", {"m": 20, "structure": "sparse"}),
     ("pendulum", {"form": "index1"}),

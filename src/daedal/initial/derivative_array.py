@@ -87,12 +87,15 @@ class _Array:
     def terms(self, y, yp, ypp, h) -> np.ndarray:
         """The size of the terms of every equation on the way to t + h: what a change of one unknown by itself makes.
 
-        A value that is zero changes by its `size`: what it leaves in an equation such as v = 0 is round-off of that.
+        A value that is zero changes by its `size`: what it leaves in an equation such as v = 0 is round-off of that;
+        and a slope that is zero by what would change its value by that much in the unit of time of :meth:`solve`.
         """
         y, yp = y + h * yp, yp + h * ypp
         here = self.residual(self.t + h, y, yp)
         total = np.abs(here)
-        for place, values in enumerate([np.where(np.abs(y) < self.size, self.size, y), yp]):
+        slope = self.size / (1e3 * abs(h))
+        moved = [np.where(np.abs(y) < self.size, self.size, y), np.where(np.abs(yp) < slope, slope, yp)]
+        for place, values in enumerate(moved):
             for j in np.flatnonzero(values):
                 point = [y.copy(), yp.copy()]
                 point[place][j] += _DIFFERENCE * values[j]

@@ -21,6 +21,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "body_on_circle": {"t1": 6.0},
     "chain_of_pendulums": {"t1": 4.0},
     "double_pendulum": {"t1": 10.0},
+    "fekete": {"t1": 20.0},
     "friction_crank_slider": {"t1": 4.0},
     "knife_edge": {"t1": 5.0},
     "knife_edge_on_paraboloid": {"t1": 4.0},

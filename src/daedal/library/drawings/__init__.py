@@ -2,7 +2,7 @@
 
 A problem is stated together with the name of its drawing, a function of one of the modules here. A drawing depends on
 the equations and their parameters only, so that a system finds its own by the functions of the library that it has as
-constraint, velocity constraint, force or residual. Models with modes are known by name.
+constraint, velocity constraint, force, residual or algebraic equations. Models with modes are known by name.
 """
 
 from inspect import isfunction
@@ -39,7 +39,7 @@ def drawing_of(model: Any) -> Drawing | None:
         if model.name in DRAWINGS:
             return _draw(DRAWINGS[model.name], model)
         model = model.problem
-    for part in ("constraint", "velocity_constraint", "force", "residual"):
+    for part in ("constraint", "velocity_constraint", "force", "residual", "g"):
         function: Any = getattr(model, part, None)
         function = getattr(function, "py_func", function)
         if isfunction(function) and function in DRAWINGS:

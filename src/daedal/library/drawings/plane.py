@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from daedal.library import squeezer
+from daedal.library import flexible_rod, squeezer
 from daedal.library.vehicles import AC_X, AC_Z, SPEED
 from daedal.viz import Drawing
 
@@ -45,6 +45,37 @@ def crank_slider(system) -> Drawing:
         bodies=[tuple(block)],
         ground=[[(0.7 * a * side, top), (0.7 * a * side, bottom)] for side in (-1.0, 1.0)],
         traces=("middle",),
+    )
+
+
+def flexible_crank(system) -> Drawing:
+    """The bending of the rod is magnified."""
+    l1, l2, magnified, parts = flexible_rod.L1, flexible_rod.L2, 20.0, 12
+
+    def pin(q):
+        return l1 * math.cos(q[0]), l1 * math.sin(q[0])
+
+    def along(share):
+        def place(q):
+            x, y = pin(q)
+            bent = magnified * (q[3] * math.sin(math.pi * share) + q[4] * math.sin(2.0 * math.pi * share))
+            c, s, length = math.cos(q[1]), math.sin(q[1]), share * (l2 + q[6])
+            return x + length * c - bent * s, y + length * s + bent * c
+
+        return place
+
+    inner = {f"rod {k}": along(k / parts) for k in range(1, parts)}
+    block = {
+        f"corner {k}": (lambda q, sx=sx, sy=sy: (q[2] + 0.03 * sx, 0.02 * sy)) for k, (sx, sy) in enumerate(CORNERS)
+    }
+    return Drawing(
+        {"axle": (0.0, 0.0), "pin": pin, **inner, "slider": lambda q: (q[2], 0.0), **block},
+        rods=[("axle", "pin")],
+        bodies=[tuple(block)],
+        curves=[("pin", *inner, "slider")],
+        ground=[[(0.1, 0.02 * side), (0.5, 0.02 * side)] for side in (-1.0, 1.0)],
+        traces=(f"rod {parts // 2}",),
+        text=f"bending of the rod magnified by {magnified:g}",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from daedal.library.drawings.plane import ROUND, plane_pendulum
+from daedal.library.repelling_points import POINTS
 from daedal.viz import Drawing
 
 
@@ -28,6 +29,21 @@ def pendulum(system) -> Drawing:
         masses=("bob",),
         traces=("bob",),
         ground=[_ring(0.8 * length, -0.6 * length)],
+    )
+
+
+def points_on_sphere(system) -> Drawing:
+    def point(k):
+        return lambda q: _seen(q[3 * k], q[3 * k + 1], q[3 * k + 2])
+
+    names = [f"point {k}" for k in range(1, POINTS + 1)]
+    latitudes = [_ring(math.cos(a), math.sin(a)) for a in (-math.pi / 4.0, 0.0, math.pi / 4.0)]
+    return Drawing(
+        {"centre": (0.0, 0.0), **{name: point(k) for k, name in enumerate(names)}},
+        curves=[("centre", name) for name in names],
+        masses=names,
+        traces=(names[0], names[3], names[10], names[16]),
+        ground=[[(math.cos(a), math.sin(a)) for a in ROUND], *latitudes],
     )
 
 

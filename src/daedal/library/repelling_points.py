@@ -1,0 +1,206 @@
+"""Points on the sphere that repel one another: Fekete's problem of the test set, as equations of motion."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, Reference, check_choice, check_positive, known, model
+from daedal.library.sources import TEST_SET
+
+POINTS = 20
+# The points begin on four circles of latitude: how many, their latitude, the turn of the first from a full step
+CIRCLES = (
+    (3, 3.0 * math.pi / 8.0, math.pi / 13.0, 1),
+    (7, math.pi / 8.0, math.pi / 29.0, 1),
+    (6, -2.0 * math.pi / 15.0, math.pi / 7.0, 1),
+    (4, -3.0 * math.pi / 10.0, math.pi / 17.0, 0),
+)
+
+
+def start() -> np.ndarray:
+    """The 20 points at the beginning, as one vector."""
+    places = []
+    for count, latitude, turn, first in CIRCLES:
+        for k in range(first, count + first):
+            longitude = 2.0 * math.pi * k / count + turn
+            places += [
+                math.cos(longitude) * math.cos(latitude),
+                math.sin(longitude) * math.cos(latitude),
+                math.sin(latitude),
+            ]
+    return np.array(places)
+
+
+def repulsion(t, q, v, p):
+    """Forces of repulsion (q_i - q_j)/|q_i - q_j|^2, and friction -p_0 v."""
+    f = np.empty(60)
+    for k in range(60):
+        f[k] = -p[0] * v[k]
+    for i in range(0, 60, 3):
+        for j in range(0, i, 3):
+            x, y, z = q[i] - q[j], q[i + 1] - q[j + 1], q[i + 2] - q[j + 2]
+            d = x * x + y * y + z * z
+            f[i] += x / d
+            f[i + 1] += y / d
+            f[i + 2] += z / d
+            f[j] -= x / d
+            f[j + 1] -= y / d
+            f[j + 2] -= z / d
+    return f
+
+
+def on_sphere(t, q, p):
+    g = np.empty(20, q.dtype)
+    for i in range(20):
+        g[i] = q[3 * i] * q[3 * i] + q[3 * i + 1] * q[3 * i + 1] + q[3 * i + 2] * q[3 * i + 2] - 1.0
+    return g
+
+
+def on_sphere_jacobian(t, q, p):
+    jacobian = np.zeros((20, 60), q.dtype)
+    for i in range(20):
+        for k in range(3 * i, 3 * i + 3):
+            jacobian[i, k] = 2.0 * q[k]
+    return jacobian
+
+
+def on_sphere_bias(t, q, v, p):
+    gamma = np.empty(20)
+    for i in range(20):
+        gamma[i] = -2.0 * (v[3 * i] * v[3 * i] + v[3 * i + 1] * v[3 * i + 1] + v[3 * i + 2] * v[3 * i + 2])
+    return gamma
+
+
+def stabilised_slopes(t, y, z, p):
+    f = np.empty(120)
+    for i in range(60):
+        f[i] = y[60 + i] + 2.0 * z[20 + i // 3] * y[i]
+        f[60 + i] = 2.0 * z[i // 3] * y[i] - p[0] * y[60 + i]
+    for i in range(0, 60, 3):
+        for j in range(0, i, 3):
+            a, b, c = y[i] - y[j], y[i + 1] - y[j + 1], y[i + 2] - y[j + 2]
+            d = a * a + b * b + c * c
+            f[60 + i] += a / d
+            f[61 + i] += b / d
+            f[62 + i] += c / d
+            f[60 + j] -= a / d
+            f[61 + j] -= b / d
+            f[62 + j] -= c / d
+    return f
+
+
+def stabilised_constraints(t, y, z, p):
+    g = np.empty(40)
+    for i in range(20):
+        a, b, c = y[3 * i], y[3 * i + 1], y[3 * i + 2]
+        g[i] = a * a + b * b + c * c - 1.0
+        g[20 + i] = 2.0 * (a * y[60 + 3 * i] + b * y[61 + 3 * i] + c * y[62 + 3 * i])
+    return g
+
+
+@model(
+    title="Fekete points",
+    source=TEST_SET + ", Fekete problem",
+    description="Where do 20 points on a sphere lie so that the product of their distances is largest? Let them repel "
+    "one another, with friction, and wait. The motion begins lively and comes to rest; the equilibrium is known up to "
+    "a rotation only, so that the answer remembers the whole way.",
+    equations=r"""\begin{aligned} p_i' &= q_i + 2 \mu_i p_i,\qquad
+    q_i' = \sum_{j \ne i} \frac{p_i - p_j}{|p_i - p_j|^2} - \alpha q_i + 2 \lambda_i p_i \\
+    0 &= p_i^T p_i - 1,\qquad 0 = 2\,p_i^T q_i,\qquad i = 1, \ldots, 20 \end{aligned}""",
+    drawing=("points_on_sphere", on_sphere, stabilised_constraints),
+)
+def fekete(form: str = "index3", friction: float = 0.5, t1: float = 1000.0, compiled: bool = False) -> Model:
+    """Twenty points that repel one another on the unit sphere: 60 coordinates, 20 constraints.
+
+    Parameters
+    ----------
+    form : str
+        ``"index3"``: a :class:`~daedal.MechanicalSystem`. ``"index2"``: positions, velocities and two multipliers for
+        each point, as in the test set; both constraints hold, and multipliers mu, which vanish, make up for it.
+    friction : float
+        The factor alpha of the friction.
+    t1 : float
+        End time; references are known for 20 and for 1000, when all points are at rest.
+    compiled : bool
+        Whether the functions are compiled.
+
+    Notes
+    -----
+    In equilibrium every multiplier is (1 - 20)/4, since (q_i - q_j) . q_i = |q_i - q_j|^2/2 on the sphere. The test set
+    adds the forces of the constraints where a mechanism subtracts them: there the multipliers have the opposite sign.
+    ``model.extra`` has ``logarithm(q)``, the sum of the logarithms of all distances, which the motion makes as large as
+    it can be.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> model = daedal.library.fekete(t1=20.0)
+    >>> sol = daedal.solve(model.problem, model.t_span, model.initial)
+    >>> print(f"{model.extra['logarithm'](sol.q[:, 0]):.2f} -> {model.extra['logarithm'](sol.q[:, -1]):.2f}")
+    53.42 -> 54.01
+    """
+    check_choice("form", form, ("index3", "index2"))
+    check_positive(t1=t1)
+    params = np.array([friction], dtype=float)
+    q0 = start()
+    names = [f"{axis}{k}" for k in range(1, POINTS + 1) for axis in "xyz"]
+    entry = known("fekete", friction=friction, t1=t1)
+    extra = {"logarithm": _logarithm}
+    plot = {"variables": ["z1", "z4", "z11", "z17"]}
+    if form == "index3":
+        problem = daedal.MechanicalSystem(
+            1.0,
+            repulsion,
+            on_sphere,
+            n_q=60,
+            n_constraints=20,
+            constraint_jacobian=on_sphere_jacobian,
+            acceleration_bias=on_sphere_bias,
+            params=params,
+            names=names,
+            constraint_names=[f"point {k}" for k in range(1, POINTS + 1)],
+        )
+        return mechanical_model(problem, (q0, np.zeros(60)), t1, compiled=compiled, known=entry, extra=extra, plot=plot)
+    first_order = daedal.SemiExplicitDAE(
+        stabilised_slopes,
+        stabilised_constraints,
+        120,
+        40,
+        params=params,
+        names=[
+            *names,
+            *(f"v{name}" for name in names),
+            *(f"lam{k}" for k in range(1, 21)),
+            *(f"mu{k}" for k in range(1, 21)),
+        ],
+    )
+    z0 = np.concatenate([np.full(POINTS, 0.25 * (1 - POINTS)), np.zeros(POINTS)])
+    return Model(
+        problem=first_order.compiled(backend="trace") if compiled else first_order,
+        t_span=(0.0, float(t1)),
+        initial=(np.concatenate([q0, np.zeros(60)]), z0),
+        index=2,
+        reference=None if entry is None else _first_order_reference(entry, t1),
+        options={"rtol": 1e-6, "atol": 1e-6},
+        plot=plot,
+        extra=extra,
+    )
+
+
+def _first_order_reference(entry: Mapping[str, Any], t1: float) -> Reference:
+    """With the multipliers: since p . q = 0 holds along the motion, 2 lam = -(n - 1)/2 - |q|^2, and mu = 0."""
+    y = np.array(entry["y"])
+    speed = np.sum(y[60:].reshape(POINTS, 3) ** 2, axis=1)
+    multipliers = np.concatenate([-0.25 * (POINTS - 1) - 0.5 * speed, np.zeros(POINTS)])
+    return Reference(t1, np.concatenate([y, multipliers]), entry["source"], entry["accuracy"])
+
+
+def _logarithm(q) -> float:
+    """The sum of the logarithms of the distances of all pairs."""
+    places = np.asarray(q, dtype=float)[:60].reshape(POINTS, 3)
+    first, second = np.triu_indices(POINTS, 1)
+    return float(np.sum(np.log(np.linalg.norm(places[first] - places[second], axis=1))))
