@@ -1,4 +1,4 @@
-"""Extrapolation: tables in exact arithmetic, orders per class of variables, exactness, hard cases, output, bad input."""
+"""Extrapolation: tables in exact arithmetic, orders per class of variables, exactness, hard cases, bad input."""
 
 import math
 from fractions import Fraction
@@ -182,7 +182,7 @@ def test_a_problem_of_index_2_is_refused_with_a_remedy():
     problem = daedal.SemiExplicitDAE(
         lambda t, y, z: [y[1] + z[0] * y[0], -y[0] + z[0] * y[1]], lambda t, y, z: [y @ y - 1.0], 2, 1
     )
-    with pytest.raises(InvalidProblemError, match="index 2.*radau"):
+    with pytest.raises(InvalidProblemError, match=r"index 2.*radau"):
         daedal.solve(problem, (0.0, 1.0), ([0.0, 1.0], [0.0]), method="extrapolation")
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
+from daedal.methods.block_storage import storage
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
-from daedal.methods.radau_storage import storage
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
