@@ -137,6 +137,32 @@ def test_order_reduction_on_stiff_equations():
     assert found[1e4][0] < 1e-8
 
 
+@pytest.fixture
+def prepared(monkeypatch):
+    """What has been prepared: one entry for each time."""
+    counted, original = [], Rosenbrock.prepare
+    monkeypatch.setattr(Rosenbrock, "prepare", lambda self, given: counted.append(1) or original(self, given))
+    return counted
+
+
+def test_a_prepared_solver_is_prepared_once_whatever_its_parameters(prepared):
+    problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p[0] * y[0]], 1, params=[1.0])
+    solver = daedal.prepare(problem, method="rosenbrock", rtol=1e-8, atol=1e-10)
+    for rate in (1.0, 2.0, 0.5):
+        end = solver.solve((0.0, 1.0), ([1.0], [-rate]), params=[rate]).y[0, -1]
+        assert end == pytest.approx(np.exp(-rate), rel=1e-6)
+    assert len(prepared) == 1
+
+
+def test_a_prepared_solver_is_prepared_once_where_switches_are_followed(prepared):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + np.where(y[0] > 0.5, 1.0, 2.0) * y[0]], 1)
+    solver = daedal.prepare(problem, method="rosenbrock", rtol=1e-8, atol=1e-10)
+    for start in (1.0, 0.75, 1.0):
+        end = solver.solve((0.0, 1.0), ([start], [-start])).y[0, -1]
+        assert end == pytest.approx(0.5 * np.exp(-2.0 * (1.0 - np.log(2.0 * start))), rel=1e-6)
+    assert len(prepared) == 1
+
+
 def test_domains_and_exceptions():
     """A root that must not leave its domain shortens steps; an exception arrives unchanged."""
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + np.sqrt(y[0])], 1)
