@@ -368,6 +368,20 @@ def test_forces_that_depend_on_velocities_are_named():
         assert "symplectic" not in quiet.message, name
 
 
+def test_a_mass_that_depends_on_time():
+    """(m q')' = -4 q with m = 2 + sin t: F = f + m' v does not depend on velocities."""
+    system = daedal.MechanicalSystem(
+        mass=lambda t, q: np.array([[2.0 + np.sin(t)]]),
+        force=lambda t, q, v: np.array([-4.0 * q[0] - np.cos(t) * v[0]]),
+        n_q=1,
+    )
+    exact, errors = daedal.solve(system, (0.0, 2.0), ([1.0], [0.0]), rtol=1e-12, atol=1e-13), []
+    for n in (50, 100):
+        sol = daedal.solve(system, (0.0, 2.0), ([1.0], [0.0]), method="rattle", fixed_step=2.0 / n)
+        errors.append(abs(sol.q[0, -1] - exact.q[0, -1]))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1) and "symplectic" not in sol.message
+
+
 @pytest.mark.parametrize(
     ("system", "options", "says"),
     [
