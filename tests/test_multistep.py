@@ -244,6 +244,21 @@ def test_dense_output_and_events(method):
     np.testing.assert_allclose(sol.yp[:, -1], solution(fully_implicit, END)[1], atol=2e-3)
 
 
+@pytest.mark.parametrize("structure", [{"bandwidth": (1, 1)}, {"sparsity": np.tri(6, k=1) * np.tri(6, k=1).T}, {}])
+@pytest.mark.parametrize("formula", ["adams_moulton2", "bdf3"])
+def test_banded_and_sparse_matrices(structure, formula):
+    """A rod that conducts heat, its ends held at given temperatures."""
+
+    def rod(t, y, yp):
+        inner = [yp[i] - 9.0 * (y[i - 1] - 2.0 * y[i] + y[i + 1]) for i in range(1, 5)]
+        return np.array([y[0] - np.sin(t), *inner, y[5] - t])
+
+    problem = daedal.ImplicitDAE(rod, 6, **structure)
+    exact = daedal.solve(daedal.ImplicitDAE(rod, 6), (0.0, 1.0), (np.zeros(6), None), rtol=1e-11, atol=1e-12)
+    sol = daedal.solve(problem, (0.0, 1.0), (np.zeros(6), None), method=daedal.Multistep(formula), fixed_step=0.01)
+    np.testing.assert_allclose(sol.y[:, -1], exact.y[:, -1], atol=2e-5)
+
+
 def test_mechanisms_in_a_first_order_form():
     model = daedal.library.get("planar_pendulum")
     exact = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-12, atol=1e-13)
@@ -304,6 +319,15 @@ def test_what_is_refused(method, options, says):
     implicit = daedal.ImplicitDAE(fully_implicit, 2)
     with pytest.raises(InvalidProblemError, match=says):
         daedal.solve(implicit, (0.0, 1.0), solution(fully_implicit, 0.0), method=method, **options)
+
+
+def test_large_problems_are_for_formulas_without_earlier_slopes():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 401, bandwidth=(0, 0))
+    start = (np.ones(401), -np.ones(401))
+    sol = daedal.solve(problem, (0.0, 0.1), start, method="multistep", fixed_step=0.01)
+    assert sol.y[400, -1] == pytest.approx(np.exp(-0.1), abs=1e-5)
+    with pytest.raises(InvalidProblemError, match="BDF and one-leg methods do without"):
+        daedal.solve(problem, (0.0, 0.1), start, method=daedal.Multistep("adams_moulton2"), fixed_step=0.01)
 
 
 @pytest.mark.parametrize("method", ["multistep", "dassl"])
