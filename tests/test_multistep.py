@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given as given_values
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import daedal
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -90,6 +93,35 @@ def test_the_order_where_the_kernel_of_the_derivative_turns(k):
         assert prediction.order == (k + 1 if scheme == "Px" else 1)
         coarse, fine = (errors(fully_implicit, daedal.Multistep, name, n, scheme=scheme).max() for n in (40, 80))
         check_orders(prediction, coarse, fine)
+
+
+QUADRATURE = daedal.ImplicitDAE(
+    lambda t, y, yp, p: [yp[0] - ((p[0] * t + p[1]) * t + p[2]) * t - p[3]], 1, params=[0.0] * 4
+)
+
+
+@pytest.mark.parametrize("kind", [daedal.Multistep, daedal.OneLeg])
+@pytest.mark.parametrize("given", NAMES, ids=str)
+@given_values(st.lists(st.floats(-2.0, 2.0), min_size=4, max_size=4))
+@settings(max_examples=5, deadline=None)
+def test_polynomials_up_to_the_order_are_exact(kind, given, slopes):
+    """y' = f(t) with f of a degree below the order, and for f = t^p not."""
+    rho_sigma = kind(given).formula
+    order = min(
+        4, daedal.analyse_method(daedal.MultistepFormula(rho_sigma.rho, rho_sigma.sigma, one_leg=kind.one_leg)).order
+    )
+    used = np.array([0.0] * (4 - order) + slopes[4 - order :])
+    exact = np.polynomial.Polynomial(used[::-1]).integ()
+    method = kind(given, starting_values=lambda t: [exact(t)])
+    sol = daedal.solve(QUADRATURE.with_params(used), (0.0, 1.0), ([0.0], [used[3]]), method=method, fixed_step=0.0625)
+    np.testing.assert_allclose(sol.y[0], exact(sol.t), atol=1e-12)
+    if order < 4:
+        further = np.eye(4)[3 - order]
+        method = kind(given, starting_values=lambda t: [t ** (order + 1) / (order + 1)])
+        sol = daedal.solve(
+            QUADRATURE.with_params(further), (0.0, 1.0), ([0.0], [0.0]), method=method, fixed_step=0.0625
+        )
+        assert abs(sol.y[0, -1] - 1.0 / (order + 1)) > 1e-6
 
 
 # --- stability --------------------------------------------------------------------------------------------------------
