@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given as given_values
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import daedal
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -90,6 +93,35 @@ def test_the_order_where_the_kernel_of_the_derivative_turns(k):
         assert prediction.order == (k + 1 if scheme == "Px" else 1)
         coarse, fine = (errors(fully_implicit, daedal.Multistep, name, n, scheme=scheme).max() for n in (40, 80))
         check_orders(prediction, coarse, fine)
+
+
+QUADRATURE = daedal.ImplicitDAE(
+    lambda t, y, yp, p: [yp[0] - ((p[0] * t + p[1]) * t + p[2]) * t - p[3]], 1, params=[0.0] * 4
+)
+
+
+@pytest.mark.parametrize("kind", [daedal.Multistep, daedal.OneLeg])
+@pytest.mark.parametrize("given", NAMES, ids=str)
+@given_values(st.lists(st.floats(-2.0, 2.0), min_size=4, max_size=4))
+@settings(max_examples=5, deadline=None)
+def test_polynomials_up_to_the_order_are_exact(kind, given, slopes):
+    """y' = f(t) with f of a degree below the order, and for f = t^p not."""
+    rho_sigma = kind(given).formula
+    order = min(
+        4, daedal.analyse_method(daedal.MultistepFormula(rho_sigma.rho, rho_sigma.sigma, one_leg=kind.one_leg)).order
+    )
+    used = np.array([0.0] * (4 - order) + slopes[4 - order :])
+    exact = np.polynomial.Polynomial(used[::-1]).integ()
+    method = kind(given, starting_values=lambda t: [exact(t)])
+    sol = daedal.solve(QUADRATURE.with_params(used), (0.0, 1.0), ([0.0], [used[3]]), method=method, fixed_step=0.0625)
+    np.testing.assert_allclose(sol.y[0], exact(sol.t), atol=1e-12)
+    if order < 4:
+        further = np.eye(4)[3 - order]
+        method = kind(given, starting_values=lambda t: [t ** (order + 1) / (order + 1)])
+        sol = daedal.solve(
+            QUADRATURE.with_params(further), (0.0, 1.0), ([0.0], [0.0]), method=method, fixed_step=0.0625
+        )
+        assert abs(sol.y[0, -1] - 1.0 / (order + 1)) > 1e-6
 
 
 # --- stability --------------------------------------------------------------------------------------------------------
@@ -244,6 +276,21 @@ def test_dense_output_and_events(method):
     np.testing.assert_allclose(sol.yp[:, -1], solution(fully_implicit, END)[1], atol=2e-3)
 
 
+@pytest.mark.parametrize("structure", [{"bandwidth": (1, 1)}, {"sparsity": np.tri(6, k=1) * np.tri(6, k=1).T}, {}])
+@pytest.mark.parametrize("formula", ["adams_moulton2", "bdf3"])
+def test_banded_and_sparse_matrices(structure, formula):
+    """A rod that conducts heat, its ends held at given temperatures."""
+
+    def rod(t, y, yp):
+        inner = [yp[i] - 9.0 * (y[i - 1] - 2.0 * y[i] + y[i + 1]) for i in range(1, 5)]
+        return np.array([y[0] - np.sin(t), *inner, y[5] - t])
+
+    problem = daedal.ImplicitDAE(rod, 6, **structure)
+    exact = daedal.solve(daedal.ImplicitDAE(rod, 6), (0.0, 1.0), (np.zeros(6), None), rtol=1e-11, atol=1e-12)
+    sol = daedal.solve(problem, (0.0, 1.0), (np.zeros(6), None), method=daedal.Multistep(formula), fixed_step=0.01)
+    np.testing.assert_allclose(sol.y[:, -1], exact.y[:, -1], atol=2e-5)
+
+
 def test_mechanisms_in_a_first_order_form():
     model = daedal.library.get("planar_pendulum")
     exact = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-12, atol=1e-13)
@@ -304,6 +351,15 @@ def test_what_is_refused(method, options, says):
     implicit = daedal.ImplicitDAE(fully_implicit, 2)
     with pytest.raises(InvalidProblemError, match=says):
         daedal.solve(implicit, (0.0, 1.0), solution(fully_implicit, 0.0), method=method, **options)
+
+
+def test_large_problems_are_for_formulas_without_earlier_slopes():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: yp + y, 401, bandwidth=(0, 0))
+    start = (np.ones(401), -np.ones(401))
+    sol = daedal.solve(problem, (0.0, 0.1), start, method="multistep", fixed_step=0.01)
+    assert sol.y[400, -1] == pytest.approx(np.exp(-0.1), abs=1e-5)
+    with pytest.raises(InvalidProblemError, match="BDF and one-leg methods do without"):
+        daedal.solve(problem, (0.0, 0.1), start, method=daedal.Multistep("adams_moulton2"), fixed_step=0.01)
 
 
 @pytest.mark.parametrize("method", ["multistep", "dassl"])

@@ -191,7 +191,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
             return form, named_method("dassl", {})
         if method.works_on("mechanism"):
             raise InvalidProblemError(
-                f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
+                f"{type(method).__name__} imposes the constraints itself: leave formulation "
                 "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
             )
         return form, method.for_second_order() if form.name == "index3" else method

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import part
 from daedal.kernels.matrix import fill
-from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.system import residual
 from daedal.kernels.vectors import add_product, copy, squares
 
@@ -28,6 +28,10 @@ SPACE = np.dtype(
         ("residual", ADDRESS),
         ("rest", ADDRESS),
         ("solution", ADDRESS),
+        ("entries", INTEGER),  # of the iteration matrix: their rows, columns, and places in its storage
+        ("entry_rows", ADDRESS),
+        ("entry_columns", ADDRESS),
+        ("place", ADDRESS),
         ("varies", INTEGER),  # whether P' is not zero
         ("known", INTEGER),  # whether there is an earlier P
         ("span", FLOAT),
@@ -38,25 +42,28 @@ SPACE = np.dtype(
 @part
 def find_space(space, system, linear, run, t, y, yp, projector):
     """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
-    n, matrix, cj = y.size, linear.matrix, run.cj
-    r, data, rows = floats(space.residual, n), float_rows(matrix.data, n, n), float_rows(space.rows, n, n)
+    n, matrix, cj, entries = y.size, linear.matrix, run.cj, space.entries
+    r, data, rows = floats(space.residual, n), floats(matrix.data, matrix.size), float_rows(space.rows, n, n)
+    place, of_rows = integers(space.place, entries), integers(space.entry_rows, entries)
+    of_columns = integers(space.entry_columns, entries)
     status = residual(system, t, y, yp, r)
     if status != 0:
         return status
     weights, sizes = floats(run.inverse_weights, n), floats(space.rest, n)
     system.jacobians += 1
+    for i in range(n):
+        sizes[i] = 0.0
+        for j in range(n):
+            rows[i, j] = 0.0
     for second in range(2):
         status = fill(system, matrix, t, y, yp, r, cj * (1 + second), run.h, weights)
         if status != 0:
             return status
-        for i in range(n):
-            for j in range(n):
-                rows[i, j] = data[j, i] if second == 0 else (data[j, i] - rows[i, j]) / cj
+        for e in range(entries):
+            i, j, value = of_rows[e], of_columns[e], data[place[e]]
+            sizes[i] += abs(value)
+            rows[i, j] = value if second == 0 else (value - rows[i, j]) / cj
     tolerance = _EXACT if is_given(matrix.jacobian) else _BY_DIFFERENCES
-    for i in range(n):
-        sizes[i] = 0.0
-        for j in range(n):
-            sizes[i] += abs(data[j, i])
     _orthonormalise(space, n, tolerance, cj, projector)
     return 0
 

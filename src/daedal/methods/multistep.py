@@ -20,6 +20,7 @@ from daedal.methods.base import Method
 from daedal.methods.multistep_formula import MultistepFormula
 from daedal.methods.named_formulas import formula
 from daedal.methods.radau import Radau
+from daedal.methods.radau_storage import storage
 from daedal.methods.run import Run
 from daedal.methods.starting_values import (
     accurate_values,
@@ -201,6 +202,13 @@ def _coefficients(given: MultistepFormula) -> tuple[np.ndarray, np.ndarray]:
     return np.array([x / total for x in sums], dtype=float), np.array([x / total for x in given.sigma], dtype=float)
 
 
+def _entries(problem, kind: str) -> dict[str, Any]:
+    """Where the entries of the iteration matrix stand."""
+    places = storage(problem.n, kind, problem.bandwidth, problem.sparsity)
+    names = {"entry_rows": places.rows, "entry_columns": places.columns, "place": places.place}
+    return {"entries": places.rows.size} | {name: np.ascontiguousarray(x, dtype=np.int64) for name, x in names.items()}
+
+
 class _MultistepRun(Run):
     """A run with constant steps."""
 
@@ -214,10 +222,12 @@ class _MultistepRun(Run):
         slopes = not method.one_leg and bool(np.any(b[1:]))
         if slopes and n > _LARGEST:
             raise InvalidProblemError(
-                f"{method.formula.name} needs the kernel of F_y' in every step, which is looked for with dense "
-                f"matrices, for up to {_LARGEST} unknowns, not {n}; BDF and one-leg methods do not"
+                f"{method.formula.name} needs the kernel of F_y' in every step, which is looked for in up to "
+                f"{_LARGEST} unknowns, not {n}; BDF and one-leg methods do without"
             )
-        workspace = Workspace(equations.problem, hook=equations.hook, linear_solver="dense" if slopes else "auto")
+        problem = equations.problem
+        kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        workspace = Workspace(problem, hook=equations.hook, linear_solver=kind if slopes else "auto")
         arena = Arena({**dict.fromkeys(VECTORS, n), **dict.fromkeys(("u", "w", "past"), (k, n))})
         arena.arrays["max_change"][:] = np.inf
         size = n if slopes else 0
@@ -234,7 +244,7 @@ class _MultistepRun(Run):
             degree=min(k + 1, ROWS - 2),
             a=a,
             b=b,
-            space=Record(SPACE, space),
+            space=Record(SPACE, space, **(_entries(problem, kind) if slopes else {})),
         )
         self._space = space
         super().__init__(

@@ -19,6 +19,7 @@ from daedal.methods.composition import ORDERS, composition
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 
+_MOMENT = 1e-6  # the distance of differences with respect to t
 _DAMPED = 1e-6  # part of the forces that may depend on velocities by rounding errors and differences
 
 NOT_SYMPLECTIC = (
@@ -191,7 +192,7 @@ def depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
         return None
 
 
-def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
+def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool:
     from daedal.mechanics.constrained import FORCE, MASS
 
     nx = mechanism.nx
@@ -199,22 +200,19 @@ def _depends_on_velocities(mechanism, t: float, y: np.ndarray) -> bool | None:
     speed = float(np.max(np.abs(v), initial=0.0)) or 1.0
     v = v + speed * np.cos(1.0 + 2.3 * np.arange(nx))
 
-    def at(q, v, what):
-        return mechanism.evaluate(t, np.concatenate([q, v]), what=what)
+    def at(t, q, v, what):
+        found = mechanism.evaluate(t, np.concatenate([q, v]), what=what)
+        if found is None:
+            raise ArithmeticError("no value")
+        return found["force" if what == FORCE else "mass"]
 
-    moving, resting = at(q, v, FORCE), at(q, 0.0 * v, FORCE)
-    if moving is None or resting is None:
-        return None
-    terms = [moving["force"] - resting["force"]]
+    force = at(t, q, v, FORCE)
+    terms = [force - at(t, q, 0.0 * v, FORCE)]
     if callable(mechanism.system.mass):
-        rates, increments = [], mechanism.record.array("increments")[nx:]
-        for j, step in enumerate(increments):
-            shift = np.eye(nx)[j] * step
-            ahead, behind = at(q + shift, v, MASS), at(q - shift, v, MASS)
-            if ahead is None or behind is None:
-                return None
-            rates.append((ahead["mass"] - behind["mass"]) / (2.0 * step))
-        by_q = np.array(rates)
-        terms += [np.einsum("jik,j,k->i", by_q, v, v), -0.5 * np.einsum("jik,i,k->j", by_q, v, v)]
-    size = max(float(np.max(np.abs(term), initial=0.0)) for term in [*terms, moving["force"]])
+        steps, step = mechanism.record.array("increments")[nx:], _MOMENT * max(1.0, abs(t))
+        shifts = [(shift, np.sum(shift)) for shift in np.diag(steps)]
+        by_q = np.array([(at(t, q + s, v, MASS) - at(t, q - s, v, MASS)) / (2.0 * size) for s, size in shifts])
+        by_t = (at(t + step, q, v, MASS) - at(t - step, q, v, MASS)) / (2.0 * step)
+        terms += [np.einsum("jik,j,k->i", by_q, v, v) + by_t @ v, -0.5 * np.einsum("jik,i,k->j", by_q, v, v)]
+    size = max(float(np.max(np.abs(term), initial=0.0)) for term in [*terms, force])
     return bool(np.max(np.abs(sum(terms)), initial=0.0) > _DAMPED * size)
