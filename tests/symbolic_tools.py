@@ -41,10 +41,10 @@ EXTENDED = {
 }
 
 
-def extended(graph, nodes, **arguments):
-    """Nodes at t = 0.7 and other arguments, with 40 digits."""
+def extended(graph, nodes, *, t="0.7", **arguments):
+    """Nodes at a time and other arguments, with 40 digits."""
     given = {name: list(map(mpmath.mpf, values)) for name, values in arguments.items()}
-    return evaluate(graph, nodes, {"t": mpmath.mpf("0.7"), **given}, EXTENDED)
+    return evaluate(graph, nodes, {"t": mpmath.mpf(t), **given}, EXTENDED)
 
 
 def traced(function, n, *more):

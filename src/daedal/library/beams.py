@@ -59,11 +59,11 @@ def beam_residual(t, y, yp):
     description="A thin elastic beam that cannot be stretched, clamped at one end, pulled at the other by a force that "
     "acts for pi seconds, and left to swing. Forty pieces, each with its angle. Its eigenvalues lie on the imaginary "
     "axis, up to 6400: stiff, and not damped.",
-    equations=r"""\begin{aligned} \theta'' &= C v + D u,\qquad C u = D v + \theta'^2 \\
+    equations=r"""\begin{aligned} \theta'' &= C v + D u,\qquad C u = D v + (\theta')^2 \\
     v_l &= n^4 (\theta_{l-1} - 2\theta_l + \theta_{l+1}) + n^2 (\cos\theta_l\,F_y - \sin\theta_l\,F_x),\quad
     \theta_0 = -\theta_1,\ \theta_{n+1} = \theta_n \\
-    C_{l,l\pm1} &= -\cos(\theta_l - \theta_{l\pm1}),\quad C_{ll} = 2,\ C_{11} = 1,\ C_{nn} = 3,\quad
-    D_{l,l\pm1} = -\sin(\theta_l - \theta_{l\pm1}) \\
+    C_{l,l\pm 1} &= -\cos(\theta_l - \theta_{l\pm 1}),\quad C_{ll} = 2,\ C_{11} = 1,\ C_{nn} = 3,\quad
+    D_{l,l\pm 1} = -\sin(\theta_l - \theta_{l\pm 1}) \\
     F_y &= -F_x = \begin{cases} 1.5 \sin^2 t & t \le \pi \\ 0 & t > \pi \end{cases} \end{aligned}""",
 )
 def elastic_beam(pieces: int = 40) -> Model:

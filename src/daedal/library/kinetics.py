@@ -177,15 +177,15 @@ def reactor_residual(t, y, yp, p):
     title="Chemical Akzo Nobel problem",
     source="W. J. H. Stortelder, Parameter Estimation in Nonlinear Dynamical Systems, thesis, University of Amsterdam "
     "(1998), a problem of Akzo Nobel Central Research; " + TEST_SET,
-    description="Two species, FLB and ZHU, are mixed in a reactor while carbon dioxide is added. Five concentrations "
-    "follow reactions with carbon dioxide dissolved from above the liquid; the sixth, a compound of the "
-    "two, is at equilibrium at all times.",
-    equations=r"""\begin{aligned} y_1' &= -2 r_1 + r_2 - r_3 - r_4, & r_1 &= k_1 y_1^4 \sqrt{y_2} \\
-    y_2' &= -\tfrac12 r_1 - r_4 - \tfrac12 r_5 + F, & r_2 &= k_2 y_3 y_4 \\
-    y_3' &= r_1 - r_2 + r_3, & r_3 &= \tfrac{k_2}{K} y_1 y_5 \\
-    y_4' &= -r_2 + r_3 - 2 r_4, & r_4 &= k_3 y_1 y_4^2 \\
-    y_5' &= r_2 - r_3 + r_5, & r_5 &= k_4 y_6^2 \sqrt{y_2} \\
-    0 &= K_s y_1 y_4 - y_6, & F &= k_l A\,(p/H - y_2) \end{aligned}""",
+    description="Two species, FLB and ZHU, are mixed in a reactor while carbon dioxide is added. Five concentrations, "
+    "that of dissolved carbon dioxide among them, change by reactions and inflow; the sixth, of FLB and ZHU bound to "
+    "each other, is in equilibrium with theirs at all times.",
+    equations=r"""\begin{aligned} y_1' &= -2 r_1 + r_2 - r_3 - r_4,\qquad
+    y_2' = -\tfrac12 r_1 - r_4 - \tfrac12 r_5 + F \\
+    y_3' &= r_1 - r_2 + r_3,\qquad y_4' = -r_2 + r_3 - 2 r_4,\qquad y_5' = r_2 - r_3 + r_5 \\
+    0 &= K_s y_1 y_4 - y_6,\qquad F = k_l A\,(p/H - y_2) \\
+    r_1 &= k_1 y_1^4 \sqrt{y_2},\quad r_2 = k_2 y_3 y_4,\quad r_3 = \tfrac{k_2}{K} y_1 y_5,\quad
+    r_4 = k_3 y_1 y_4^2,\quad r_5 = k_4 y_6^2 \sqrt{y_2} \end{aligned}""",
 )
 def chemical_akzo_nobel() -> Model:
     """Six concentrations in a stirred reactor, one of them at equilibrium."""

@@ -51,18 +51,18 @@ def modulator_residual(t, y, yp, p):
     description="Four diodes in a ring between two transformers multiply a signal of 1 kHz by one of 10 kHz. The small "
     "capacitances Cs, at the nodes of the ring, are there to make an ordinary differential equation of it, and pay "
     "with fast oscillations; without them it is a DAE of index 2 with the same slow motion.",
-    equations=r"""\begin{aligned} C U_1' &= I_1 - I_3/2 + I_4/2 + I_7 - U_1/R & L_h I_1' &= -U_1 \\
-    C U_2' &= I_2 - I_5/2 + I_6/2 + I_8 - U_2/R & L_h I_2' &= -U_2 \\
-    C_s U_3' &= I_3 - q(U_{D1}) + q(U_{D4}) & L_{s2} I_3' &= U_1/2 - U_3 - R_{g2} I_3 \\
-    C_s U_4' &= -I_4 + q(U_{D2}) - q(U_{D3}) & L_{s3} I_4' &= -U_1/2 + U_4 - R_{g3} I_4 \\
-    C_s U_5' &= I_5 + q(U_{D1}) - q(U_{D3}) & L_{s2} I_5' &= U_2/2 - U_5 - R_{g2} I_5 \\
-    C_s U_6' &= -I_6 - q(U_{D2}) + q(U_{D4}) & L_{s3} I_6' &= -U_2/2 + U_6 - R_{g3} I_6 \\
-    C_p U_7' &= -U_7/R_p + q(U_{D1}) + q(U_{D2}) - q(U_{D3}) - q(U_{D4}) &
-    L_{s1} I_7' &= -U_1 + U_{e1} - (R_i + R_{g1}) I_7 \\
-    U_{D1} &= U_3 - U_5 - U_7 - U_{e2},\quad U_{D3} = U_4 + U_5 + U_7 + U_{e2} &
-    L_{s1} I_8' &= -U_2 - (R_c + R_{g1}) I_8 \\
-    U_{D2} &= U_6 - U_4 - U_7 - U_{e2},\quad U_{D4} = U_7 - U_3 - U_6 + U_{e2} &
-    q(U) &= \gamma\,(e^{\delta U} - 1) \end{aligned}""",
+    equations=r"""\begin{aligned} C U_1' &= I_1 - I_3/2 + I_4/2 + I_7 - U_1/R,\qquad
+    C U_2' = I_2 - I_5/2 + I_6/2 + I_8 - U_2/R \\
+    C_s U_3' &= I_3 - q(U_{D1}) + q(U_{D4}),\qquad C_s U_4' = -I_4 + q(U_{D2}) - q(U_{D3}) \\
+    C_s U_5' &= I_5 + q(U_{D1}) - q(U_{D3}),\qquad C_s U_6' = -I_6 - q(U_{D2}) + q(U_{D4}) \\
+    C_p U_7' &= -U_7/R_p + q(U_{D1}) + q(U_{D2}) - q(U_{D3}) - q(U_{D4}) \\
+    L_h I_1' &= -U_1,\qquad L_h I_2' = -U_2 \\
+    L_{s2} I_3' &= U_1/2 - U_3 - R_{g2} I_3,\qquad L_{s3} I_4' = -U_1/2 + U_4 - R_{g3} I_4 \\
+    L_{s2} I_5' &= U_2/2 - U_5 - R_{g2} I_5,\qquad L_{s3} I_6' = -U_2/2 + U_6 - R_{g3} I_6 \\
+    L_{s1} I_7' &= -U_1 + U_{e1} - (R_i + R_{g1}) I_7,\qquad L_{s1} I_8' = -U_2 - (R_c + R_{g1}) I_8 \\
+    U_{D1} &= U_3 - U_5 - U_7 - U_{e2},\qquad U_{D2} = U_6 - U_4 - U_7 - U_{e2},\qquad
+    q(U) = \gamma\,(e^{\delta U} - 1) \\
+    U_{D3} &= U_4 + U_5 + U_7 + U_{e2},\qquad U_{D4} = U_7 - U_3 - U_6 + U_{e2} \end{aligned}""",
 )
 def ring_modulator(form: str = "ode") -> Model:
     """Seven voltages and eight currents of a ring modulator over one period of the slow signal.
