@@ -64,11 +64,12 @@ MODELS = {
 # Too wide for the numerical rank of a power of a matrix
 WIDE_SCALES = ("flame", "food_web", "heat2d", "tppc2", "tppc3", "transistor_amplifier", "water_tubes") + (
     "flexible_slider_crank",
+    "wheelset",
 )
 # Their functions call others, which Numba would want compiled first
-WITH_HELPERS = ("charge_pump", "flexible_slider_crank", "nand_gate")
+WITH_HELPERS = ("charge_pump", "flexible_slider_crank", "nand_gate", "wheelset")
 # Solved in test_testset_mechanisms.py, by a measure of their own
-TEST_SET = ("charge_pump", "nand_gate", "water_tubes")
+TEST_SET = ("charge_pump", "nand_gate", "water_tubes", "wheelset")
 
 
 def every_model(condition=lambda model: True):
@@ -122,7 +123,7 @@ def test_the_library_shows_its_problems_and_nothing_that_it_imports():
     assert in_a_new_process("from daedal.library import *; print(*(name for name in dir() if name[0] != '_'))") == dir(
         library
     )
-    assert len(library.names()) == 62
+    assert len(library.names()) == 63
 
 
 def test_problems_are_imported_when_one_is_asked_for():
