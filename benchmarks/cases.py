@@ -161,52 +161,9 @@ def pendulum_end(t1: float) -> Array:
     return np.array([np.cos(angle), np.sin(angle), -speed * np.sin(angle), speed * np.cos(angle)])
 
 
-def akzo_residual(t, y, yp, p):
-    """p: k1, k2, k3, k4, K, klA, Ks, pressure of CO2, H."""
-    r = np.empty(6)
-    root = np.sqrt(y[1])
-    r1 = p[0] * y[0] * y[0] * y[0] * y[0] * root
-    r2 = p[1] * y[2] * y[3]
-    r3 = p[1] / p[4] * y[0] * y[4]
-    r4 = p[2] * y[0] * y[3] * y[3]
-    r5 = p[3] * y[5] * y[5] * root
-    inflow = p[5] * (p[7] / p[8] - y[1])
-    r[0] = yp[0] + 2.0 * r1 - r2 + r3 + r4
-    r[1] = yp[1] + 0.5 * r1 + r4 + 0.5 * r5 - inflow
-    r[2] = yp[2] - r1 + r2 - r3
-    r[3] = yp[3] + r2 - r3 + 2.0 * r4
-    r[4] = yp[4] - r2 + r3 - r5
-    r[5] = p[6] * y[0] * y[3] - y[5]
-    return r
-
-
 def akzo() -> Case:
-    """The chemical Akzo Nobel problem, data and end point from the Test Set for Initial Value Problem Solvers."""
-    params = np.array([18.7, 0.58, 0.09, 0.42, 34.4, 3.3, 115.83, 0.9, 737.0])
-    y0 = np.array([0.444, 0.00123, 0.0, 0.007, 0.0, 115.83 * 0.444 * 0.007])
-    yp0 = -akzo_residual(0.0, y0, np.zeros(6), params)
-    yp0[5] = 115.83 * (yp0[0] * y0[3] + y0[0] * yp0[3])
-    end = [
-        0.1150794920661702,
-        0.1203831471567715e-2,
-        0.1611562887407974,
-        0.3656156421249283e-3,
-        0.1708010885264404e-1,
-        0.4873531310307455e-2,
-    ]
-    return Case(
-        "akzo",
-        "Chemical Akzo Nobel, t = 180",
-        akzo_residual,
-        params,
-        (0.0, 180.0),
-        y0,
-        yp0,
-        np.array(end),
-        algebraic=(5,),
-        atol_per_rtol=1e-2,
-        scale="relative",
-    )
+    model = library.get("chemical_akzo_nobel")
+    return from_library("akzo", "Chemical Akzo Nobel, t = 180", model, atol_per_rtol=1e-2, scale="relative")
 
 
 def heat(m: int, linear: str) -> Case:

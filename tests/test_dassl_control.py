@@ -159,7 +159,15 @@ def replay(sol, rtol, atol, attempts, max_order=5):
 def solve_and_replay(problem, t_span, initial, rtol, atol, max_order=5, **options):
     spy = Spy(problem)
     sol = daedal.solve(
-        spy.problem, t_span, initial, rtol=rtol, atol=atol, max_order=max_order, error_test="all", **options
+        spy.problem,
+        t_span,
+        initial,
+        rtol=rtol,
+        atol=atol,
+        max_order=max_order,
+        error_test="all",
+        **options,
+        method="dassl",
     )
     return sol, replay(sol, rtol, atol, spy.attempts(sol), max_order)
 
@@ -194,24 +202,28 @@ def test_order_and_step_follow_the_rules_on_robertson():
 def test_initial_phase_raises_the_order_and_doubles_the_step():
     """Until the differences stop falling: the point before the start lies on the tangent, not on the curve."""
     options = {"first_step": 2.0**-6, "rtol": 1e-2, "atol": 1e-2}
-    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] - math.cos(t)], (0.0, 10.0), [0.0], [1.0], **options)
+    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] - math.cos(t)], (0.0, 10.0), [0.0], [1.0], **options, method="dassl")
     np.testing.assert_array_equal(sol.history.order[:5], [1, 2, 3, 4, 3])
     np.testing.assert_array_equal(sol.history.h[:4], 2.0 ** np.arange(-6.0, -2.0))
 
 
 def test_first_step_is_a_thousandth_of_the_interval_for_slow_solutions():
-    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + 1e-9 * y[0]], (0.0, 5.0), [1.0], [-1e-9])
+    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + 1e-9 * y[0]], (0.0, 5.0), [1.0], [-1e-9], method="dassl")
     assert sol.history.h[0] == 5e-3
 
 
 def test_first_step_is_half_the_inverse_of_the_weighted_slope_for_fast_solutions():
     rtol, atol = 1e-3, 1e-4
-    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + 3.0 * y[0]], (0.0, 5.0), [2.0], [-6.0], rtol=rtol, atol=atol)
+    sol = daedal.solve_dae(
+        lambda t, y, yp: [yp[0] + 3.0 * y[0]], (0.0, 5.0), [2.0], [-6.0], rtol=rtol, atol=atol, method="dassl"
+    )
     assert sol.history.h[0] == pytest.approx(0.5 / (6.0 / (rtol * 2.0 + atol)), rel=1e-14)
 
 
 def test_no_step_is_longer_than_max_step():
-    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 5.0), [1.0], [-1.0], rtol=1e-3, max_step=0.07)
+    sol = daedal.solve_dae(
+        lambda t, y, yp: [yp[0] + y[0]], (0.0, 5.0), [1.0], [-1.0], rtol=1e-3, max_step=0.07, method="dassl"
+    )
     assert sol.history.h.max() <= 0.07
     assert np.sum(sol.history.h == 0.07) > 20
 
@@ -226,7 +238,9 @@ def failures_at_a_jump(size, max_order=5):
         return [yp[0] + y[0] - (0.0 if t < 1.0 else size)]
 
     spy = Spy(daedal.ImplicitDAE(jump, 1, jacobian=lambda t, y, yp, cj: [[1.0 + cj]]))
-    sol = daedal.solve(spy.problem, (0.0, 2.0), ([1.0], [-1.0]), rtol=1e-6, atol=1e-6, max_order=max_order, **BOOK)
+    sol = daedal.solve(
+        spy.problem, (0.0, 2.0), ([1.0], [-1.0]), rtol=1e-6, atol=1e-6, max_order=max_order, **BOOK, method="dassl"
+    )
     assert sol.stats.newton_failures == 0
     tried = spy.attempts(sol)
     hardest = max(range(len(tried)), key=lambda i: len(tried[i]))
@@ -246,7 +260,7 @@ def test_first_failure_cuts_by_the_estimate_and_later_ones_by_four(size):
 def test_every_rejection_is_counted():
     _, _, sol = failures_at_a_jump(1.0)
     spied = Spy(daedal.ImplicitDAE(van_der_pol, 2))
-    other = daedal.solve(spied.problem, (0.0, 20.0), ([2.0, 0.0], [0.0, -2.0]), **BOOK)
+    other = daedal.solve(spied.problem, (0.0, 20.0), ([2.0, 0.0], [0.0, -2.0]), **BOOK, method="dassl")
     rejected = sum(len(tried) - 1 for tried in spied.attempts(other))
     assert other.stats.rejected == rejected > 0
     assert sol.stats.error_test_failures == sol.stats.rejected > 0
@@ -269,7 +283,7 @@ class Obstacle:
     def tried(self):
         """Step sizes of the step over the obstacle."""
         spy = Spy(daedal.ImplicitDAE(self.residual, 1, jacobian=lambda t, y, yp, cj: [[1.0 + cj]]))
-        sol = daedal.solve(spy.problem, (0.0, 1.0), ([1.0], [-1.0]), rtol=1e-4, atol=1e-4, **BOOK)
+        sol = daedal.solve(spy.problem, (0.0, 1.0), ([1.0], [-1.0]), rtol=1e-4, atol=1e-4, **BOOK, method="dassl")
         assert sol.stats.newton_failures == self.count
         assert sol.y[0, -1] == pytest.approx(math.exp(-1.0), abs=1e-3)
         return np.array(max(spy.attempts(sol), key=len))
@@ -312,8 +326,8 @@ def test_order_falls_near_the_imaginary_axis(damping, frequency):
     """Orders above 2 are unstable there with large steps: DASSL has to notice it by itself (BCP section 5.2.3)."""
     model = library.damped_oscillator(damping=damping, frequency=frequency)
     options = {"rtol": 1e-4, "atol": 1e-4, "remember_rate": False}
-    automatic = daedal.solve(model.problem, (0.0, 20.0), model.initial, **options)
-    second = daedal.solve(model.problem, (0.0, 20.0), model.initial, max_order=2, **options)
+    automatic = daedal.solve(model.problem, (0.0, 20.0), model.initial, **options, method="dassl")
+    second = daedal.solve(model.problem, (0.0, 20.0), model.initial, max_order=2, **options, method="dassl")
     assert automatic.history.order.max() == 5  # as long as there is something to resolve
     assert automatic.history.order[-1] <= 2
     assert automatic.stats.steps < 0.6 * second.stats.steps

@@ -70,8 +70,10 @@ def test_constraints_divided_by_the_step_size_lower_the_exponent_by_one(residual
 def test_row_scaling_does_not_change_the_solution(row_scaling):
     model = library.pendulum(form="ggl")
     options = {"rtol": 1e-6, "atol": 1e-6, "error_test": "differential"}
-    plain = daedal.solve(model.problem, model.t_span, model.initial, **options)
-    scaled = daedal.solve(model.problem, model.t_span, model.initial, row_scaling=row_scaling, **options)
+    plain = daedal.solve(model.problem, model.t_span, model.initial, **options, method="dassl")
+    scaled = daedal.solve(
+        model.problem, model.t_span, model.initial, row_scaling=row_scaling, **options, method="dassl"
+    )
     assert scaled.stats.steps == pytest.approx(plain.stats.steps, abs=2)
     np.testing.assert_allclose(scaled.y[:, -1], plain.y[:, -1], atol=1e-6)
 
@@ -81,7 +83,7 @@ def test_row_scaling_does_not_change_the_solution(row_scaling):
 
 def fail(problem, t_span, initial, **options):
     with pytest.raises(daedal.IntegrationError) as failure:
-        daedal.solve(problem, t_span, initial, **options)
+        daedal.solve(problem, t_span, initial, **options, method="dassl")
     return failure.value
 
 
@@ -116,7 +118,7 @@ def test_masks_of_all_kinds_are_the_same_mask():
     model = library.pendulum(form="ggl")
     options = {"rtol": 1e-6, "atol": 1e-6}
     runs = [
-        daedal.solve(model.problem, model.t_span, model.initial, error_test=mask, **options)
+        daedal.solve(model.problem, model.t_span, model.initial, error_test=mask, **options, method="dassl")
         for mask in ("differential", [0, 1, 2, 3], ["z1", "z2", "z3", "z4"], [True] * 4 + [False] * 2)
     ]
     for run in runs[1:]:
@@ -127,8 +129,8 @@ def test_algebraic_variables_are_found_when_they_are_not_named():
     model = library.pendulum(form="ggl")
     unnamed = daedal.ImplicitDAE(model.problem.residual, 6, params=model.problem.params)
     options = {"rtol": 1e-6, "atol": 1e-6, "error_test": "differential"}
-    a = daedal.solve(model.problem, model.t_span, model.initial, **options)
-    b = daedal.solve(unnamed, model.t_span, model.initial, **options)
+    a = daedal.solve(model.problem, model.t_span, model.initial, **options, method="dassl")
+    b = daedal.solve(unnamed, model.t_span, model.initial, **options, method="dassl")
     np.testing.assert_array_equal(a.y, b.y)
 
 
@@ -136,7 +138,7 @@ def test_algebraic_variables_are_found_when_they_are_not_named():
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
 def test_semi_explicit_problems_of_index_2_are_accurate_in_all_variables(nu, rtol):
     model = library.hessenberg_index2(nu=nu, form="semi-explicit")
-    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, method="dassl")
     assert sol.stats.steps < 250
     np.testing.assert_array_less(np.abs(sol.y[:, -1] - model.reference.y), 20.0 * rtol * (1.0 + abs(model.reference.y)))
 
@@ -144,8 +146,8 @@ def test_semi_explicit_problems_of_index_2_are_accurate_in_all_variables(nu, rto
 def test_semi_explicit_problems_of_index_1_keep_their_algebraic_variables_in_the_test():
     model = library.robertson(t1=100.0, form="semi-explicit")
     options = {"rtol": 1e-5, "atol": 1e-9}
-    auto = daedal.solve(model.problem, model.t_span, model.initial, **options)
-    everything = daedal.solve(model.problem, model.t_span, model.initial, error_test="all", **options)
+    auto = daedal.solve(model.problem, model.t_span, model.initial, **options, method="dassl")
+    everything = daedal.solve(model.problem, model.t_span, model.initial, error_test="all", **options, method="dassl")
     np.testing.assert_array_equal(auto.y, everything.y)
 
 
@@ -168,7 +170,7 @@ def test_stabilised_pendulum_is_solved_with_every_higher_index_control(options):
     model = library.pendulum(form="ggl")
     errors = []
     for rtol in (1e-4, 1e-5, 1e-6, 1e-7):
-        sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, **options)
+        sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, **options, method="dassl")
         assert sol.stats.steps < 350
         error = np.abs(sol.y[:, -1] - model.reference.y)
         errors.append(error)
@@ -195,7 +197,9 @@ def test_index_class_multiplies_the_estimate_by_the_step_size():
             return float(np.sqrt(np.mean((v / w) ** 2)))
 
         h = 2.0**-8
-        daedal.solve(problem, (0.0, h), initial, rtol=1e-3, atol=1e-3, first_step=h, norm=norm, **options)
+        daedal.solve(
+            problem, (0.0, h), initial, rtol=1e-3, atol=1e-3, first_step=h, norm=norm, **options, method="dassl"
+        )
     # cj = 1/h in the first step, so that the weights of the error test are larger by h^-1 and h^-2.
     plain = seen["plain"][0]
     assert any(np.allclose(w, plain * [1.0, 2.0**8], rtol=1e-12) for w in seen["class 2"])
@@ -207,7 +211,9 @@ def test_filter_leaves_ordinary_differential_equations_alone():
     """cj G^{-1} F_{y'} tends to the identity: about the same steps as with the plain estimate."""
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
     runs = [
-        daedal.solve(problem, (0.0, 20.0), ([0.0, 1.0], [1.0, 0.0]), rtol=1e-6, atol=1e-6, error_test=test)
+        daedal.solve(
+            problem, (0.0, 20.0), ([0.0, 1.0], [1.0, 0.0]), rtol=1e-6, atol=1e-6, error_test=test, method="dassl"
+        )
         for test in ("all", "filtered")
     ]
     assert runs[1].stats.steps == pytest.approx(runs[0].stats.steps, rel=0.1)
@@ -222,7 +228,7 @@ def test_filter_removes_the_algebraic_part_of_index_1():
     problem = daedal.ImplicitDAE(residual, 2, algebraic=[1])
     steps = {
         test: daedal.solve(
-            problem, (0.0, 2.0), ([1.0, -1.0], [-1.0, 0.0]), rtol=1e-5, atol=1e-5, error_test=test
+            problem, (0.0, 2.0), ([1.0, -1.0], [-1.0, 0.0]), rtol=1e-5, atol=1e-5, error_test=test, method="dassl"
         ).stats.steps
         for test in ("all", "filtered", "differential")
     }
@@ -236,7 +242,7 @@ def test_filter_removes_the_algebraic_part_of_index_1():
 def constraint_residuals(form, **options):
     """Times and residuals of the constraints of position, velocity and acceleration on [0, 20]."""
     model = library.pendulum(form=form)
-    sol = daedal.solve(model.problem, (0.0, 20.0), model.initial, rtol=1e-6, atol=1e-6, **options)
+    sol = daedal.solve(model.problem, (0.0, 20.0), model.initial, rtol=1e-6, atol=1e-6, **options, method="dassl")
     return sol.t, *np.abs(model.extra["constraints"](sol.y))
 
 
@@ -257,9 +263,15 @@ def test_second_multiplier_of_the_stabilised_form_vanishes_with_the_tolerance():
     model = library.pendulum(form="ggl")
     largest = [
         np.abs(
-            daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, error_test="differential").y[
-                5
-            ]
+            daedal.solve(
+                model.problem,
+                model.t_span,
+                model.initial,
+                rtol=rtol,
+                atol=rtol,
+                error_test="differential",
+                method="dassl",
+            ).y[5]
         ).max()
         for rtol in (1e-4, 1e-6, 1e-8)
     ]

@@ -46,7 +46,7 @@ def robertson_jacobian(t, y, yp, cj):
 
 def solve_robertson(t1=4e3, **options):
     problem = daedal.ImplicitDAE(robertson, 3, jacobian=robertson_jacobian)
-    return daedal.solve(problem, (0.0, t1), (Y0, YP0), **(OPTIONS | options))
+    return daedal.solve(problem, (0.0, t1), (Y0, YP0), **(OPTIONS | options), method="dassl")
 
 
 def assert_same_run(a, b, exactly=True):
@@ -74,7 +74,7 @@ def test_units_of_the_unknowns_do_not_matter(exponents):
         3,
         jacobian=lambda t, y, yp, cj: robertson_jacobian(t, y / s, yp / s, cj) / s,
     )
-    sol = daedal.solve(scaled, (0.0, 4e3), (Y0 * s, YP0 * s), rtol=1e-6, atol=OPTIONS["atol"] * s)
+    sol = daedal.solve(scaled, (0.0, 4e3), (Y0 * s, YP0 * s), rtol=1e-6, atol=OPTIONS["atol"] * s, method="dassl")
     expected = solve_robertson()
     np.testing.assert_array_equal(sol.history.order, expected.history.order)
     np.testing.assert_array_equal(sol.history.h, expected.history.h)
@@ -92,7 +92,7 @@ def test_units_of_unknowns_and_equations_matter_at_rounding_level_only(factors):
         jacobian=lambda t, y, yp, cj: r[:, None] * robertson_jacobian(t, y / s, yp / s, cj) / s,
     )
     options = {"rtol": 1e-4, "first_step": 1e-4}
-    sol = daedal.solve(scaled, (0.0, 4e3), (Y0 * s, YP0 * s), atol=1e2 * OPTIONS["atol"] * s, **options)
+    sol = daedal.solve(scaled, (0.0, 4e3), (Y0 * s, YP0 * s), atol=1e2 * OPTIONS["atol"] * s, **options, method="dassl")
     expected = solve_robertson(atol=1e2 * OPTIONS["atol"], **options)
     np.testing.assert_array_equal(sol.history.order, expected.history.order)
     np.testing.assert_allclose(sol.history.h, expected.history.h, rtol=1e-5)
@@ -107,7 +107,7 @@ def test_unit_of_time_does_not_matter(exponent):
         3,
         jacobian=lambda t, y, yp, cj: robertson_jacobian(t / s, y, yp * s, cj * s),
     )
-    sol = daedal.solve(scaled, (0.0, 4e3 * s), (Y0, YP0 / s), **OPTIONS)
+    sol = daedal.solve(scaled, (0.0, 4e3 * s), (Y0, YP0 / s), **OPTIONS, method="dassl")
     expected = solve_robertson()
     np.testing.assert_array_equal(sol.history.order, expected.history.order)
     np.testing.assert_array_equal(sol.history.h, expected.history.h * s)
@@ -131,13 +131,18 @@ def test_backward_integration_is_forward_integration_of_the_mirrored_problem(jac
     y0, yp0 = np.array([1.0, 0.2]), np.array([0.2, 1.0 - np.sin(1.0) - 0.02])
     times = np.linspace(0.0, 10.0, 21)
     backward = daedal.solve(
-        daedal.ImplicitDAE(residual, 2, jacobian=matrix if jacobian else None), (0.0, -10.0), (y0, yp0), t_eval=-times
+        daedal.ImplicitDAE(residual, 2, jacobian=matrix if jacobian else None),
+        (0.0, -10.0),
+        (y0, yp0),
+        t_eval=-times,
+        method="dassl",
     )
     forward = daedal.solve(
         daedal.ImplicitDAE(mirrored, 2, jacobian=mirrored_matrix if jacobian else None),
         (0.0, 10.0),
         (y0, -yp0),
         t_eval=times,
+        method="dassl",
     )
     np.testing.assert_array_equal(backward.t, -forward.t)
     np.testing.assert_array_equal(backward.y, forward.y)
@@ -147,8 +152,10 @@ def test_backward_integration_is_forward_integration_of_the_mirrored_problem(jac
 
 def test_integrating_there_and_back_returns_to_the_start():
     model = library.pendulum(form="index1")
-    there = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-9, atol=1e-9)
-    back = daedal.solve(model.problem, (1.0, 0.0), (there.y[:, -1], there.yp[:, -1]), rtol=1e-9, atol=1e-9)
+    there = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-9, atol=1e-9, method="dassl")
+    back = daedal.solve(
+        model.problem, (1.0, 0.0), (there.y[:, -1], there.yp[:, -1]), rtol=1e-9, atol=1e-9, method="dassl"
+    )
     np.testing.assert_allclose(back.y[:, -1], model.initial[0], atol=1e-6)
 
 
@@ -184,8 +191,8 @@ def test_order_of_unknowns_and_equations_does_not_matter(unknowns, equations):
     )
     straight = daedal.ImplicitDAE(pendulum, 5, jacobian=pendulum_jacobian)
     options = {"rtol": 1e-5, "atol": 1e-6, "first_step": 1e-3}
-    sol = daedal.solve(permuted, (0.0, 3.0), (y0[unknowns], yp0[unknowns]), **options)
-    expected = daedal.solve(straight, (0.0, 3.0), (y0, yp0), **options)
+    sol = daedal.solve(permuted, (0.0, 3.0), (y0[unknowns], yp0[unknowns]), **options, method="dassl")
+    expected = daedal.solve(straight, (0.0, 3.0), (y0, yp0), **options, method="dassl")
     np.testing.assert_array_equal(sol.history.order, expected.history.order)
     np.testing.assert_allclose(sol.history.h, expected.history.h, rtol=1e-5)
     np.testing.assert_allclose(sol.y[place], expected.y, rtol=1e-8, atol=1e-8)  # a hundredth of the tolerance
@@ -220,8 +227,8 @@ def oscillator_jacobian(t, y, yp, cj, p):
 def test_compiled_functions_give_the_bits_of_python_functions(jacobian):
     problem = daedal.ImplicitDAE(oscillator, 2, jacobian=jacobian, params=np.array([2.0, 0.3, 1.0]))
     initial = ([1.0, 0.0], [0.0, -1.0])
-    python = daedal.solve(problem, (0.0, 10.0), initial)
-    assert_same_run(python, daedal.solve(problem.compiled(), (0.0, 10.0), initial))
+    python = daedal.solve(problem, (0.0, 10.0), initial, method="dassl")
+    assert_same_run(python, daedal.solve(problem.compiled(), (0.0, 10.0), initial, method="dassl"))
 
 
 @pytest.mark.parametrize("name", ["robertson", "transistor_amplifier", "pendulum"])
@@ -229,7 +236,7 @@ def test_compiled_library_models_give_the_bits_of_python_functions(name):
     model = library.get(name)
     t1 = {"robertson": 1e4, "transistor_amplifier": 0.02, "pendulum": 1.0}[name]
     runs = [
-        daedal.solve(problem, (0.0, t1), model.initial, **model.options)
+        daedal.solve(problem, (0.0, t1), model.initial, **model.options, method="dassl")
         for problem in (model.problem, model.problem.compiled())
     ]
     exactly = name != "transistor_amplifier"  # the exponential functions of Python and of Numba may differ in a bit
@@ -249,14 +256,16 @@ def test_parameters_reach_the_functions(compiled):
     problem = problem.compiled() if compiled else problem
     for p in ([1.0, 0.0], [2.0, 3.0], [-0.5, 1.0]):
         p = np.array(p)
-        sol = daedal.solve(problem.with_params(p), (0.0, 1.0), ([1.0], [p[1] - p[0]]), rtol=1e-9, atol=1e-12)
+        sol = daedal.solve(
+            problem.with_params(p), (0.0, 1.0), ([1.0], [p[1] - p[0]]), rtol=1e-9, atol=1e-12, method="dassl"
+        )
         steady = p[1] / p[0]
         assert sol.y[0, -1] == pytest.approx(steady + (1.0 - steady) * np.exp(-p[0]), rel=1e-6)
 
 
 def test_parameters_of_python_functions_may_be_any_object():
     problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["rate"] * y[0]], 1, params={"rate": 2.0})
-    sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [-2.0]))
+    sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [-2.0]), method="dassl")
     assert sol.y[0, -1] == pytest.approx(np.exp(-2.0), rel=1e-4)
 
 
@@ -269,8 +278,8 @@ def test_semi_explicit_and_implicit_statements_of_a_problem_are_the_same_run():
     )
     y0, z0 = daedal.consistent_initial(semi, 0.0, ([2.0, 0.0], [1.0]))
     x0 = np.concatenate([y0, z0])
-    a = daedal.solve(implicit, (0.0, 2.0), (x0, None))
-    b = daedal.solve(semi, (0.0, 2.0), (y0, z0))
+    a = daedal.solve(implicit, (0.0, 2.0), (x0, None), method="dassl")
+    b = daedal.solve(semi, (0.0, 2.0), (y0, z0), method="dassl")
     np.testing.assert_allclose(b.y[:, -1], a.y[:, -1], rtol=1e-5)
     np.testing.assert_array_equal(b.z, b.y[2:])
 
@@ -323,7 +332,7 @@ STRUCTURES = {
 def solve_diffusion(structure, **options):
     problem = daedal.ImplicitDAE(diffusion, N, algebraic=[0, N - 1], **STRUCTURES[structure])
     initial = (np.zeros(N), np.where(np.arange(N) == 0, 1.0, 0.0))
-    return daedal.solve(problem, (0.0, 2.0), initial, rtol=1e-5, atol=1e-6, first_step=1e-3, **options)
+    return daedal.solve(problem, (0.0, 2.0), initial, rtol=1e-5, atol=1e-6, first_step=1e-3, **options, method="dassl")
 
 
 @pytest.mark.parametrize("structure", [name for name in STRUCTURES if name != "dense"])
@@ -358,6 +367,7 @@ def test_too_narrow_a_band_is_not_silently_right():
             (0.0, 2.0),
             (np.zeros(N), np.where(np.arange(N) == 0, 1.0, 0.0)),
             max_steps=2 * full.steps,
+            method="dassl",
         )
 
 
@@ -374,7 +384,7 @@ def fingerprint(sol):
 def test_same_input_gives_the_same_bits_whatever_ran_before():
     first = fingerprint(solve_robertson())
     model = library.tppc2()
-    daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    daedal.solve(model.problem, model.t_span, model.initial, **model.options, method="dassl")
     solve_diffusion("sparse")
     assert fingerprint(solve_robertson()) == first
 
@@ -393,7 +403,7 @@ print(tests.fingerprint(tests.solve_robertson()), tests.fingerprint(compiled))
 
 def test_another_process_gives_the_same_bits():
     model = library.pendulum(form="ggl")
-    compiled = daedal.solve(model.problem.compiled(), model.t_span, model.initial, **model.options)
+    compiled = daedal.solve(model.problem.compiled(), model.t_span, model.initial, **model.options, method="dassl")
     here = [fingerprint(solve_robertson()), fingerprint(compiled)]
     script = SCRIPT.format(folder=str(Path(__file__).parent))
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
@@ -405,7 +415,7 @@ def test_two_threads_do_not_disturb_each_other():
     problem = model.problem.compiled()
 
     def run(rtol):
-        return fingerprint(daedal.solve(problem, (0.0, 20.0), model.initial, rtol=rtol, atol=rtol))
+        return fingerprint(daedal.solve(problem, (0.0, 20.0), model.initial, rtol=rtol, atol=rtol, method="dassl"))
 
     tolerances = [1e-5, 1e-6, 1e-7, 1e-8] * 3
     alone = {rtol: run(rtol) for rtol in set(tolerances)}
@@ -418,6 +428,6 @@ def test_compiled_function_of_the_user_may_be_decorated_already():
     decorated = numba.njit(oscillator)
     params = np.array([2.0, 0.3, 1.0])
     initial = ([1.0, 0.0], [0.0, -1.0])
-    a = daedal.solve(daedal.ImplicitDAE(decorated, 2, params=params), (0.0, 10.0), initial)
-    b = daedal.solve(daedal.ImplicitDAE(oscillator, 2, params=params), (0.0, 10.0), initial)
+    a = daedal.solve(daedal.ImplicitDAE(decorated, 2, params=params), (0.0, 10.0), initial, method="dassl")
+    b = daedal.solve(daedal.ImplicitDAE(oscillator, 2, params=params), (0.0, 10.0), initial, method="dassl")
     assert_same_run(a, b)

@@ -116,17 +116,20 @@ def cases():
     found = {}
     for method in ("auto", "dassl", "dopri5", "hem4", "hem5", "phem56", "hedop5", "modified_bdf", "collocation"):
         found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "rtol": 1e-5}
-    for method in ("rk4", "hem3"):
+    for method in ("rk4", "hem3", "rattle"):
         found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "fixed_step": 0.01}
     found["linear"] = linear, [([1.0], None), ([0.3], None)], {}
     found["sparse"] = sparse_chain, [chain_start(0.0), chain_start(0.05)], {"rtol": 1e-4, "correct_initial": True}
     for name in FORMULATIONS:
         found[f"pendulum-{name}"] = plain_pendulum, PENDULUM, {"formulation": name, "rtol": 1e-4}
     found["driven"] = driven_pendulum, DRIVEN, {"correct_initial": True}
+    found["driven-shake"] = driven_pendulum, DRIVEN, {"correct_initial": True, "method": "shake", "fixed_step": 0.01}
     found["driven-ggl"] = driven_pendulum, DRIVEN, {"correct_initial": True, "formulation": "ggl", "rtol": 1e-4}
     found["compiled"] = compiled_pendulum, PENDULUM, {}
     found["compiled-ggl"] = compiled_pendulum, PENDULUM, {"formulation": "ggl"}
     found["implicit"] = implicit, SCALAR, {}
+    for method in ("multistep", "one_leg"):
+        found[f"implicit-{method}"] = implicit, SCALAR, {"method": method, "fixed_step": 0.01}
     found["implicit-tests"] = implicit, SCALAR, {"error_test": "differential"}
     found["semi-explicit"] = semi_explicit, [([1.0], None), ([0.3], None)], {}
     found["index-two"] = index_two, [([0.3, 1.0], None), ([0.5, 1.0], None)], {"method": "phem56"}

@@ -827,3 +827,15 @@ def test_events_and_output_across_the_change():
     np.testing.assert_allclose(sol.q, [np.sin(angles), -np.cos(angles)], atol=2e-7)
     (event,) = sol.events
     assert math.sin(damped_angle(100.0)(event.t)[0]) == pytest.approx(0.999, abs=1e-8)
+
+
+@pytest.mark.parametrize("method", ["hem4", "phem56"])
+@pytest.mark.parametrize("z0", [[0.0], None], ids=["given", "found"])
+def test_a_multiplier_that_begins_at_zero_with_variables_at_rest(method, z0):
+    """y1' = y2, y2' = -z - y1, y2 = cos 2t: nothing moves in y1 at first, and z = 2 sin 2t - sin(2t)/2."""
+    problem = daedal.SemiExplicitDAE(
+        lambda t, y, z: [y[1], -z[0] - y[0]], lambda t, y, z: [y[1] - np.cos(2.0 * t)], 2, 1
+    )
+    sol = daedal.solve(problem, (0.0, 1.0), ([0.0, 1.0], z0), method=method, rtol=1e-8, atol=1e-8)
+    expected = [0.5 * np.sin(2.0), np.cos(2.0), 1.5 * np.sin(2.0)]
+    np.testing.assert_allclose(sol.y[:, -1], expected, atol=1e-6)

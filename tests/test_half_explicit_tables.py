@@ -23,11 +23,13 @@ from daedal.reproduce.half_explicit_runs import (
     one_step,
     pendulum_errors,
     solve_moving,
+    solve_pendulum,
     solve_squeezer,
     squeezer_model,
     squeezer_with_constant_steps,
     swing,
 )
+from daedal.reproduce.half_explicit_stages import pendulum_stages
 
 # --- the pendulum: unit mass, length and gravity, from the horizontal at rest ---------------------------------------
 
@@ -74,6 +76,15 @@ def test_the_velocity_constraint_of_the_pendulum(kind, reproduced):
 
 
 # --- error estimates ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [HEM3(projection="never"), HEM4(projection="never")])
+def test_stages_formed_from_points_lead_to_the_next_points(method):
+    """So they are those of the steps that were taken."""
+    sol = solve_pendulum(method, fixed_step=0.1)
+    y = sol.raw.y
+    stages = pendulum_stages(method.tableau, y[:2, :-1], y[2:, :-1], 0.1)
+    np.testing.assert_allclose(stages.end, y[:, 1:], atol=1e-14)
 
 
 def test_the_estimate_of_hem4_has_slope_3(reproduced):

@@ -67,6 +67,7 @@ EXCEPTIONS = {
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
+    ("methods/implicit_runge_kutta.py", "method_analysis"): "the order of given coefficients, when it is asked for",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
@@ -199,7 +200,10 @@ def hybrid():
 
 WALKS = {
     "### The walk of a mechanism": (mechanism, ([1.0, 0.0], [0.0, 0.0])),
-    "### The walk of a DASSL run": (lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1), ([1.0], None)),
+    "### The walk of a first-order run": (
+        lambda: daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1),
+        ([1.0], None),
+    ),
     "### The walk of a hybrid run": (hybrid, ("on", ([1.5], [1.25]))),
 }
 UNSEEN = {"solution.py"}  # a dataclass: its constructor belongs to no file

@@ -41,6 +41,7 @@ SIGNATURES = {
     "sirk2": (0, 2, 2, (INF, 2, 2)),
     "dirk5": (0, 4, 1, (INF, 1, 0)),
     "sdirk4": (0, 4, 1, (INF, 1, 0)),
+    "sirk23": (1 - math.sqrt(3), 3, 2, (2, 2, 2)),
     "sirk3": (0, 3, 2, (2, 2, 2)),
     "extrapolation_124": (0, 3, 1, (INF, 3, 0)),
     "extrapolation_123": (0, 3, 1, (INF, 3, 0)),
@@ -184,7 +185,7 @@ L_STABLE = {
     *(name for name in STAGES if name.startswith(("radau", "lobatto_iiic"))),
 }
 A_STABLE = {
-    *("implicit_midpoint", "trapezoidal", "sdirk3"),
+    *("implicit_midpoint", "trapezoidal", "sdirk3", "sirk23"),
     *(name for name in STAGES if name.startswith(("gauss", "lobatto"))),
     *L_STABLE,
 }

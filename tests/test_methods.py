@@ -105,12 +105,13 @@ def task(span, y0, yp0, **options):
     return Task(span, np.array(y0), np.array(yp0), **given)
 
 
-def robertson(method=None, **options):
+def robertson(method=None, traced=False, **options):
     def residual(t, y, yp):
         fast = 1e4 * y[1] * y[2]
         return [yp[0] + 0.04 * y[0] - fast, yp[1] - 0.04 * y[0] + fast + 3e7 * y[1] ** 2, y[0] + y[1] + y[2] - 1.0]
 
     problem = daedal.ImplicitDAE(residual, 3, **options)
+    problem = problem.compiled(backend="trace") if traced else problem
     run = (method or daedal.DASSL()).prepare(Equations(3, problem=problem))
     near = task((0.0, 50.0), [1.0, 0.0, 0.0], [-0.04, 0.04, 0.0])
     event = gather_events(lambda t, y: y[0] - 0.9, problem, 0.0, near.y0, near.yp0)
@@ -143,14 +144,24 @@ RUNS = {
     "Radau": lambda: robertson(daedal.Radau()),
     "Radau, sparse": lambda: robertson(daedal.Radau(), sparsity=np.ones((3, 3))),
     "Radau, banded": lambda: robertson(daedal.Radau(stages=5), bandwidth=(2, 2)),
+    "Rosenbrock": lambda: robertson(daedal.Rosenbrock()),
+    "Rosenbrock, RODAS3, sparse": lambda: robertson(daedal.Rosenbrock("rodas3"), sparsity=np.ones((3, 3))),
+    "Rosenbrock, code": lambda: robertson(daedal.Rosenbrock(), traced=True),
     "Radau, classes": lambda: robertson(daedal.Radau(variable_index=[1, 1, 2])),
     "Radau, GGL": lambda: mechanism(daedal.Radau(), "ggl"),
+    "Extrapolation": lambda: robertson(daedal.Extrapolation()),
+    "Extrapolation, sparse": lambda: robertson(daedal.Extrapolation(scheme="implicit"), sparsity=np.ones((3, 3))),
+    "Extrapolation, banded": lambda: robertson(daedal.Extrapolation(scheme="limex"), bandwidth=(2, 2)),
+    "MEXX": lambda: mechanism(daedal.MEXX(), "index1"),
     "GGL": lambda: mechanism(daedal.DASSL(), "ggl"),
     "DOPRI5": lambda: mechanism(daedal.DOPRI5(), "index1"),
     "PHEM56": lambda: mechanism(daedal.PHEM56(), "index1"),
     "HEM4": lambda: mechanism(daedal.HEM4(), "index1"),
     "ModifiedBDF": lambda: mechanism(daedal.ModifiedBDF(), "index3"),
     "thesis": lambda: mechanism(daedal.ModifiedBDF(controller="thesis"), "index3"),
+    "ImplicitRungeKutta": lambda: robertson(daedal.ImplicitRungeKutta("lobatto_iiia3")),
+    "ImplicitRungeKutta, embedded": lambda: robertson(daedal.ImplicitRungeKutta("sdirk4"), sparsity=np.ones((3, 3))),
+    "ImplicitRungeKutta, GGL": lambda: mechanism(daedal.ImplicitRungeKutta("radau3"), "ggl"),
     "Collocation": lambda: mechanism(daedal.Collocation("radau", stages=2), "index3"),
     "Heun": lambda: mechanism(Heun(), "index1"),
 }

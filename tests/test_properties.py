@@ -87,7 +87,15 @@ def test_arrays_of_every_kind_mean_the_same(clothes):
         start, slope = dress(values), dress([-v for v in values])
         tolerances = dress([1.0, 1.0, 1.0])
         return daedal.solve_dae(
-            residual, (0, 2), start, slope, atol=tolerances, rtol=1e-3, t_eval=dress([0.0, 1.0, 2.0]), compile=compile
+            residual,
+            (0, 2),
+            start,
+            slope,
+            atol=tolerances,
+            rtol=1e-3,
+            t_eval=dress([0.0, 1.0, 2.0]),
+            compile=compile,
+            method="dassl",
         )
 
     plain = solve(list, lambda t, y, yp: yp + y)
@@ -114,7 +122,9 @@ def test_dense_jacobians_of_every_kind_mean_the_same(kind, order):
 
     def solve(jacobian):
         start = np.array([1.0, 2.0, 3.0])
-        return daedal.solve_dae(lambda t, y, yp: yp + matrix @ y, (0.0, 1.0), start, -matrix @ start, jacobian=jacobian)
+        return daedal.solve_dae(
+            lambda t, y, yp: yp + matrix @ y, (0.0, 1.0), start, -matrix @ start, jacobian=jacobian, method="dassl"
+        )
 
     sol = solve(jacobian)
     assert calls == sol.stats.jacobian_evaluations + 1  # which was compared with the exact one

@@ -192,3 +192,19 @@ def test_random_systems(n, n_c, n_v, seed, turns):
     scale = max(1.0, np.abs(expected_lam).max())
     np.testing.assert_allclose(a, expected_a, rtol=1e-7, atol=1e-8 * scale)
     np.testing.assert_allclose(lam, expected_lam, rtol=1e-7, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "phem56", "dassl"])
+def test_a_force_that_raises_for_some_velocities(method):
+    """Corrections of positions know nothing of velocities, and of what is raised because of them."""
+
+    def force(t, q, v):
+        if v[0] ** 2 + v[1] ** 2 > 30.0:
+            raise ValueError("too fast")
+        return [0.0, -9.81]
+
+    system = daedal.MechanicalSystem(1.0, force, lambda t, q: [q[0] ** 2 + q[1] ** 2 - 1.0], n_q=2, n_constraints=1)
+    slow = daedal.solve(system, (0.0, 1.0), ([0.0, -1.0], [4.0, 0.0]), method=method)
+    assert slow.success
+    with pytest.raises(ValueError, match="too fast"):
+        daedal.solve(system, (0.0, 2.0), ([0.0, 1.0], [4.0, 0.0]), method=method)

@@ -52,10 +52,15 @@ from daedal.linear_solvers import (
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.methods.collocation import Collocation
 from daedal.methods.dassl import DASSL
+from daedal.methods.extrapolation import Extrapolation
 from daedal.methods.half_explicit import HEDOP5, HEM3, HEM4, HEM5, PHEM56, HalfExplicit
+from daedal.methods.implicit_runge_kutta import ImplicitRungeKutta
+from daedal.methods.mexx import MEXX
 from daedal.methods.modified_bdf import ModifiedBDF
 from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
+from daedal.methods.rattle import RATTLE, SHAKE
+from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.runge_kutta import DOPRI5, RK4
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.second_order_solution import SecondOrderSolution
@@ -74,8 +79,11 @@ __all__ = [
     "HEM3",
     "HEM4",
     "HEM5",
+    "MEXX",
     "PHEM56",
+    "RATTLE",
     "RK4",
+    "SHAKE",
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",
@@ -89,6 +97,7 @@ __all__ = [
     "Event",
     "EventRecord",
     "EventTable",
+    "Extrapolation",
     "Filippov",
     "Friction",
     "FuehrerLeimkuhler",
@@ -101,6 +110,7 @@ __all__ = [
     "ILUPreconditioner",
     "Impact",
     "ImplicitDAE",
+    "ImplicitRungeKutta",
     "InconsistentInitialError",
     "Index1",
     "Index2",
@@ -115,12 +125,15 @@ __all__ = [
     "MinimalExtension",
     "Mode",
     "ModifiedBDF",
+    "Multistep",
     "MultistepFormula",
     "NonUniqueWarning",
+    "OneLeg",
     "Overdetermined",
     "Preconditioner",
     "ProjectedInvariants",
     "Radau",
+    "Rosenbrock",
     "RungeKuttaTableau",
     "SecondOrderDAE",
     "SecondOrderSolution",
@@ -142,6 +155,7 @@ __all__ = [
     "compare",
     "consistent_initial",
     "elastoplastic",
+    "extrapolation_table",
     "formula",
     "from_sympy",
     "impact",
@@ -157,9 +171,12 @@ __all__ = [
 
 
 _LATE = {
+    "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
+    "OneLeg": "methods.multistep",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "analyse_method": "method_analysis",
+    "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",

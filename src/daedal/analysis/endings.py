@@ -18,6 +18,16 @@ def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") 
     return f"{head}. The run covered {100.0 * done:.3g} % of the interval{by}."
 
 
+def fixed_step_failed(failure, step: float) -> str:
+    """Newton's method has failed for a step of constant size, which is not shortened."""
+    reason = f"Newton's method did not converge for the next step of the constant size {step:.4g} (IDID -7)"
+    return (
+        f"{stopped(failure.t, reason)}. Likely cause: the step is too long, the solution grows without bound, or the "
+        "method is unstable for these equations. Remedy: a smaller fixed_step; daedal.analyse_method tells about "
+        "stability."
+    )
+
+
 def steps_left(failure, span: tuple[float, float]) -> float:
     """How many more steps the interval takes, if they stay as long as the last one."""
     return abs(span[1] - failure.t) / abs(failure.h) if failure.h else inf

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daedal.analysis.diagnosis import diagnose
-from daedal.analysis.endings import more_steps, stopped_step
+from daedal.analysis.endings import fixed_step_failed, more_steps, stopped_step
 from daedal.analysis.probe import Jump, Path, Probe, find_jump, first_time_behind, flow, in_time, jumps_with
 from daedal.analysis.singular import SingularPoint, describe, smallest_singular_value, usual_norms
 from daedal.analysis.wording import MOST_NAMED, counted, listing, number
@@ -40,6 +40,9 @@ def explain(request, assembly, segments) -> str:
 def _in_words(request, assembly, segment, failure) -> str:
     if segment.method.works_on("residual"):
         return diagnose(segment.equations.problem, failure, frozenset({"MechanicalSystem"}))
+    fixed = request.settings.fixed_step
+    if fixed is not None and failure.code == Ending.NEWTON_FAILED:
+        return fixed_step_failed(failure, fixed)
     what = {
         Ending.ZERO_WEIGHT: "a variable is zero, and so is its atol: no error at all would be allowed",
         Ending.MAX_STEPS: f"the limit of {counted(failure.steps, 'step')} was reached",

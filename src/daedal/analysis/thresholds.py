@@ -50,6 +50,38 @@ STEPS_BEFORE_QUESTION = 300
 PATIENCE = 50
 """Suspicious steps that pass after a false alarm before it is measured again; twice as many after each. Chosen."""
 
+# --- between the methods for first-order problems ---------------------------------------------------------------------
+
+LARGEST_DENSE = 100
+"""Unknowns with a full matrix up to which Radau IIA begins: it factorises one of n and one to three of 2n for every
+step, DASSL one of n for ten to thirty. Measured: docs/methods/which-method.md, as the next two."""
+
+SHARP_WITH_DIFFERENCES = 1e-8
+"""Of rtol: above, DASSL begins where derivatives are differences, which cost Radau IIA twice as much, and for every
+step. Measured."""
+
+SHARP_WITH_EVENTS = 1e-7
+"""Of rtol: above, DASSL begins where events are looked for: a function that turns back within a long step may hide a
+pair of zeros. Measured: tests/test_events.py."""
+
+LOW_ORDER, MOST_LOW = 2, 3
+"""DASSL hands over when so many looks have found it at this order or below: it will not come to higher ones. Chosen."""
+
+SOON = 10.0
+"""By which steps of low order may grow between two looks at them: then all is well. Chosen."""
+
+STUCK_BELOW = 1e-4
+"""Of rtol: above, low orders are what suits the tolerance. Chosen."""
+
+MOST_REJECTED = 1.0
+"""Of rejected attempts for each step: beyond, another method is tried. Chosen."""
+
+FIRST_LOOK = 25
+"""Steps after which a run is looked at for the first time, then after twice as many each time. Chosen."""
+
+LEAST_PROGRESS = 1e-6
+"""Of the interval: two methods that stop nearer to each other have met the same obstacle. Chosen."""
+
 # --- conditioning -----------------------------------------------------------------------------------------------------
 
 DEPENDENT = 1e12

@@ -194,7 +194,7 @@ def _first_pair(plan, assembly) -> tuple[Any, Any]:
                 f"{type(method).__name__} imposes the constraints itself, on the velocity level: leave formulation "
                 "out, or take another method (dassl, or dopri5 for forms that are ordinary differential equations)"
             )
-        return form, method
+        return form, method.for_second_order() if form.name == "index3" else method
     if method.works_on("mechanism"):
         positions = slice(0, assembly.nx)
         rtol, atol = (0.05 * float(tolerance[positions].min()) for tolerance in (plan.rtol, plan.atol))

@@ -59,6 +59,11 @@ def delivered(solution, segments: list[Segment]):
     return solution
 
 
+def told(names: list[str]) -> str:
+    """The names in order, each run of equal ones once."""
+    return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
+
+
 def terminal_event(outcome):
     """The event that ended the run, or None."""
     return next((event for event in reversed(outcome.events) if event.terminal), None)

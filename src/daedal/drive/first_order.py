@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.event_view import switching_functions
-from daedal.drive.finish import delivered, ending, joined_history, joined_outcome, joined_statistics, until_the_end
+from daedal.drive.finish import delivered
+from daedal.drive.first_order_choice import FirstOrderChoice, automatic_methods, first_method, is_automatic
+from daedal.drive.first_order_output import finished
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
 from daedal.errors import InvalidProblemError, Unevaluable
@@ -26,11 +28,9 @@ from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
-from daedal.solution import Solution, Statistics
+from daedal.solution import Solution
 
 _MOST_RUNS = 4  # kept for their next use
-_SETTLED = 10  # steps with which a multistep method finds its order
-_UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of the error test may err in silence
 
 
 class FirstOrderPlan:
@@ -45,14 +45,17 @@ class FirstOrderPlan:
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
-        self.method = _checked_method(settings, self.semi_explicit is not None)
-        if wishes:
-            self.method = self.method.with_wishes(wishes)
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
+        if is_automatic(settings):
+            self.methods, self.first = automatic_methods(wishes or {}), first_method(self.implicit, self.rtol)
+        else:
+            method = _checked_method(settings, self.semi_explicit is not None).with_wishes(wishes or {})
+            self.methods, self.first = {method.name: method}, method.name
+        self.method = self.methods[self.first]
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
-        self._runs: list = []
+        self._runs: dict[str, list] = {name: [] for name in self.methods}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +65,7 @@ class FirstOrderPlan:
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
         other = copy(self)
+        other._runs = self._runs  # what is stored of a plan, and with it a copy, has none
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
@@ -69,35 +73,40 @@ class FirstOrderPlan:
 
     def solve(self, request: Request, follower=None) -> Solution:
         """Begin, run, finish; `follower` knows the switches of the equations."""
-        ready, workspace = self._take()
         if follower is None:
-            course = FirstOrderCourse(self, request, ready, workspace)
+            course = FirstOrderCourse(self, request)
         else:
             from daedal.drive.switched_first_order import SwitchedCourse
 
-            course = SwitchedCourse(self, request, ready, workspace, follower)
-        segments, excluded = run(course, request), course.excluded
-        if len(self._runs) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
-            self._runs.append((ready, workspace))
-        del course, ready, workspace  # of a large problem nothing but its output is left
-        notes = [] if follower is None else follower.notes
-        return delivered(_finished(self, request, segments, excluded, notes), segments)
+            course = SwitchedCourse(self, request, follower)
+        segments, excluded, notes = run(course, request), course.excluded, course.choice.notes
+        course.give_back()
+        del course  # of a large problem nothing but its output is left
+        if follower is not None:
+            notes = [*notes, *follower.notes]
+        return delivered(finished(self, request, segments, excluded, notes), segments)
 
-    def _take(self) -> tuple[Any, Workspace]:
+    def give_back(self, method, ready, workspace: Workspace):
+        """Keep a run for its next use."""
+        waiting = self._runs[method.name]
+        if len(waiting) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
+            waiting.append((ready, workspace))
+
+    def take(self, method) -> tuple[Any, Workspace]:
         """A run that is ready and a workspace for the search of initial values, for the caller alone."""
         try:
-            ready, workspace = self._runs.pop()
+            ready, workspace = self._runs[method.name].pop()
             if ready.equations is not self.equations:
                 workspace.adopt(self.implicit)
                 ready.adopt(self.equations)
             workspace.begin()
         except IndexError:
-            ready = self.method.prepare(self.equations)
+            ready = method.prepare(self.equations)
             workspace = ready.workspace or Workspace(self.implicit)
         return ready, workspace
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_runs": []}
+        return self.__dict__ | {"_runs": {name: [] for name in self.methods}}
 
 
 class LinearPlan:
@@ -119,8 +128,8 @@ def _checked_method(settings: Settings, semi_explicit: bool):
     """A method for first-order problems."""
     if isinstance(settings.method, type):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
-    method = "dassl" if isinstance(settings.method, str) and settings.method == "auto" else settings.method
-    chosen = named_method(method, settings.options)
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
+    chosen = named_method("dassl" if automatic else settings.method, settings.options)
     if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
         return chosen
     if chosen.works_on("semi_explicit"):
@@ -140,10 +149,10 @@ def _checked_method(settings: Settings, semi_explicit: bool):
 
 
 class FirstOrderCourse(Course):
-    """One run, in one segment."""
+    """One run: a segment for every method that is tried."""
 
-    def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace):
-        self.plan, self.request, self.ready, self.workspace = plan, request, ready, workspace
+    def __init__(self, plan: FirstOrderPlan, request: Request):
+        self.plan, self.request, self._t = plan, request, request.span[0]
         try:
             self._begin()
         except Unevaluable as error:
@@ -154,14 +163,21 @@ class FirstOrderCourse(Course):
     def _begin(self):
         """Consistent initial values."""
         plan, request, settings = self.plan, self.request, self.request.settings
-        problem, span, workspace = plan.problem, request.span, self.workspace
+        problem, span = plan.problem, request.span
         y0, yp0 = split_initial(problem, request.initial)
         unknown_z = plan.semi_explicit is not None and request.initial[1] is None
         if plan.semi_explicit is not None and unknown_z:
             y0 = next(evaluable_guesses(plan.semi_explicit, span[0], y0))
         self.excluded = _excluded(plan, span[0], y0, yp0)
-        choice = plan.method.error_test
-        self._automatic = isinstance(choice, str) and choice == "auto"
+        tested = plan.method.error_test
+        self._automatic = isinstance(tested, str) and tested == "auto"
+        self.choice = FirstOrderChoice(plan, request, index_2=self.excluded is not None and self._automatic)
+        self._take()
+        workspace = self.workspace
+        if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
+            if workspace.is_consistent(span[0], y0, yp0):
+                self.y0, self.yp0 = y0, yp0
+                return
         weights = plan.rtol * np.abs(y0) + plan.atol
         if settings.fixed_step is None:
             trial = request.sign * (settings.first_step or 0.0) or first_step_size(
@@ -173,21 +189,57 @@ class FirstOrderCourse(Course):
         else:
             self.y0, self.yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights)
 
+    def _take(self):
+        """A run of the chosen method."""
+        self.ready, self.workspace = self.plan.take(self.choice.method)
+
+    def give_back(self):
+        """Leave what was made ready to later runs."""
+        self.plan.give_back(self.choice.method, self.ready, self.workspace)
+
     @property
     def t(self) -> float:
-        return self.request.span[0]
+        return self._t
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         plan, request = self.plan, self.request
         switching = None
         if request.settings.events is not None:
-            switching = switching_functions(request, plan.problem, request.span[0], self.y0, self.yp0)
+            switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
         if plan.nonnegative is not None:
             _check_signs(plan, self.y0)
         searched = self.workspace.counts()
-        outcome = self.ready.integrate(self.task(switching, progress))
+        outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
         outcome.counts += searched
-        return Segment(plan.equations, outcome, plan.method, None)
+        return Segment(plan.equations, outcome, self.choice.method, None)
+
+    def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:
+        """What differs in the task of a part of the run that ends at `end`."""
+        request = self.request
+        if not earlier and end == request.span[1]:
+            return {}
+        changes: dict[str, Any] = {"t_span": (self._t, end)}
+        if earlier:
+            changes["first_step"] = None
+        if end != request.span[1]:
+            changes["t_stop"] = end
+        if request.times is not None:
+            ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
+            changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
+        if request.settings.max_steps is not None:
+            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+        return changes
+
+    def goes_on(self, segment: Segment) -> bool:
+        ready, workspace, method = self.ready, self.workspace, self.choice.method
+        if not self.choice.goes_on(segment):
+            return False
+        outcome = segment.outcome
+        if outcome.steps:
+            self._t, self.y0, self.yp0 = outcome.t_reached, outcome.y_reached, ready.slope()
+        self.plan.give_back(method, ready, workspace)
+        self._take()
+        return True
 
     def task(self, switching, progress: Progress, **changes) -> Task:
         """What the method is to do, from the start to the end; a part of the run has other values of some."""
@@ -207,6 +259,7 @@ class FirstOrderCourse(Course):
             "dense": keeps_dense_output(request, plan.implicit.n),
             "excluded": self.excluded,
             "index_2": self.excluded is not None and self._automatic,
+            "watch": self.choice.watch(),
         }
         return Task(**(values | changes), switching=switching, progress=progress)
 
@@ -276,91 +329,3 @@ def _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights):
         if result.converged:
             start = result.yp
     return y0, start
-
-
-# --- the end ----------------------------------------------------------------------------------------------------------
-
-
-def _finished(plan: FirstOrderPlan, request: Request, segments: list[Segment], excluded, notes) -> Solution:
-    segment, outcome = segments[-1], joined_outcome(request, segments)
-    stats = joined_statistics(request, segments)
-
-    def explain() -> str:
-        from daedal.analysis.diagnosis import diagnose
-
-        return diagnose(plan.implicit, outcome.failure, request.remedies_taken)
-
-    success, status, message = ending(request, segments, explain)
-    if status == "finished":
-        message += _complaint(stats) + _between_steps(plan, outcome, excluded)
-    message = " ".join([message, *notes])
-    problem = plan.semi_explicit
-    return Solution(
-        t=outcome.t,
-        y=outcome.y,
-        yp=outcome.yp,
-        success=success,
-        status=status,
-        message=message,
-        stats=stats,
-        names=plan.names,
-        method=plan.method.title,
-        drift=None if problem is None else {"constraint": _constraint_drift(problem, outcome)},
-        events=outcome.events,
-        history=joined_history(segments),
-        dense=until_the_end(request, outcome.dense, segment),
-        n_differential=None if problem is None else problem.n_y,
-    )
-
-
-def _complaint(stats: Statistics) -> str:
-    """A warning for runs that came through, but only just; always where attempts failed more often than not."""
-    if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
-        return ""
-    return (
-        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "
-        "index 2 or higher (then error_test='differential'), discontinuities (then events) or too small an atol."
-    )
-
-
-def _between_steps(plan: FirstOrderPlan, outcome, excluded: np.ndarray | None) -> str:
-    """A hint where the steps do not resolve what the error test has left out: no test controls its interpolation.
-
-    The polynomial of a step, continued to the end of the next one, misses the value there by a difference of order
-    k + 1; of that the next polynomial, of degree k, errs by 1/(8k) in the middle of its step, if steps are equal.
-    """
-    dense = outcome.dense
-    if excluded is None or dense is None or not plan.method.needs_past or dense.ends.size < _SETTLED:
-        return ""
-    left_out = np.flatnonzero(excluded) if excluded.dtype == bool else np.asarray(excluded)
-    if left_out.size == 0:
-        return ""
-    steps = np.arange(_SETTLED - 2, dense.ends.size - 1)
-    predicted = dense.evaluate_steps(dense.ends[steps + 1], steps)[0][:, left_out]
-    reached = dense.coefficients[dense.starts[steps + 1]][:, left_out]
-    missed = np.abs(reached - predicted) / (8.0 * dense.orders[steps + 1])[:, None]
-    ratio = missed / (plan.rtol[left_out] * np.max(np.abs(reached), axis=0) + plan.atol[left_out])
-    step, i = np.unravel_index(np.argmax(ratio), ratio.shape)
-    if not ratio[step, i] > _UNRESOLVED:
-        return ""
-    return (
-        f" Between steps {plan.names[left_out[i]]} may be wrong by about {missed[step, i]:.1g} near "
-        f"t = {dense.ends[steps[step] + 1]:.4g}: the error test leaves it out, and the steps are too long for its "
-        "interpolation. Its values at the steps are not concerned (t_eval=None); for those in between take "
-        "error_test='all', a max_step, or breakpoints at its kinks."
-    )
-
-
-def _constraint_drift(problem: SemiExplicitDAE, outcome) -> float:
-    """Largest |g| over at most 200 of the output points; those where g cannot be evaluated are left out."""
-    count, split = outcome.t.size, problem.n_y
-    largest = np.nan
-    for i in np.unique(np.linspace(0, count - 1, min(count, 200)).astype(int)):
-        try:
-            residual = problem.constraint(outcome.t[i], outcome.y[:split, i], outcome.y[split:, i])
-        except Exception:  # the run is over, and nothing that happens here may lose it
-            continue
-        except KeyboardInterrupt:
-            break
-        largest = np.fmax(largest, np.max(np.abs(residual)))
-    return float(largest)

@@ -145,6 +145,7 @@ class MechanismCourse(Course):
         if choice.step_limit is not None:
             steps = choice.step_limit if steps is None else min(steps, choice.step_limit)
         outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
+        self._notes += [note for note in ready.notes if note not in self._notes]
         choice.changed = False
         return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
 

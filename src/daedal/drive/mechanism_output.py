@@ -14,6 +14,7 @@ from daedal.drive.finish import (
     joined_history,
     joined_statistics,
     modified_differences,
+    told,
     until_the_end,
 )
 from daedal.drive.request import Request
@@ -80,8 +81,8 @@ def finished(plan, request: Request, course, segments: list[Segment], t, states,
         ending=message,
         stats=joined_statistics(request, segments),
         names=plan.names,
-        method=_told([type(s.method).__name__ for s in segments]),
-        formulation=_told([_name(s.formulation) for s in segments]),
+        method=told([type(s.method).__name__ for s in segments]),
+        formulation=told([_name(s.formulation) for s in segments]),
         history=joined_history(segments),
         dense=until_the_end(request, dense, segments[-1]),
     )
@@ -189,11 +190,6 @@ def _unresolved(settings, assembly, states: np.ndarray) -> list[str]:
 
 def _name(formulation) -> str:
     return type(formulation).__name__
-
-
-def _told(names: list[str]) -> str:
-    """The names in order, each run of equal ones once."""
-    return ", then ".join(name for i, name in enumerate(names) if i == 0 or name != names[i - 1])
 
 
 def outputs(request, segments: list[Segment], salvage: Salvage):

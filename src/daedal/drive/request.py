@@ -172,14 +172,21 @@ def check_span(t_span) -> tuple[float, float]:
 def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
     """Output times, monotone and within the interval."""
     times = check_real(t_eval, "t_eval", "be a sequence of times").reshape(-1)
-    if times.size and not (times.min() >= min(span) and times.max() <= max(span)):
-        if not np.isfinite(times).all():
-            raise InvalidProblemError("t_eval holds values that are not finite")
-        raise InvalidProblemError(f"t_eval must lie within t_span {span}")
-    ahead = times[1:] > times[:-1] if span[1] > span[0] else times[1:] < times[:-1]
-    if not ahead.all():
-        raise InvalidProblemError("t_eval must be strictly monotone in the direction of integration")
+    if times.size and not all(min(span) <= t <= max(span) for t in (times.item(0), times.item(-1))):
+        _refuse_times(times, f"lie within t_span {span}")
+    if times.size > 1:
+        ahead = times[1:] > times[:-1] if span[1] > span[0] else times[1:] < times[:-1]
+        if not ahead.all():
+            inside = min(span) <= times.min() and times.max() <= max(span)
+            what = "be strictly monotone in the direction of integration" if inside else f"lie within t_span {span}"
+            _refuse_times(times, what)
     return times
+
+
+def _refuse_times(times: np.ndarray, what: str):
+    if not np.isfinite(times).all():
+        raise InvalidProblemError("t_eval holds values that are not finite")
+    raise InvalidProblemError(f"t_eval must {what}")
 
 
 def _check_stop(t_stop, span) -> float:

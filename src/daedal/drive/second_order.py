@@ -49,7 +49,9 @@ class SecondOrderPlan:
             )
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem
-        self.method = named_method("modified_bdf" if automatic else settings.method, settings.options)
+        self.method = named_method(
+            "modified_bdf" if automatic else settings.method, settings.options
+        ).for_second_order()
         if not (self.method.works_on("second_order") or self.method.works_on("residual")):
             raise InvalidProblemError(
                 f"{type(self.method).__name__} cannot solve a SecondOrderDAE; use modified_bdf or collocation, or "

@@ -20,7 +20,6 @@ from daedal.initial.newton import newton_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.kernels.endings import Ending
 from daedal.methods.step_size import first_step_size
-from daedal.methods.workspace import Workspace
 from daedal.progress import Progress
 
 _SHORT = 1e-6  # part of the interval, for the artificial step of the search for consistent values
@@ -31,9 +30,9 @@ _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where noth
 class SwitchedCourse(FirstOrderCourse):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
 
-    def __init__(self, plan: FirstOrderPlan, request: Request, ready, workspace: Workspace, follower: Follower):
-        super().__init__(plan, request, ready, workspace)
-        self.follower, self._t = follower, request.span[0]
+    def __init__(self, plan: FirstOrderPlan, request: Request, follower: Follower):
+        super().__init__(plan, request)
+        self.follower = follower
         self._algebraic: np.ndarray | None = None
         self._along: SlidingEquations | None = None
         self._sliding = SlidingEquations.family(plan, follower)
@@ -45,38 +44,27 @@ class SwitchedCourse(FirstOrderCourse):
             self._restart()
         self._settle()
 
-    @property
-    def t(self) -> float:
-        return self._t
-
     # --- a stretch ----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        plan, request, follower, along = self.plan, self.request, self.follower, self._along
+        plan, follower, along = self.plan, self.follower, self._along
         end = follower.horizon(self._t)
-        changes: dict[str, Any] = {"t_span": (self._t, end)}
+        changes = self.left(earlier, end)
         if earlier:
             changes["first_step"] = self._first_step(end)
-        if end != request.span[1]:
-            changes["t_stop"] = end
-        if request.times is not None and (earlier or end != request.span[1]):
-            ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
-            changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
-        if request.settings.max_steps is not None:
-            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
         own = self._own_events(earlier)
         if along is None:
             task = self.task(follower.functions(plan.implicit.n, own), progress, **changes)
             outcome = self.ready.integrate(task)
         else:
-            task = self.task(along.functions(own), progress, **(changes | along.start(self)))
+            task = self.task(along.functions(own), progress, **(changes | along.start(self) | {"watch": None}))
             outcome = along.integrate(task)
         outcome.counts += self._searched
         self._n_own = n_own = 0 if own is None else own.direction.size
         self._left_by = [] if along is None else along.left(outcome, n_own)
         self._last = outcome.events[-1] if outcome.events else None
         outcome.events, self._ended = follower.told(outcome.events, n_own)
-        return Segment(plan.equations, outcome, plan.method, None)
+        return Segment(plan.equations, outcome, self.choice.method, None)
 
     def _own_events(self, earlier: list[Segment]):
         if self.request.settings.events is None:
@@ -94,6 +82,8 @@ class SwitchedCourse(FirstOrderCourse):
     # --- from stretch to stretch --------------------------------------------------------------------------------------
 
     def goes_on(self, segment: Segment) -> bool:
+        if self._along is None and super().goes_on(segment):
+            return True  # the same stretch, with another method
         outcome, follower, request = segment.outcome, self.follower, self.request
         stopped = any(event.terminal for event in outcome.events) or follower.is_at_end(outcome.events)
         reached = outcome.reason == Ending.FINISHED

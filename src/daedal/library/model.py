@@ -158,6 +158,11 @@ def closed_model(
     )
 
 
+def explicit_start(problem: daedal.ImplicitDAE, y0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Initial values of y' - f(t, y) = 0 at t = 0: `y0` and f(0, y0)."""
+    return y0, 0.0 - problem.evaluate(0.0, y0, np.zeros(problem.n))
+
+
 @functools.cache
 def _solutions() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads(Path(__file__).with_name("solutions.toml").read_text(encoding="utf-8"))

@@ -81,8 +81,7 @@ def water_tubes(t1: float = 61200.0) -> Model:
     Unknowns are the flows phi (m^3/s) and the resistances lam of all pipes, each named by its two nodes, and the
     pressures p (Pa) of the nodes, tanks first. Water comes in at the nodes 1 and 13 and goes out at node 10. The
     ``atol`` in ``model.options`` take account of the sizes of the unknowns. Ten times a flow becomes turbulent; to
-    follow these switches, consistent values are sought at each, which costs more than the rejected steps that it
-    spares.
+    follow these switches, consistent values are sought at each, which costs more than the rejected steps spared by it.
 
     Examples
     --------

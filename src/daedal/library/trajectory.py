@@ -5,10 +5,14 @@ the bank angle that follow it are unknowns. Feet, seconds, slugs; all angles are
 """
 
 import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import daedal
+from daedal.library.inertial_trajectory import EQUATIONS, inertial_residual, to_inertial, to_relative
 from daedal.library.model import Model, check_choice, known_reference, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
@@ -140,8 +144,8 @@ def path(t, y, z, p):
     return g
 
 
-def _initial_derivative(t0, y0, control_rates, params) -> np.ndarray:
-    rates = -residual(t0, y0, np.zeros(y0.size), params)
+def _initial_derivative(equations, t0, y0, control_rates, params) -> np.ndarray:
+    rates = -equations(t0, y0, np.zeros(y0.size), params)
     return np.concatenate([rates[:6], control_rates])
 
 
@@ -156,41 +160,58 @@ def tppc2(form: str = "index2") -> Model:
 
     Parameters
     ----------
-    form : {"index2", "index1", "semi-explicit"}
+    form : {"index2", "index1", "semi-explicit", "inertial"}
         ``"index2"`` keeps the path as constraint; ``"index1"`` has its time derivative instead, two equations from
-        which the controls follow; ``"semi-explicit"`` is the index-2 form as :class:`daedal.SemiExplicitDAE`.
+        which the controls follow; ``"semi-explicit"`` is the index-2 form as :class:`daedal.SemiExplicitDAE`;
+        ``"inertial"`` the index-2 form in axes that do not rotate with the Earth, feet and feet per second.
+
+    Notes
+    -----
+    The inertial form has the conversion ``extra["relative"](t, y)`` to the variables of the others. Its options fix the
+    first step: a coordinate that is 0 at the start, with an absolute tolerance far below a foot, would lead to one of
+    1e-10 s, in which round-off of the constraints moves the controls by more than any tolerance.
     """
-    check_choice("form", form, ("index2", "index1", "semi-explicit"))
+    check_choice("form", form, ("index2", "index1", "semi-explicit", "inertial"))
     names = ["H", "xi", "lambda", "V", "gamma", "A", "alpha", "beta"]
     index = 1 if form == "index1" else 2
     params = np.array([*EARTH, *VEHICLE2, float(index)])
-    state = np.array([100000.0, 0.0, 0.0, 12000.0, -1.0 * DEGREE, 45.0 * DEGREE])
+    y0 = np.array([100000.0, 0.0, 0.0, 12000.0, -1.0 * DEGREE, 45.0 * DEGREE, *CONTROLS2])
+    reference = known_reference("tppc2")
+    assert reference is not None
     problem: daedal.ImplicitDAE | daedal.SemiExplicitDAE
     if form == "semi-explicit":
         problem = daedal.SemiExplicitDAE(motion, path, 6, 2, params=params, names=names)
-        initial = (state, np.array(CONTROLS2))
+        initial = (y0[:6], y0[6:])
+    elif form == "inertial":
+        names = ["x", "y", "z", "v_x", "v_y", "v_z", "alpha", "beta"]
+        problem = daedal.ImplicitDAE(inertial_residual, 8, params=params, algebraic=[6, 7], names=names)
+        y0 = to_inertial(0.0, y0, params)
+        initial = (y0, _initial_derivative(inertial_residual, 0.0, y0, CONTROL_RATES2, params))
+        reference = replace(reference, y=to_inertial(reference.t, reference.y, params))
     else:
         problem = daedal.ImplicitDAE(residual, 8, params=params, algebraic=[6, 7], names=names)
-        y0 = np.concatenate([state, CONTROLS2])
-        initial = (y0, _initial_derivative(0.0, y0, CONTROL_RATES2, params))
+        initial = (y0, _initial_derivative(residual, 0.0, y0, CONTROL_RATES2, params))
     constraint = (
         r"0 &= \gamma' + 18^\circ\,\frac{t}{300^2},\qquad 0 = A' - 180^\circ\,\frac{t}{300^2}"
         if index == 1
         else r"0 &= \gamma + 1^\circ + 9^\circ \Bigl(\frac{t}{300}\Bigr)^2,\qquad "
         r"0 = A - 45^\circ - 90^\circ \Bigl(\frac{t}{300}\Bigr)^2"
     )
+    shown = ["alpha", "beta"] if form == "inertial" else ["alpha", "beta", "gamma"]
+    special: dict[str, dict[str, Any]] = {
+        "index2": {"error_test": "differential"},
+        "inertial": {"error_test": "differential", "first_step": 1e-3, "rtol": 1e-8, "atol": 1e-8},
+    }
     return Model(
         problem=problem,
         t_span=(0.0, 300.0),
         initial=initial,
         index=index,
-        equations=r"\begin{aligned} " + _MOTION + constraint + r" \end{aligned}",
-        reference=known_reference("tppc2"),
-        options={"rtol": 1e-7, "atol": 1e-7} | ({"error_test": "differential"} if form == "index2" else {}),
-        plot={
-            "variables": ["alpha", "beta", "gamma"],
-            "factors": dict.fromkeys(["alpha", "beta", "gamma"], 1 / DEGREE),
-        },
+        equations=EQUATIONS if form == "inertial" else r"\begin{aligned} " + _MOTION + constraint + r" \end{aligned}",
+        reference=reference,
+        options={"rtol": 1e-7, "atol": 1e-7} | special.get(form, {}),
+        plot={"variables": shown, "factors": dict.fromkeys(shown, 1 / DEGREE)},
+        extra={"relative": partial(to_relative, p=params)} if form == "inertial" else {},
     )
 
 
@@ -228,7 +249,7 @@ def tppc3(t1: float = 419.868734542) -> Model:
     return Model(
         problem=daedal.ImplicitDAE(residual, 7, params=params, algebraic=[6], names=names),
         t_span=(t0, t1),
-        initial=(y0, _initial_derivative(t0, y0, [CONTROL_RATE3], params)),
+        initial=(y0, _initial_derivative(residual, t0, y0, [CONTROL_RATE3], params)),
         index=3,
         reference=known_reference("tppc3", t1=t1),
         options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},

@@ -183,24 +183,33 @@ class Assembly:
         return callbacks | self._straight_line(bridge)
 
     def _straight_line(self, bridge) -> dict[str, Any]:
-        """Code that was made for the system as a whole, where all of its constraints are in use."""
-        system, (n, n_c) = self.system, (self.nx, self.n_c)
-        code = system.straight_line
-        if code is None or n_c < system.n_lambda or not code.belongs_to(system):
-            return {}
-        state = argument_sizes(system, "force")
+        """What all kernels use of the code that was made for the system as a whole."""
+        n, n_c, state = self.nx, self.n_c, argument_sizes(self.system, "force")
         layouts = {"accelerations": (state, n + n_c, 0)}
         if n_c:
             layouts["velocity_correction"] = ((n, n), n + n_c * n, 0)
             layouts["stage"] = ((*state, n, n), n + n_c, 2)
         if self.n_g:
             layouts["position_correction"] = ((n,), n, 0)
+        return self.coded(layouts, bridge)
+
+    def coded(self, layouts: dict[str, tuple[tuple[int, ...], int, int]], bridge=None) -> dict[str, Any]:
+        """Callbacks of code that was made for the system as a whole; none where that is not at hand.
+
+        It is made for all constraints of the system, and of no use if some are left out. A layout holds the lengths of
+        the arguments and of the result, and how many numbers follow the arguments.
+        """
+        system, code, bridge = self.system, self.system.straight_line, bridge or self.bridge
+        if code is None or self.n_c < system.n_lambda or not code.belongs_to(system):
+            return {}
         made = {name: code.function(name) for name in layouts}
         if None in made.values():
             return {}
         return {
-            name: bridge.function(made[name], shapes, (size,), store_vector(name, size), system.params, scalars=scalars)
-            for name, (shapes, size, scalars) in layouts.items()
+            name: bridge.function(
+                made[name], shapes, (size,), store_vector(name, size), self._made_with, scalars=numbers
+            )
+            for name, (shapes, size, numbers) in layouts.items()
         }
 
     given: Any

@@ -95,6 +95,10 @@ class Method(ABC):
         """Whether the method can take equations in this form."""
         return form in self.needs
 
+    def for_second_order(self) -> Method:
+        """The method that stands for this one where equations of second order are solved as they stand."""
+        return self
+
     @property
     def title(self) -> str:
         """What a solution says of the method."""

@@ -6,25 +6,21 @@ too. Every Newton iteration uses a new matrix and goes on until round-off stops 
 
 from __future__ import annotations
 
-import numpy as np
-
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.differences import leading_coefficient, predict, update_coefficients, update_differences
 from daedal.kernels.endings import Ending
-from daedal.kernels.linear import LINEAR, prepare_matrix, solve_linear
-from daedal.kernels.newton import CONVERGED, DIVERGED, SINGULAR
+from daedal.kernels.linear import LINEAR
+from daedal.kernels.newton import CONVERGED, SINGULAR
 from daedal.kernels.records import floats, record_at
-from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.system import SYSTEM
 from daedal.methods.dassl_step import DASSL, apply_hook
+from daedal.methods.newton_to_roundoff import newton_to_roundoff
 from daedal.methods.one_step import ending_of
 from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
-_MAX_ITERATIONS = 50
-_ROUNDOFF_LEVEL = 1e-14
-_STAGNATION_LEVEL = 1e-6
 
 
 @pointer(STEP)
@@ -60,7 +56,7 @@ def _step(system, linear, run, method):
 
 @part
 def _solve_step(system, linear, run, method, t):
-    """Newton's method with a new matrix in every iteration, until the corrections reach round-off."""
+    """Newton's method from the prediction."""
     n = run.n
     y, yp, delta, correction = floats(run.y, n), floats(run.yp, n), floats(method.delta, n), floats(run.correction, n)
     weights, max_change = floats(run.inverse_weights, n), floats(method.max_change, n)
@@ -73,36 +69,7 @@ def _solve_step(system, linear, run, method, t):
             y[i] -= change
             yp[i] -= run.cj * change
             correction[i] = -change
-    before = np.inf
-    for iteration in range(_MAX_ITERATIONS):
-        status = residual(system, t, y, yp, delta)
-        if status == 0:
-            status = prepare_matrix(system, linear, t, y, yp, delta, run.cj, run.h, weights)
-        if status == 0:
-            system.newton_iterations += 1
-            status = solve_linear(system, linear, t, y, yp, delta, run.cj, run.cj, weights, delta)
-        if status != 0:
-            return status
-        damping = 1.0
-        for i in range(n):
-            if abs(delta[i]) > max_change[i]:
-                damping = min(damping, max_change[i] / abs(delta[i]))
-        size, scale = 0.0, 0.0
-        for i in range(n):
-            scale = max(scale, abs(y[i]))
-        for i in range(n):
-            change = damping * delta[i]
-            y[i] -= change
-            correction[i] -= change
-            yp[i] -= run.cj * change
-            size = max(size, abs(change) / (abs(y[i]) + 1e-3 * scale + 1e-300))
-        if not size < np.inf:
-            return DIVERGED
-        if damping == 1.0:
-            if size <= _ROUNDOFF_LEVEL or (iteration > 0 and size <= _STAGNATION_LEVEL and size >= 0.3 * before):
-                return CONVERGED
-            before = size
-    return DIVERGED
+    return newton_to_roundoff(system, linear, t, y, yp, run.cj, run.h, weights, delta, correction, max_change)
 
 
 announce(_step, "the fixed-step BDF")

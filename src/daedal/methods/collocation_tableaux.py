@@ -8,12 +8,18 @@ stands for the rest of the matrix where it has to be inverted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from numpy.polynomial import Legendre, Polynomial
+from numpy.polynomial import Polynomial
 
-KINDS = ("radau", "gauss", "lobatto")
+from daedal.methods import implicit_families as families
+from daedal.methods.exact_polynomials import lagrange
+from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
+
+_FAMILIES = {"radau": families.radau_iia, "gauss": families.gauss, "lobatto": families.lobatto_iiia}
+KINDS = tuple(_FAMILIES)
 STAGES = range(2, 6)
 
 
@@ -72,40 +78,34 @@ def tableau(kind: str, stages: int) -> CollocationTableau:
     [[ 0.111111 -0.055556]
      [ 0.5       0.      ]]
     """
-    c = _nodes(kind, stages)
-    lagrange = [_lagrange(c, j) for j in range(stages)]
-    integrals = [polynomial.integ() for polynomial in lagrange]
-    a = np.array([[integral(ci) for integral in integrals] for ci in c])
-    b = np.array([integral(1.0) for integral in integrals])
-    known = 1 if kind == "lobatto" else 0
-    a[:known] = 0.0
+    values = _FAMILIES[kind](stages).floats()
     order = {"radau": 2 * stages - 1, "gauss": 2 * stages, "lobatto": 2 * stages - 2}[kind]
-    return CollocationTableau(kind, c, b, a, order, known)
+    known = 1 if kind == "lobatto" else 0
+    return CollocationTableau(kind, values["c"], values["b"], values["a"], order, known)
 
 
-def _nodes(kind: str, s: int) -> np.ndarray:
-    """Zeros of P_s, of P_s - P_{s-1}, or of P_s - P_{s-2} on [0, 1]."""
-    last = Legendre.basis(s, domain=[0.0, 1.0])
-    if kind == "gauss":
-        polynomial = last
-    elif kind == "radau":
-        polynomial = last - Legendre.basis(s - 1, domain=[0.0, 1.0])
-    else:
-        polynomial = last - Legendre.basis(s - 2, domain=[0.0, 1.0])
-    nodes = np.sort(np.real(polynomial.roots()))
-    slope = polynomial.deriv()
-    nodes = nodes - polynomial(nodes) / slope(nodes)
-    if kind != "gauss":
-        nodes[-1] = 1.0
-    if kind == "lobatto":
-        nodes[0] = 0.0
-    return nodes
+def kind_of(given: RungeKuttaTableau) -> tuple[str, int] | None:
+    """Kind and number of stages of the method with these coefficients, if it is one of those here.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.methods.collocation_tableaux import kind_of
+    >>> kind_of(daedal.formula("gauss3")), kind_of(daedal.formula("lobatto_iiic3"))
+    (('gauss', 3), None)
+    """
+    if given.s not in STAGES:
+        return None
+    values = given.floats()
+    for kind in KINDS:
+        own = tableau(kind, given.s)
+        if all(np.allclose(values[name], getattr(own, name), rtol=0.0, atol=1e-13) for name in ("a", "b", "c")):
+            return kind, given.s
+    return None
 
 
 def _lagrange(nodes: np.ndarray, j: int) -> Polynomial:
-    others = np.delete(nodes, j)
-    polynomial = Polynomial.fromroots(others)
-    return polynomial / polynomial(nodes[j])
+    return Polynomial([float(x) for x in lagrange([Fraction(float(x)) for x in nodes], j)])
 
 
 @dataclass(frozen=True)

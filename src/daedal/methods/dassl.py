@@ -9,7 +9,7 @@ Classics in Applied Mathematics 14, 1996, chapter 5 (cited as BCP) and section 7
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,17 @@ from daedal.linear_solvers import GMRES
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.dassl_start import past
 from daedal.methods.run import Run
+from daedal.methods.starting_values import (
+    accurate_values,
+    fixed_times,
+    given_values,
+    points_behind,
+    require_room,
+    write_past,
+)
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
-from daedal.problems.checks import check_mask, check_real, check_vector
+from daedal.problems.checks import check_mask, check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential", "filtered")
 _FAILURES = ("error_test_failures", "newton_failures")
@@ -199,7 +207,7 @@ class _DASSLRun(Run):
                     "max_order 6 is only for fixed_step: variable-step BDF of order 6 is not stable enough"
                 )
             return super().integrate(task)
-        times = task.t_span[0] + task.sign * task.fixed_step * np.arange(self.method.max_order)
+        times = fixed_times(task, self.method.max_order)
         self._start, counted = self._starting_values(task, times), None
         if self._start is None:
             before = self._accurate_start(task, times)
@@ -247,24 +255,16 @@ class _DASSLRun(Run):
             return
         h, values = found
         order = len(values) - 1
-        self._load_differences(values, order, h)
+        write_past(self.record, self._phi, values, order, h)
         for field, value in {"h": h, "order": order, "degree": order}.items():
             self.record[field] = value
-
-    def _load_differences(self, row: np.ndarray, k: int, h: float):
-        """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
-        for i in range(min(len(row), k + 2)):
-            self._phi[i] = row[0]
-            row = row[:-1] - row[1:]
-        self.record["psi"][: k + 1] = (np.arange(k + 1) + 1) * h
 
     def _load_past(self, task: Task, values: np.ndarray, h: float):
         from daedal.methods.bdf_fixed import fixed_bdf_step
 
         k, m = self.method.max_order, values.shape[0]
-        if int(self.record["last_step"]) < m:
-            raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
-        self._load_differences(values[::-1], k, h)
+        require_room(self.record, m)
+        write_past(self.record, self._phi, values[::-1], k, h)
         self._y[:] = values[-1]
         start = {"step": fixed_bdf_step.address, "begin": 0, "order": k, "degree": k, "steps": m - 1}
         for field, value in (start | {"t": task.t_span[0] + (m - 1) * h}).items():
@@ -272,49 +272,18 @@ class _DASSLRun(Run):
 
     def start_points(self, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """The starting values are output like the steps."""
-        values = self._start
-        if values is None or task.fixed_step is None or len(values) < 2:
-            return None
-        times = task.t_span[0] + task.sign * task.fixed_step * np.arange(len(values))
-        return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]
+        return points_behind(task, self._start)
 
     def _starting_values(self, task: Task, times: np.ndarray) -> np.ndarray | None:
         """The given y at `times`, perhaps with further ones: (m, n), m >= max_order; None if they must be computed."""
-        k, n, given = self.method.max_order, task.n, self.method.starting_values
-        if callable(given):
-            return np.array([check_vector(given(t), n, f"starting_values({t:g})") for t in times])
-        if given is None:
-            return task.y0[None].copy() if k == 1 else None
-        expected = f"be finite and of shape ({n}, m) with m >= max_order = {k}"
-        values = check_real(given, "starting_values", expected)
-        if values.ndim != 2 or values.shape[0] != n or values.shape[1] < k or not np.all(np.isfinite(values)):
-            raise InvalidProblemError(f"starting_values must {expected}; the shape is {values.shape}")
-        return np.ascontiguousarray(values.T)
+        k, given = self.method.max_order, self.method.starting_values
+        if given is None and k == 1:
+            return task.y0[None].copy()
+        return given_values(given, k, task.n, times, "max_order")
 
     def _accurate_start(self, task: Task, times: np.ndarray) -> Outcome:
         """The solution at `times`, to nearly all digits, by steps of variable size."""
-        n, t0 = task.n, task.t_span[0]
         if self._accurate is None:
             assert self.workspace is not None
             self._accurate = _DASSLRun(DASSL(error_test=self.method.error_test), self.equations, self.workspace)
-        outcome = self._accurate.integrate(
-            replace(
-                task,
-                rtol=np.full(n, 1e-12),
-                atol=np.full(n, 1e-12 * (float(np.max(np.abs(task.y0))) or 1.0)),
-                t_eval=times,
-                t_span=(t0, float(times[-1])),
-                t_stop=float(times[-1]),
-                switching=None,
-                dense=False,
-                first_step=None,
-                fixed_step=None,
-                index_2=False,
-            )
-        )
-        if outcome.failure is not None:
-            raise InvalidProblemError(
-                f"accurate starting values for BDF{self.method.max_order} could not be computed; "
-                "pass starting_values (y at t0, t0 + h, ...)"
-            )
-        return outcome
+        return accurate_values(self._accurate, task, times, f"BDF{self.method.max_order}", 1e-12)

@@ -154,9 +154,11 @@ def _stage_residual(system, method, run, t, h, i, stage, z, slope, residual):
 @part
 def _increment(system, method, run, t, h, j, stage, z, base_slope):
     """An increment of z_j that moves h f visibly, and not by much: g is known to the round-off of y only."""
-    n_y, slope, largest = method.n_y, floats(method.middle_slope, method.n_y), 0.0
+    n_y, slope, largest, scale = method.n_y, floats(method.middle_slope, method.n_y), 0.0, 0.0
     for l in range(method.n_z):
         largest = max(largest, abs(z[l]))
+    for l in range(n_y):
+        scale = max(scale, abs(stage[l]), abs(h * base_slope[l]))
     kept, usual = z[j], max(1e-7 * max(abs(z[j]), 1e-3 * largest), 1e-3 * floats(run.atol, run.n)[n_y + j])
     if usual == 0.0:
         usual = 1e-7
@@ -170,6 +172,8 @@ def _increment(system, method, run, t, h, j, stage, z, base_slope):
         move = 0.0
         for l in range(n_y):
             size = max(abs(stage[l]), abs(h * base_slope[l]))
+            if size == 0.0:  # a variable at rest at 0 is as large as the others
+                size = scale
             if size > 0.0:
                 move = max(move, abs(h * (slope[l] - base_slope[l])) / size)
         if _LEAST_MOVE <= move <= _LARGEST_MOVE:

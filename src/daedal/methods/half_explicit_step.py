@@ -20,23 +20,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED, UNEVALUABLE, is_given
+from daedal.kernels.callbacks import RAISED, is_given
 from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.dense import factor_lu, solve_lu
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.dense import solve_lu
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
-from daedal.mechanics.augmented import accelerate_coupled, solve_augmented
-from daedal.mechanics.constrained import (
-    CONSTRAINED,
-    FORCE,
-    JACOBIAN,
-    MASS,
-    RATE,
-    VELOCITY,
-    evaluate,
-    load_state,
-)
-from daedal.mechanics.straight_line import accelerate_only, solve_stage
+from daedal.mechanics.constrained import CONSTRAINED
+from daedal.methods.half_explicit_stage import slope_at, stage_slope
 from daedal.methods.one_step import (
     ATTEMPT,
     HOPELESS,
@@ -94,32 +84,11 @@ def half_explicit_accept(address, t, h):
 
 
 @part
-def _slope_at(system, c, t, y, target):
-    """(v, a, r') of the augmented system at a consistent point, Brasey and Hairer (3.6)."""
-    nx, n_r = c.nx, c.n_r
-    load_state(c, y, y[2 * nx :])
-    system.residuals += 1
-    system.factorisations += 1
-    status = accelerate_only(c, t)
-    if status == 0 and n_r > 0:
-        status = evaluate(c, t, RATE)
-    if status != 0:
-        return UNEVALUABLE if status > 0 else status
-    acceleration, rate = floats(c.acceleration, nx), floats(c.rate, n_r)
-    for i in range(nx):
-        target[i] = y[nx + i]
-        target[nx + i] = acceleration[i]
-    for i in range(n_r):
-        target[2 * nx + i] = rate[i]
-    return 0
-
-
-@part
 def _attempt(system, method, c, run, h):
     n, s = run.n, method.stages
     start, y, k = differences(run)[0], floats(run.y, n), float_rows(method.k, s + 2, n)
     if not run.slope_known and (method.known_first or method.end_slope):
-        status = _slope_at(system, c, run.t, start, k[0] if method.known_first else k[s + 1])
+        status = slope_at(system, c, run.t, start, k[0] if method.known_first else k[s + 1])
         if status != 0:
             return status if status == RAISED else HOPELESS
         run.slope_known = 1
@@ -141,114 +110,21 @@ def _attempt(system, method, c, run, h):
 @part
 def _stage(system, method, c, run, i, h):
     """Stage i: its slope in row i of k."""
-    n, s, nx, n_c = run.n, method.stages, c.nx, c.n_c
+    n, s, nx = run.n, method.stages, c.nx
     start, k, stage = differences(run)[0], float_rows(method.k, s + 2, n), floats(method.stage, n)
-    t = run.t + floats(method.c, s)[i] * h
+    ab, bar = float_rows(method.ab, s, s), floats(method.bar, n)
     combine(float_rows(method.a, s, s)[i], i, k, start, h, 0, n, stage)
-    load_state(c, stage, stage[2 * nx :])
-    system.residuals += 1
     for j in range(nx):
         k[i, j] = stage[nx + j]
-    straight = n_c > 0 and is_given(c.stage)
+    if c.n_c > 0:
+        combine(ab[i], i + 1, k, start, h, 0, nx, bar)
+        combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
+    t, t_bar = run.t + floats(method.c, s)[i] * h, run.t + floats(method.cb, s)[i] * h
+    straight = c.n_c > 0 and is_given(c.stage)
     leaves_matrix = method.error_kind == PROJECTED_ERROR and i == s - 1  # for the error
-    if straight and not leaves_matrix and _straight_stage(method, c, run, i, h) == 0:
-        return _keep_slope(c, t, k[i])
     # the constraint gradients of a chained stage are those of the last one's own point
     known = method.chained and i > method.known_first and not straight
-    status = evaluate(c, t, MASS | FORCE | (0 if known else JACOBIAN))
-    if status != 0:
-        return status
-    _write_dynamics(c)
-    if n_c > 0:
-        status = _impose_constraint(method, c, run, i, h)
-        if status != 0:
-            return status
-    system.factorisations += 1
-    if factor_lu(c.kkt) != 0:
-        return UNEVALUABLE
-    load_state(c, stage, stage[2 * nx :])
-    if c.uses_multipliers or c.n_w > 0:
-        status = accelerate_coupled(c, t)
-        if status != 0:
-            return UNEVALUABLE if status > 0 else status
-    else:
-        solve_augmented(c)
-    return _keep_slope(c, t, k[i])
-
-
-@part
-def _straight_stage(method, c, run, i, h):
-    """V'_i and Lambda_i by straight-line code; not 0 where that is of no use."""
-    n, s, nx = run.n, method.stages, c.nx
-    start, k, ab = differences(run)[0], float_rows(method.k, s + 2, n), float_rows(method.ab, s, s)
-    bar = floats(method.bar, n)
-    combine(ab[i], i + 1, k, start, h, 0, nx, bar)
-    combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
-    t_bar = run.t + floats(method.cb, s)[i] * h
-    return solve_stage(c, run.t + floats(method.c, s)[i] * h, t_bar, bar, 1.0 / (h * ab[i, i]))
-
-
-@part
-def _write_dynamics(c):
-    """M and G^T at the stage in the matrix of the stage, which is stored column by column."""
-    nx, n_c = c.nx, c.n_c
-    matrix, mass = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.mass, nx, nx)
-    forces = float_rows(c.columns, nx, n_c)
-    for j in range(nx):
-        for l in range(nx):
-            matrix[j, l] = mass[l, j]
-    for j in range(n_c):
-        for l in range(nx):
-            matrix[nx + j, l] = forces[l, j]
-        for l in range(n_c):
-            matrix[nx + j, nx + l] = 0.0
-
-
-@part
-def _impose_constraint(method, c, run, i, h):
-    """G at the point of the constraint in the lower rows of the matrix, and -r_i in the bias."""
-    n, s, nx, n_c = run.n, method.stages, c.nx, c.n_c
-    start, k, ab = differences(run)[0], float_rows(method.k, s + 2, n), float_rows(method.ab, s, s)
-    stage, bar = floats(method.stage, n), floats(method.bar, n)
-    combine(ab[i], i + 1, k, start, h, 0, nx, bar)
-    combine(ab[i], i, k, start, h, nx, 2 * nx, bar)
-    load_state(c, bar, stage[2 * nx :])
-    status = evaluate(c, run.t + floats(method.cb, s)[i] * h, JACOBIAN | VELOCITY)
-    if status != 0:
-        return status
-    matrix, jacobian = float_rows(c.kkt.data, nx + n_c, nx + n_c), float_rows(c.jacobian, n_c, nx)
-    for j in range(nx):
-        for l in range(n_c):
-            matrix[j, nx + l] = jacobian[l, j]
-    velocity_level, bias = float_rows(c.level, c.m, n_c)[1], floats(c.bias, n_c)
-    for l in range(n_c):
-        bias[l] = velocity_level[l] / (h * ab[i, i])
-    return 0
-
-
-@part
-def _keep_slope(c, t, slope):
-    """V'_i, and the rate of the first-order states, which may depend on the multipliers."""
-    nx, n_c, n_r = c.nx, c.n_c, c.n_r
-    acceleration, check = floats(c.acceleration, nx), 0.0
-    for j in range(nx):
-        slope[nx + j] = acceleration[j]
-        check += acceleration[j] * 0.0
-    if check != 0.0:
-        return UNEVALUABLE
-    if n_r == 0:
-        return 0
-    if c.uses_multipliers:
-        first = 2 * nx + n_r + c.n_w
-        state, multipliers = floats(c.state, first + c.all_g + c.all_v), floats(c.multipliers, n_c)
-        rows = integers(c.rows, n_c)
-        for l in range(n_c):
-            state[first + rows[l]] = multipliers[l]
-    status = evaluate(c, t, RATE)
-    rate = floats(c.rate, n_r)
-    for j in range(n_r):
-        slope[2 * nx + j] = rate[j]
-    return status
+    return stage_slope(system, c, t, stage, t_bar, bar, h * ab[i, i], known, straight and not leaves_matrix, k[i])
 
 
 @part
@@ -310,7 +186,7 @@ def _accept(system, method, c, run, t, h):
         elif status != 0:
             return status
     if method.end_slope:
-        status = _slope_at(system, c, t, y, floats(run.slope, n))
+        status = slope_at(system, c, t, y, floats(run.slope, n))
         if status != 0:
             return status
     slope = floats(run.slope, n)

@@ -115,7 +115,7 @@ def sirk_collocation(s: int) -> RungeKuttaTableau:
     r"""Singly implicit collocation: the nodes are :math:`c = \lambda x_i` with the zeros x of the Laguerre polynomial.
 
     The matrix has one s-fold eigenvalue :math:`\lambda`. It is 1/x for the zero x that makes the method L-stable, so
-    that one node is 1 (Norsett; Burrage).
+    that one node is 1 (Norsett; Burrage). With two stages it is SIRK22 of Brenan, Campbell and Petzold, 6.3.
 
     >>> sirk_collocation(2).c
     (3 - 2√2, 1)
@@ -123,6 +123,16 @@ def sirk_collocation(s: int) -> RungeKuttaTableau:
     roots, exact = zeros(laguerre(s))
     scale = 1 / roots[s // 2]
     return _tableau((tuple(scale * x for x in roots), exact), _collocation, _titled("SIRK collocation", s))
+
+
+def sirk23() -> RungeKuttaTableau:
+    r"""Singly implicit collocation with two stages and order 3: :math:`6\lambda^2 - 6\lambda + 1 = 0`, A-stable.
+
+    SIRK23 of Brenan, Campbell and Petzold, 6.3, who print :math:`r \approx -0.73`.
+    """
+    lam = float(zeros([Fraction(1), Fraction(-6), Fraction(6)])[0][1])
+    nodes = tuple(lam * float(x) for x in zeros(laguerre(2))[0])
+    return _tableau((nodes, False), _collocation, "SIRK collocation, 2 stages, order 3")
 
 
 def sirk3_transformed() -> RungeKuttaTableau:

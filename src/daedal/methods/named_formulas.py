@@ -35,6 +35,7 @@ _ONE: dict[str, Callable[[], Any]] = {
     "sdirk4": lambda: printed.SDIRK4,
     "dirk5": lambda: printed.DIRK5,
     "sirk2": lambda: families.sirk_collocation(2),
+    "sirk23": families.sirk23,
     "sirk3": families.sirk3_transformed,
     "sirk3_collocation": lambda: families.sirk_collocation(3),
     "extrapolation_124": lambda: printed.extrapolated_euler((1, 2, 4)),

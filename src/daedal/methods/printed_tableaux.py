@@ -48,8 +48,10 @@ SDIRK4 = RungeKuttaTableau(
     ),
     _SDIRK4_B,
     name="SDIRK of Hairer and Wanner, order 4",
+    embedded=("59/48", "-17/96", "225/32", "-85/12", 0),
 )
-# J. R. Cash, J. ACM 26 (1979); the conditions of order 4 hold to the 12 digits that are printed.
+# J. R. Cash, J. ACM 26 (1979); the conditions of order 4, and of order 3 for the embedded method, hold to the 12
+# digits that are printed.
 _CASH = 0.435866521508
 _CASH_B = (0.896869652944, 0.0182725272734, -0.0845900310706, -0.266418670647, _CASH)
 DIRK5 = RungeKuttaTableau(
@@ -62,6 +64,7 @@ DIRK5 = RungeKuttaTableau(
     ),
     _CASH_B,
     name="DIRK of Cash, 5 stages, order 4",
+    embedded=(0.776691932910, 0.0297472791484, -0.0267440239074, 0.220304811849, 0.0),
 )
 
 

@@ -13,21 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.index import judge
 from daedal.errors import InvalidProblemError
-from daedal.kernels.endings import Ending
 from daedal.methods.base import Method, check_variable_index
-from daedal.methods.radau_storage import storage
+from daedal.methods.block_storage import storage
 from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
 from daedal.methods.run import OneStepRun
-from daedal.methods.task import Equations, Task
+from daedal.methods.task import Equations
+from daedal.methods.variable_classes import ClassifiedRun
 from daedal.methods.workspace import Workspace
-from daedal.problems.checks import check_vector
 
 _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
-_LARGEST_JUDGED = 200  # unknowns up to which the index of the variables is found at the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +101,7 @@ class Radau(Method):
         return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 
-class _RadauRun(OneStepRun):
+class _RadauRun(ClassifiedRun):
     """A run of Radau IIA."""
 
     def __init__(self, method: Radau, equations: Equations, workspace: Workspace, kind: str):
@@ -128,7 +125,7 @@ class _RadauRun(OneStepRun):
         lowest = 0 if automatic else STAGES.index(method.stages)
         most = len(STAGES) if automatic else lowest + 1
         pairs = [
-            places.pair(workspace.bridge) if p < tableaux[most - 1].pairs.shape[0] else None
+            places.block_matrix(workspace.bridge, 2) if p < tableaux[most - 1].pairs.shape[0] else None
             for p in range(matrix.MOST_PAIRS)
         ]
         record = Record(
@@ -142,7 +139,8 @@ class _RadauRun(OneStepRun):
             entries=places.rows.size,
             f_y=self._f_y,
             f_yp=self._f_yp,
-            **{name: getattr(places, name) for name in ("rows", "columns", "place", "pair_place", "pair_next")},
+            **{name: getattr(places, name) for name in ("rows", "columns", "place")},
+            **dict(zip(("pair_place", "pair_next"), places.block_places(2), strict=True)),
             **_tables(tableaux, matrix.MOST_STAGES, matrix.MOST_PAIRS),
             scheme=lowest,
             lowest=lowest,
@@ -166,47 +164,6 @@ class _RadauRun(OneStepRun):
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
         """2s - 1, by the degree s of the polynomial of a step."""
         return 2 * degrees - 1
-
-    def load(self, task: Task) -> None:
-        """The classes of the variables as far as they are known, and the stages to begin with."""
-        assert self.workspace is not None
-        self.workspace.prepare_matrices(accurate=False)
-        method, n = self.method, self.equations.n
-        if method.variable_index is not None:
-            self._set_classes(check_vector(method.variable_index, n, "variable_index"))
-        elif task.fixed_step is None and self.equations.mechanism is None and n <= _LARGEST_JUDGED:
-            self.own["searches"] = True
-        elif task.excluded is not None:
-            self._set_classes(np.where(np.isin(np.arange(n), np.arange(n)[task.excluded]), 2.0, 1.0))
-        if task.index_2:
-            self._included.fill(1.0)
-
-    def reconsider(self, task: Task) -> int:
-        """Find the index of the variables at the start; F_y and F_y' are there."""
-        if not self.own["searches"]:
-            return int(Ending.TROUBLED)
-        self.own["searches"] = False
-        problem, places, n = self.equations.problem, self._places, self.equations.n
-        if problem.jacobian is None:
-            found = self.local_index(task)
-        else:
-            e, b = np.zeros((n, n)), np.zeros((n, n))
-            e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
-            found = judge(e, b)
-        if found is None or found.index is None or found.index < 2:
-            return 0
-        classes = np.ones(n)
-        for variable, index in found.higher_index_variables:
-            classes[variable] = index
-        assert self.workspace is not None
-        self._set_classes(classes)
-        self.workspace.prepare_matrices(accurate=True)
-        self.own["jacobian_known"] = problem.jacobian is not None
-        return 0
-
-    def _set_classes(self, classes: np.ndarray) -> None:
-        self.own.array("power")[:] = classes - 1.0
-        self.own["some_powers"] = bool(np.any(classes > 1.0))
 
 
 def _tables(tableaux: list[RadauTableau], stages: int, pairs: int) -> dict[str, np.ndarray]:

@@ -134,6 +134,9 @@ def _residuals(system, run, method, t, h):
                 yp[j] += weight * z[l, j]
         status = residual(system, t if i == s - 1 else run.t + c[i] * h, y, yp, r[i])
         if status != 0:
+            tried = floats(run.y, n)
+            for j in range(n):
+                tried[j] = y[j]
             return status
     return 0
 
@@ -149,7 +152,9 @@ def _iterate(system, run, method, address, t, h):
     tolerance = max(_TIGHT if method.some_powers else _TOLERANCE, noise)
     rounding = max(_ROUNDING, _PLATEAU * noise)
     method.iterations = 0
-    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
+    # Variables of index 2 and 3 see what is left of the corrections of others divided by h: their rate is measured.
+    known = _UNKNOWN if method.some_powers else method.rate_factor
+    method.rate_factor = max(known, np.finfo(np.float64).eps) ** 0.8
     method.rate = 0.0
     before, ratio, stalls, rest = 0.0, 0.0, 0, np.inf
     for m in range(1, most + 1):
@@ -176,7 +181,7 @@ def _iterate(system, run, method, address, t, h):
                 if stalls >= _STALLS:
                     return CONVERGED
             elif method.rate >= _SLOWEST:
-                if size <= rounding:
+                if size <= rounding and (m > _LOOK or not method.some_powers):
                     return CONVERGED
                 if ratio > _WILD or (m > _LOOK and not run.fixed):
                     return _diverged(run, method, h, 0.5)
@@ -193,7 +198,8 @@ def _iterate(system, run, method, address, t, h):
             for j in range(n):
                 z[i, j] -= r[i, j]
         method.iterations = m
-        followed = method.rate_factor * rest <= _TOLERANCE or rest >= 0.5 * rest_before  # the latter is round-off
+        plateau = rest >= 0.5 * rest_before and size <= _PLATEAU * noise  # round-off
+        followed = plateau or method.rate_factor * rest <= _TOLERANCE
         if (followed or run.fixed) and (size <= noise or (method.rate_factor * size <= tolerance and not run.fixed)):
             return CONVERGED
     converged = before < _STALLED_BELOW if run.fixed else method.rate_factor * before <= rounding

@@ -7,7 +7,8 @@ embedded method compares y' at the start of the step with the slope of the collo
 
 For y' = f that is their (I - h g_0 J)^{-1} (g_0 h f(y_0) + sum e_i Z_i). Times a constant of the method it is the
 largest error of u inside of the step, which is what is tested, together with the defect of u: dense output is as
-accurate as the tolerance asks for, and the end of the step, where the order is 2s - 1, far more so.
+accurate as the tolerance asks for, and the end of the step, where the order is 2s - 1, far more so. Of variables of
+index 2 and 3 the defect is what counts: the embedded method does not know them.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from daedal.methods.run_record import RUN, STEP, differences
 
 _CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 
-_SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 8.0
+_SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
 _SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
+_INHERITED = 2  # failures after which an error that is left does not come from the length of the step
 _AGAIN = 0.3  # by which a step is shortened that was rejected before
 _KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
 _GOOD_RATE = 1e-3  # below it F_y and F_y' are kept for the next step
@@ -124,7 +126,10 @@ def _estimate(system, linear, run, method, t, h):
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
-    defect = floats(method.defect, n)
+    # Of their defect what counts is neither round-off nor an error of the start, which comes divided by a shorter h.
+    defect, digits = floats(method.defect, n), wrms(start, floats(run.inverse_weights, n))
+    inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
+    shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before))
     for again in range(2):
         _slope_times(method, n, slope, change)
         status = solve(linear.matrix, t, change)
@@ -134,7 +139,9 @@ def _estimate(system, linear, run, method, t, h):
             if power[j] == 0.0:
                 error[j] = max(abs(change[j]) * share[method.scheme], abs(defect[j]))
             elif not again:  # what constraints determine is no stiff component
-                error[j] = change[j] * factor ** power[j]
+                scaled = factor ** power[j]
+                seen = min(shorter ** power[j], scaled * _SHARPEST / digits)
+                error[j] = max(abs(change[j]) * scaled, abs(defect[j]) * max(scaled, seen))
             correction[j] = error[j]
         run.error_of_step = size_of_error(system, run)
         if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):

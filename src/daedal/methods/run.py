@@ -17,7 +17,7 @@ from daedal.analysis.index import LocalIndex
 from daedal.events.event import EventRecord
 from daedal.events.record import Switching, no_functions
 from daedal.kernels.endings import Ending
-from daedal.methods.task import Equations, Outcome, Task
+from daedal.methods.task import Equations, Outcome, Task, Watch
 from daedal.methods.workspace import Workspace
 from daedal.solution import DenseOutput
 
@@ -51,6 +51,7 @@ class Run:
 
     constant_order: int | None = None  # of methods whose polynomials have another degree
     reusable = True  # whether it may integrate again: nothing of an earlier run is left
+    notes: tuple[str, ...] = ()  # what there is to say about the last run, for the message of the solution
 
     def __init__(
         self,
@@ -134,6 +135,9 @@ class Run:
                 self._adapt_slice(time.perf_counter() - began)
                 if task.progress is not None:
                     task.progress.update(self._time())
+                if task.watch is not None and self._is_stopped_by(task.watch):
+                    reason = _TROUBLED
+                    break
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -217,6 +221,8 @@ class Run:
             self._counters.fill(0)
         if switching is not None:
             switching.begin(t1, float(task.rtol.max()))
+        if task.watch is not None:
+            self.record["slice"] = min(int(self.record["slice"]), task.watch.due)
         self.load(task)
         return switching
 
@@ -246,7 +252,21 @@ class Run:
         elif seconds < 0.05:
             self.record["slice"] = min(2 * steps, int(self.record["slots"]))
 
+    def _is_stopped_by(self, watch: Watch) -> bool:
+        """Ask at the steps that are due, whatever the slices are, so that the answer does not depend on the time."""
+        *_, steps, error_failures, newton_failures, size = self._results()
+        if steps >= watch.due:
+            if watch.stops(steps, error_failures + newton_failures, int(self.record["degree"]), abs(size)):
+                return True
+        self.record["slice"] = min(int(self.record["slice"]), watch.due - steps)
+        return False
+
     # --- what was stored ----------------------------------------------------------------------------------------------
+
+    def slope(self) -> np.ndarray:
+        """y' at the end of the last step, from its polynomial."""
+        degree = int(self.record["degree"])
+        return (self._phi[1 : degree + 1] / self.record["psi"][:degree, None]).sum(axis=0)
 
     def _results(self) -> tuple:
         """The fields RESULT of the record."""

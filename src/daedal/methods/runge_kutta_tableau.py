@@ -35,6 +35,8 @@ class RungeKuttaTableau:
         The nodes; the sums of the rows of `a` if not given.
     name : str
         What the method is called.
+    embedded : sequence, optional
+        Weights of a method of lower order with the same stages, with which the error is estimated.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class RungeKuttaTableau:
     b: Sequence[Number]
     c: Sequence[Number] = ()
     name: str = "Runge-Kutta method"
+    embedded: Sequence[Number] = ()
 
     def __post_init__(self) -> None:
         b = as_row(self.b, f"{self.name}: b")
@@ -65,7 +68,10 @@ class RungeKuttaTableau:
         c = as_row(self.c, f"{self.name}: c") or tuple(sum(row, Fraction(0)) for row in a)
         if len(c) != s:
             raise InvalidProblemError(f"{self.name}: c must have {s} entries, and has {len(c)}")
-        for field, kept in (("a", a), ("b", b), ("c", c)):
+        embedded = as_row(self.embedded, f"{self.name}: embedded")
+        if len(embedded) not in (0, s):
+            raise InvalidProblemError(f"{self.name}: embedded must have {s} weights, and has {len(embedded)}")
+        for field, kept in (("a", a), ("b", b), ("c", c), ("embedded", embedded)):
             object.__setattr__(self, field, kept)
 
     def __repr__(self) -> str:
@@ -79,7 +85,7 @@ class RungeKuttaTableau:
     @property
     def exact(self) -> bool:
         """Whether every coefficient is an exact number."""
-        return not any(isinstance(x, float) for row in (*self.a, self.b, self.c) for x in row)
+        return not any(isinstance(x, float) for row in (*self.a, self.b, self.c, self.embedded) for x in row)
 
     @property
     def explicit(self) -> bool:
@@ -106,7 +112,8 @@ class RungeKuttaTableau:
     def permuted(self, order: Sequence[int]) -> RungeKuttaTableau:
         """The same method with its stages in another order, counted from 0."""
         a = [[self.a[i][j] for j in order] for i in order]
-        return RungeKuttaTableau(a, [self.b[i] for i in order], [self.c[i] for i in order], self.name)
+        b, c, embedded = ([row[i] for i in order] if row else [] for row in (self.b, self.c, self.embedded))
+        return RungeKuttaTableau(a, b, c, self.name, embedded)
 
     def adjoint(self) -> RungeKuttaTableau:
         r"""The adjoint method, a step backwards inverted: :math:`a^*_{ij} = b_j - a_{s+1-i,s+1-j}` with reversed b.

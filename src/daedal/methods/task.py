@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -46,6 +46,15 @@ class Equations:
     bridge: Any = None
 
 
+class Watch(Protocol):
+    """One who looks at a run now and then, and may stop it."""
+
+    due: int  # the number of steps at which it is asked next
+
+    def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
+        """Whether the run is to stop, by the numbers of steps and of failed attempts, and by the last step."""
+
+
 @dataclass
 class Task:
     """What changes from run to run: an interval, consistent values, checked tolerances and limits."""
@@ -66,6 +75,7 @@ class Task:
     excluded: np.ndarray | None = None  # components that the error test leaves out
     index_2: bool = False  # whether the problem is known to have index 2, where the method may choose what it tests
     fixed_step: float | None = None  # a constant step size, without error control
+    watch: Watch | None = None
     guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class ImplicitDAE(Compilable):
     sparsity: Any = None
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
+    linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, of a problem that was traced
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
@@ -128,6 +129,12 @@ class ImplicitDAE(Compilable):
     def implicit(self) -> ImplicitDAE:
         """The problem as F(t, y, y') = 0: itself."""
         return self
+
+    def with_params(self, params) -> ImplicitDAE:
+        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        other = super().with_params(params)
+        object.__setattr__(other, "linearly_implicit", self.linearly_implicit)
+        return other
 
     def _by_numba(self) -> ImplicitDAE:
         return replace(self, **compiled_functions(self, ("residual", "jacobian")))

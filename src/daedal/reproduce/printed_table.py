@@ -12,7 +12,7 @@ computed.
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
@@ -91,6 +91,11 @@ class PrintedTable:
     def each(self, values: Any) -> list[Mapping[str, Any] | None]:
         """``values(row)`` for every row that is not open."""
         return [None if row.open else values(row) for row in self.rows]
+
+    def by_column(self, runs: Sequence[Mapping[str, float]]) -> list[Mapping[str, Any] | None]:
+        """The values of a table with a run for each column and a variable for each row."""
+        columns = list(self.columns)
+        return self.each(lambda row: {key: runs[i][row["variable"]] for i, key in enumerate(columns)})
 
 
 @dataclass(frozen=True)

@@ -158,18 +158,27 @@ class Dynamics:
         """
         graph = self.graph
         there = {self.t: bar_t, **dict(zip(self.q, bar_q)), **dict(zip(self.v, bar_v))}
+        rows = self.rows_at(self.jacobian, there)
+        right = [graph.negative(graph.multiply(factor, x)) for x in self.at(self.rate, there)]
+        return self.solve([*self.force, *right], rows)
+
+    def at(self, nodes: Sequence[int], there: Mapping[int, int]) -> list[int]:
+        """Nodes with other ones in the place of arguments."""
+        graph = self.graph
         arguments = {
             datum: there.get(i, i)
             for i, (operation, datum) in enumerate(zip(graph.operations, graph.data))
             if operation == "argument"
         }
-        places = [(i, j) for i, row in enumerate(self.jacobian) for j in row]
-        moved = inlined(graph, [self.jacobian[i][j] for i, j in places] + self.rate, graph, arguments)
-        rows: list[Row] = [{} for _ in self.jacobian]
-        for (i, j), node in zip(places, moved):
-            rows[i][j] = node
-        right = [graph.negative(graph.multiply(factor, x)) for x in moved[len(places) :]]
-        return self.solve([*self.force, *right], rows)
+        return inlined(graph, nodes, graph, arguments)
+
+    def rows_at(self, rows: Sequence[Row], there: Mapping[int, int]) -> list[Row]:
+        """The rows of a matrix with other nodes in the place of arguments."""
+        places = [(i, j) for i, row in enumerate(rows) for j in row]
+        result: list[Row] = [{} for _ in rows]
+        for (i, j), node in zip(places, self.at([rows[i][j] for i, j in places], there)):
+            result[i][j] = node
+        return result
 
     def bad_pivot(self, solved: Solved) -> int:
         """The condition under which an elimination is not to be trusted, NaN included."""

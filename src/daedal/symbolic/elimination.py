@@ -51,7 +51,13 @@ class Solved:
 
 
 def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[int]], n_first: int = 0) -> Solved:
-    """Solve `matrix` x = b for each of the right sides.
+    """Solve `matrix` x = b for each of the right sides; the other arguments are those of :func:`factor`."""
+    factors = factor(graph, matrix, n_first)
+    return Solved([factors.solve(b) for b in right_sides], factors.quality, factors.order)
+
+
+def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
+    """The factors of `matrix`, for right sides that may depend on the solutions of earlier ones.
 
     Parameters
     ----------
@@ -59,8 +65,6 @@ def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[in
         Where the entries live, and the solution will.
     matrix : sequence of dict
         Row i as {column: node}; what is missing is zero.
-    right_sides : sequence of sequence of int
-        One or more right sides.
     n_first : int
         The first unknowns, of a mass matrix, go before those of the rows that couple them.
 
@@ -71,7 +75,7 @@ def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[in
     """
     rows = [{j: x for j, x in row.items() if not graph.is_zero(x)} for row in matrix]
     symmetric = all(rows[j].get(i) == x for i, row in enumerate(rows) for j, x in row.items())
-    return _Elimination(graph, rows, [list(b) for b in right_sides], n_first, symmetric).solve()
+    return Factors(graph, rows, n_first, symmetric)
 
 
 def augmented(n_q: int, mass: Sequence[Row], directions: Sequence[Row], constraints: Sequence[Row]) -> list[Row]:
@@ -94,9 +98,17 @@ def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
     return [{j: graph.constant(row[j]) for j in np.flatnonzero(row).tolist()} for row in values]
 
 
-class _Elimination:
-    def __init__(self, graph: Graph, rows: list[Row], right_sides: list[list[int]], n_first: int, symmetric: bool):
-        self.graph, self.rows, self.right_sides, self.symmetric = graph, rows, right_sides, symmetric
+class Factors:
+    """A matrix that has been eliminated; :func:`factor` makes it.
+
+    Attributes
+    ----------
+    quality, order
+        As of :class:`Solved`.
+    """
+
+    def __init__(self, graph: Graph, rows: list[Row], n_first: int, symmetric: bool):
+        self.graph, self.rows, self.symmetric = graph, rows, symmetric
         n = len(rows)
         self.columns: list[set[int]] = [set() for _ in range(n)]  # rows that have an entry in a column
         for i, row in enumerate(rows):
@@ -107,28 +119,47 @@ class _Elimination:
             {j for j in rows[i] if j < n_first and j in rows[j]} if i >= n_first else set() for i in range(n)
         ]
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
+        self.order: list[int] = []
+        self.multipliers: dict[int, list[tuple[int, int]]] = {}  # of row k, with the rows that they are subtracted from
+        self.reciprocals: dict[int, int] = {}
+        self.quality = self._eliminated()
 
-    def solve(self) -> Solved:
-        n, graph = len(self.rows), self.graph
-        order: list[int] = []
+    def _eliminated(self) -> int:
+        """Eliminate all rows; the quality of the pivots."""
+        graph = self.graph
         pivots: dict[int, int] = {}
-        reciprocals: dict[int, int] = {}
-        heap = [(self._degree(i), i) for i in range(n) if i in self.rows[i]]
+        heap = [(self._degree(i), i) for i in range(len(self.rows)) if i in self.rows[i]]
         heapq.heapify(heap)
         while self.left:
             k = self._next(heap)
             self.left.discard(k)
-            order.append(k)
+            self.order.append(k)
             pivots[k] = self.rows[k][k]
-            reciprocals[k] = graph.divide(graph.one, pivots[k])
-            for i in self._eliminate(k, reciprocals[k]):
+            self.reciprocals[k] = graph.divide(graph.one, pivots[k])
+            for i in self._eliminate(k):
                 if i in self.left and i in self.rows[i]:
                     heapq.heappush(heap, (self._degree(i), i))
         quality = graph.one
-        for k in order:
+        for k in self.order:
             quality = self._worse(quality, pivots[k], self.terms[k])
-        solutions = [self._substituted_back(b, order, reciprocals) for b in self.right_sides]
-        return Solved(solutions, quality, order)
+        return quality
+
+    def solve(self, right_side: Sequence[int]) -> list[int]:
+        """The nodes of the unknowns for a right side."""
+        graph, b = self.graph, list(right_side)
+        for k in self.order:
+            for i, multiplier in self.multipliers[k]:
+                b[i] = graph.subtract(b[i], graph.multiply(multiplier, b[k]))
+        x = [graph.zero] * len(b)
+        behind: set[int] = set()
+        for k in reversed(self.order):
+            value = b[k]
+            for j, entry in self.rows[k].items():
+                if j in behind:
+                    value = graph.subtract(value, graph.multiply(entry, x[j]))
+            x[k] = graph.multiply(value, self.reciprocals[k])
+            behind.add(k)
+        return x
 
     def _degree(self, i: int) -> int:
         """Products that the pivot would take: (rows below) * (entries to the right)."""
@@ -157,14 +188,16 @@ class _Elimination:
             raise StructurallySingular(f"{len(self.left)} unknowns are left without a pivot on the diagonal")
         return found
 
-    def _eliminate(self, k: int, reciprocal: int) -> list[int]:
+    def _eliminate(self, k: int) -> list[int]:
         """Subtract multiples of row k from the rows below; returns these."""
         graph, row = self.graph, self.rows[k]
         right = [j for j in row if j in self.left]
         below = [i for i in self.columns[k] if i in self.left] if not self.symmetric else right
         done: set[int] = set()
+        multipliers = self.multipliers[k] = []
         for i in below:
-            multiplier = graph.multiply(self.rows[i][k], reciprocal)
+            multiplier = graph.multiply(self.rows[i][k], self.reciprocals[k])
+            multipliers.append((i, multiplier))
             for j in right:
                 if self.symmetric and j in done:
                     continue
@@ -172,8 +205,6 @@ class _Elimination:
                 self._subtract(i, j, product)
                 if self.symmetric and i != j:
                     self._put(j, i, self.rows[i].get(j, graph.zero))
-            for b in self.right_sides:
-                b[i] = graph.subtract(b[i], graph.multiply(multiplier, b[k]))
             done.add(i)
         return below
 
@@ -202,16 +233,3 @@ class _Elimination:
                 scale = graph.add(scale, graph.apply("absolute", term))
             ratio = graph.divide(graph.apply("absolute", pivot), scale)
         return graph.apply("minimum", quality, ratio)
-
-    def _substituted_back(self, b: list[int], order: list[int], reciprocals: dict[int, int]) -> list[int]:
-        graph = self.graph
-        x = [graph.zero] * len(order)
-        behind: set[int] = set()
-        for k in reversed(order):
-            value = b[k]
-            for j, entry in self.rows[k].items():
-                if j in behind:
-                    value = graph.subtract(value, graph.multiply(entry, x[j]))
-            x[k] = graph.multiply(value, reciprocals[k])
-            behind.add(k)
-        return x

@@ -16,6 +16,7 @@ from daedal.problems.semi_explicit import adopt_stacked
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
+from daedal.tracing.linearly_implicit import LinearlyImplicit
 from daedal.tracing.motion import Motion
 from daedal.tracing.tracer import TracedProblem, Tracer
 
@@ -64,6 +65,8 @@ def _traced(problem, vectors, factors, linear_solver, always: bool, follow: int 
     _matrix(tracer, problem, result, linear_solver, residual)
     if traced is not None and isinstance(problem, SecondOrderDAE):
         object.__setattr__(result, "motion", Motion(tracer, traced))
+    elif traced is not None:
+        object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, vectors, *residual.groups))
     return tracer.finished(result)
 
 
@@ -86,6 +89,8 @@ def traced_semi_explicit(
             tracer.traces["residual"] = traced
         _set(stacked, "residual", tracer.combined.get("residual"))
     groups = [[*tracer.nodes("y"), *tracer.nodes("z")], rates]
+    if traced is not None:
+        object.__setattr__(stacked, "linearly_implicit", LinearlyImplicit(tracer, traced, ("y", "z", "xp"), *groups))
     _matrix(tracer, problem.implicit(), stacked, linear_solver, _Residual(("y", "z", "xp"), groups, ("cj",), traced))
     adopt_stacked(result, stacked)
     return tracer.finished(result)

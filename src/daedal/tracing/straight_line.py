@@ -21,6 +21,7 @@ from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Solved, StructurallySingular, constant_rows, rows_of
 from daedal.symbolic.machine import BAD_PIVOT, RAISES
+from daedal.symbolic.symplectic import first_half, second_half
 from daedal.tracing.function import TracedFunction
 from daedal.tracing.tracer import Tracer
 
@@ -31,6 +32,8 @@ PARTS = ("mass", "force", "constraint", "velocity_constraint", *DERIVATIVES)
 """The functions of a system that its accelerations are made of."""
 STAGE = ("bar_q", "bar_v", "bar_t", "factor")
 """The further arguments of a half-explicit stage: where its constraints are imposed, and 1 / (h ab_ii)."""
+RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
+"""The further arguments of a step of RATTLE: q_1 and the velocity behind the first half, t_1, h, and h/2."""
 
 
 class StraightLine:
@@ -57,7 +60,9 @@ class StraightLine:
 
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
-        (dv and K, row by row, of q, v) and "stage" (V', Lambda); None where there is no such code.
+        (dv and K, row by row, of q, v), "stage" (V', Lambda), "rattle_positions" (the velocities that the first half of
+        a step adds and those added by a change of M) and "rattle_velocities" (what the second half adds); None where
+        there is no such code.
         """
         with self._tracer.lock:
             if name not in self._made:
@@ -94,15 +99,40 @@ class StraightLine:
         solved = self._dynamics.stage(bar_t, bar_q, bar_v, factor)
         return self._made_of(solved, solved.solutions[0], (*self._state, *STAGE))
 
+    def _rattle_positions(self) -> TracedFunction:
+        n, sizes = self._system.n_q, self._tracer.sizes
+        sizes |= dict(zip(RATTLE, (n, n, 1, 1, 1), strict=True))
+        x, u, (t_1,), (h,), (push,) = map(self._tracer.nodes, RATTLE)
+        dynamics = self._dynamics
+        solved, nodes = first_half(dynamics, t_1, x, u, h, push)
+        pushed = dynamics.at([self._raises(("q", "v"))], dict(zip(dynamics.v, u)))
+        moved = dynamics.at([self._raises(("q",))], {dynamics.t: t_1, **dict(zip(dynamics.q, x))})
+        return self._made_of(solved, nodes, ("q", "v", *RATTLE), [*pushed, *moved])
+
+    def _rattle_velocities(self) -> TracedFunction:
+        self._tracer.sizes["push"] = 1
+        solved = second_half(self._dynamics, self._tracer.nodes("push")[0])
+        return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q", "v", "push"))
+
     @property
     def _state(self) -> tuple[str, ...]:
         return ("q", "v", "r") if self._system.n_r else ("q", "v")
 
-    def _made_of(self, solved: Solved, nodes: list[int], arguments: tuple[str, ...]) -> TracedFunction:
-        tracer, graph = self._tracer, self._tracer.graph
-        raises = graph.false
+    def _raises(self, arguments: tuple[str, ...]) -> int:
+        """Where a function of the system raises, of those that these arguments determine: others are not evaluated."""
+        tracer, raises = self._tracer, self._tracer.graph.false
         for trace in self._traces.values():
-            raises = graph.either(raises, graph.false if trace is None else trace.raises)
+            if trace is not None and tracer.foreign([trace.raises], arguments) is None:
+                raises = tracer.graph.either(raises, trace.raises)
+        return raises
+
+    def _made_of(
+        self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
+    ) -> TracedFunction:
+        """`elsewhere` says where functions raise that are evaluated at other points."""
+        tracer, raises = self._tracer, self._raises(arguments)
+        for further in elsewhere:
+            raises = tracer.graph.either(raises, further)
         statuses = [(raises, RAISES), (self._dynamics.bad_pivot(solved), BAD_PIVOT)]
         code = tracer.code(arguments, np.array(nodes), statuses)
         force: Callable = self._system.force

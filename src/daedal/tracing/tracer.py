@@ -197,8 +197,10 @@ class Tracer:
         """Machine code for a derivative of a traced function, in the form that ``nodes()`` gives it.
 
         `shared` says which arguments the function itself is called with, if it must be asked; `original` is what is
-        called where it was made of several functions.
+        called where it was made of several functions. Operations of a derivative that needs too many are not counted
+        against what comes after it, such as switching functions.
         """
+        before = len(self.graph)
         try:
             array = np.asarray(nodes(), dtype=np.int64)
             self._check_arguments(array, arguments)
@@ -206,6 +208,7 @@ class Tracer:
             code = self.code(arguments, array, [(raises, RAISES)], skip_zeros=True)
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
+            self.graph.most_nodes += len(self.graph) - before
             return None
         if original is None:
             original = (self.result.functions | self.combined)[of.name].original
@@ -259,10 +262,17 @@ class Tracer:
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""
+        other = self.foreign(nodes.ravel().tolist(), arguments)
+        if other is not None:
+            raise Untraceable(f"has a derivative that depends on {other}", "")
+
+    def foreign(self, nodes: Sequence[int], arguments: Sequence[str]) -> str | None:
+        """An argument on which nodes depend, besides these, the time and the parameters; None if there is none."""
         allowed = {"t", NAME, MODES, *arguments}
-        for i in self.graph.needed(nodes.ravel().tolist()):
+        for i in self.graph.needed(nodes):
             if self.graph.operations[i] == "argument" and self.graph.data[i][0] not in allowed:
-                raise Untraceable(f"has a derivative that depends on {self.graph.data[i][0]}", "")
+                return self.graph.data[i][0]
+        return None
 
     def _refuse(self, name: str, function, reason: Untraceable):
         kind = "Numba" if hasattr(function, "py_func") else "Python"

@@ -1,0 +1,134 @@
+"""Which method solves a first-order problem: the user's, or what structure, tolerance and the run itself ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.thresholds import (
+    FIRST_LOOK,
+    LARGEST_DENSE,
+    LEAST_PROGRESS,
+    LOW_ORDER,
+    MOST_LOW,
+    MOST_REJECTED,
+    SHARP_WITH_DIFFERENCES,
+    SHARP_WITH_EVENTS,
+    SOON,
+    STUCK_BELOW,
+)
+from daedal.drive.request import Request, Settings
+from daedal.drive.run import Segment
+from daedal.kernels.endings import MEANINGS, Ending
+from daedal.methods import named_method
+
+_FAILURES = (
+    *(Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.ERROR_THEN_NEWTON_FAILED),
+    *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
+)
+_MOST_CHANGES = 20  # of the method in one run
+
+
+def is_automatic(settings: Settings) -> bool:
+    """Whether the method is Daedal's to choose; options that are given are DASSL's, and with them it is chosen."""
+    return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
+
+
+def automatic_methods(wishes: dict[str, Any]) -> dict[str, Any]:
+    """The methods between which is chosen, by name."""
+    return {name: named_method(name, {}).with_wishes(wishes) for name in ("radau", "dassl")}
+
+
+def first_method(problem: Any, rtol: np.ndarray) -> str:
+    """The method to begin with, from the structure of F(t, y, y') = 0 and the tolerance; see docs/methods.
+
+    Radau IIA needs few steps, which cost several factorisations of larger matrices and, where derivatives are
+    differences, many evaluations; DASSL many cheap ones.
+    """
+    if problem.sparsity is not None or (problem.bandwidth is None and problem.n > LARGEST_DENSE):
+        return "dassl"
+    if problem.jacobian is None and float(np.min(rtol)) > SHARP_WITH_DIFFERENCES:
+        return "dassl"
+    return "radau"
+
+
+class FirstOrderChoice:
+    """The method of the current segment, and whether another one goes on.
+
+    A method that fails, or that shows while it runs that it does not suit the problem, hands over to the other one:
+    DASSL where its order stays at 1 and 2, Radau where more steps are rejected than accepted. What fails with both
+    where it stands has failed.
+    """
+
+    def __init__(self, plan, request: Request, index_2: bool):
+        self._methods: dict[str, Any] = plan.methods
+        self._request = request
+        self.notes: list[str] = []
+        settings, rtol = request.settings, float(np.min(plan.rtol))
+        self._is_open = len(self._methods) > 1 and settings.fixed_step is None
+        name = plan.first
+        if self._is_open:
+            seen = settings.events is not None and rtol > SHARP_WITH_EVENTS
+            name = "radau" if index_2 else "dassl" if seen else name
+        elif len(self._methods) > 1:
+            name = "dassl"
+        self.method = self._methods[name]
+        self._sharp = rtol <= STUCK_BELOW
+        self._watch: _Watch | None = None
+        self._changes, self._failed_at = 0, np.nan
+
+    def watch(self) -> _Watch | None:
+        """One who looks at the next segment, for longer each time that the method was changed."""
+        if self._is_open:
+            longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
+            first = FIRST_LOOK if self.method.needs_past else 4 * FIRST_LOOK
+            self._watch = _Watch(first * 2**self._changes, longest)
+        return self._watch
+
+    def goes_on(self, segment: Segment) -> bool:
+        """Whether the run goes on with another method; it is chosen then."""
+        outcome, watch = segment.outcome, self._watch
+        if watch is None or self._changes >= _MOST_CHANGES:
+            return False
+        t = outcome.t_reached
+        if outcome.reason in _FAILURES:
+            span = self._request.span
+            if abs(t - self._failed_at) <= LEAST_PROGRESS * abs(span[1] - span[0]):
+                return False
+            self._failed_at = t
+            why = MEANINGS[outcome.reason]
+        elif outcome.reason == Ending.TROUBLED:
+            why = watch.reason
+        else:
+            return False
+        before = self.method
+        self.method = next(method for method in self._methods.values() if method is not before)
+        self._changes += 1
+        self.notes.append(f"From t = {t:.4g} on {type(self.method).__name__}: with {type(before).__name__} {why}.")
+        return True
+
+
+class _Watch:
+    """Looks at the steps of a run, after so many and then after twice as many again and again.
+
+    Low orders are minded in steps that are shorter than `longest` and do not become longer.
+    """
+
+    def __init__(self, first: int, longest: float):
+        self.due, self.reason = first, ""
+        self._longest = longest
+        self._steps = self._failures = self._low = 0
+        self._size = 0.0
+
+    def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
+        """Whether another method should go on."""
+        taken, failed = steps - self._steps, failures - self._failures
+        stuck = degree <= LOW_ORDER and size < min(0.99 * self._longest, SOON * self._size or np.inf)
+        self._low = self._low + 1 if stuck else 0
+        self._steps, self._failures, self._size, self.due = steps, failures, size, 2 * steps
+        if failed > MOST_REJECTED * taken:
+            self.reason = f"{failed} attempts failed beside {taken} steps"
+        elif self._low >= MOST_LOW:
+            self.reason = f"the order was no higher than {degree} after {steps} steps"
+        return self.reason != ""

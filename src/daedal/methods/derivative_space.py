@@ -1,0 +1,145 @@
+r"""Which part of y' an implicit problem contains: the projector P(t) along the kernel of F_{y'}, in compiled code.
+
+For transferable problems the kernel depends on t alone (Brenan, Campbell, Petzold, definition 3.4.1). P is the
+orthogonal projector onto the space of the rows of F_{y'}, which Gram and Schmidt find.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import is_given
+from daedal.kernels.compilation import part
+from daedal.kernels.matrix import fill
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats
+from daedal.kernels.system import residual
+from daedal.kernels.vectors import add_product, copy, squares
+
+_EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # parts of a row that count as zero
+_SHARE = 2e-3  # of the interval: the distance of differences with respect to t, if steps are not shorter
+
+SPACE = np.dtype(
+    [
+        ("projector", ADDRESS),  # P, then P at earlier and shifted times
+        ("before", ADDRESS),
+        ("shifted", ADDRESS),
+        ("rate", ADDRESS),  # P'
+        ("rows", ADDRESS),
+        ("residual", ADDRESS),
+        ("rest", ADDRESS),
+        ("solution", ADDRESS),
+        ("varies", INTEGER),  # whether P' is not zero
+        ("known", INTEGER),  # whether there is an earlier P
+        ("span", FLOAT),
+    ]
+)
+
+
+@part
+def find_space(space, system, linear, run, t, y, yp, projector):
+    """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
+    n, matrix, cj = y.size, linear.matrix, run.cj
+    r, data, rows = floats(space.residual, n), float_rows(matrix.data, n, n), float_rows(space.rows, n, n)
+    status = residual(system, t, y, yp, r)
+    if status != 0:
+        return status
+    weights, sizes = floats(run.inverse_weights, n), floats(space.rest, n)
+    system.jacobians += 1
+    for second in range(2):
+        status = fill(system, matrix, t, y, yp, r, cj * (1 + second), run.h, weights)
+        if status != 0:
+            return status
+        for i in range(n):
+            for j in range(n):
+                rows[i, j] = data[j, i] if second == 0 else (data[j, i] - rows[i, j]) / cj
+    tolerance = _EXACT if is_given(matrix.jacobian) else _BY_DIFFERENCES
+    for i in range(n):
+        sizes[i] = 0.0
+        for j in range(n):
+            sizes[i] += abs(data[j, i])
+    _orthonormalise(space, n, tolerance, cj, projector)
+    return 0
+
+
+@part
+def _orthonormalise(space, n, tolerance, cj, projector):
+    """P from the rows of F_y', the largest remaining one first; right sides -F take part."""
+    rows, r, sizes = float_rows(space.rows, n, n), floats(space.residual, n), floats(space.rest, n)
+    solution = floats(space.solution, n)
+    for i in range(n):
+        solution[i] = 0.0
+        norm = np.sqrt(squares(rows[i]))
+        scale = 0.0 if abs(cj) * norm <= tolerance * sizes[i] else 1.0 / norm
+        r[i] *= -scale
+        for j in range(n):
+            rows[i, j] *= scale
+            projector[i, j] = 0.0
+    for _ in range(n):
+        best, size = -1, tolerance
+        for i in range(n):
+            norm = np.sqrt(squares(rows[i]))
+            if norm > size:
+                best, size = i, norm
+        if best < 0:
+            return
+        q, value = rows[best], r[best] / size
+        for j in range(n):
+            q[j] /= size
+        for i in range(n):
+            solution[i] += value * q[i]
+            for j in range(n):
+                projector[i, j] += q[i] * q[j]
+        for i in range(n):
+            if i != best:
+                product = add_product(0.0, rows[i], q)
+                r[i] -= product * value
+                for j in range(n):
+                    rows[i, j] -= product * q[j]
+        for j in range(n):
+            q[j] = 0.0
+
+
+@part
+def look(space, system, linear, run, t, y, yp):
+    """P at (t, y, y'), and P' by differences of fourth order where it is not what it was."""
+    n = y.size
+    here, before = float_rows(space.projector, n, n), float_rows(space.before, n, n)
+    shifted, rate = float_rows(space.shifted, n, n), float_rows(space.rate, n, n)
+    status = find_space(space, system, linear, run, t, y, yp, here)
+    if status != 0:
+        return status
+    change = 0.0
+    for i in range(n):
+        for j in range(n):
+            change = max(change, abs(here[i, j] - before[i, j]))
+            rate[i, j] = 0.0
+    tolerance = 100.0 * (_EXACT if is_given(linear.matrix.jacobian) else _BY_DIFFERENCES)
+    copy(floats(space.before, n * n), floats(space.projector, n * n))
+    space.varies = 1 if space.varies or not space.known or change > tolerance else 0
+    space.known = 1
+    if not space.varies:
+        return 0
+    s = min(_SHARE * space.span, abs(run.h))
+    largest = 0.0
+    for k in (-2, -1, 1, 2):
+        status = find_space(space, system, linear, run, t + k * s, y, yp, shifted)
+        if status != 0:
+            return status
+        weight = (8.0 if abs(k) == 1 else -1.0) * (1.0 if k > 0 else -1.0) / (12.0 * s)
+        for i in range(n):
+            for j in range(n):
+                rate[i, j] += weight * (shifted[i, j] - here[i, j])
+                largest = max(largest, abs(shifted[i, j] - here[i, j]))
+    if largest <= tolerance:
+        space.varies = 0
+        for i in range(n):
+            for j in range(n):
+                rate[i, j] = 0.0
+    return 0
+
+
+@part
+def apply(matrix, v, target):
+    """target = matrix v."""
+    for i in range(v.size):
+        target[i] = add_product(0.0, matrix[i], v)

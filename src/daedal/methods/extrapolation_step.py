@@ -1,0 +1,87 @@
+r"""A basic step of extrapolated Euler methods in compiled code.
+
+The error of a step is the larger of the difference of the last two entries of a row, and the error of the polynomial.
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.endings import Ending
+from daedal.kernels.records import record_at
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.methods.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
+from daedal.methods.extrapolation_euler import EXTRAPOLATION
+from daedal.methods.extrapolation_output import interpolate, keep_polynomial, leave_out_noise
+from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
+from daedal.methods.radau_index import is_plain
+from daedal.methods.run_record import RUN, STEP
+
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
+
+_call = caller(ATTEMPT)
+
+
+@pointer(STEP)
+def extrapolation_begin(address):
+    """Columns that suit the tolerance; derivatives at the start, for the owner to see whether the index is 0 or 1."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, EXTRAPOLATION)
+    begin_table(run, method)
+    if run.fixed:
+        return 0
+    status = _call(method.linearise, address, run.t, run.h)
+    if status == 0:
+        return 0 if is_plain(method, run.n) else _TROUBLED
+    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+
+
+@pointer(ATTEMPT)
+def extrapolation_attempt(address, t, h):
+    """Rows of the table until the error is small enough, or there is no hope for it."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, EXTRAPOLATION)
+    if not method.jacobian_known:
+        status = _call(method.linearise, address, t, h)
+        if status != 0:
+            return status
+    return fill_table(run, method, address, t, h)
+
+
+@pointer(ATTEMPT)
+def extrapolation_accept(address, t, h):
+    """The polynomial of the step, and size and order of the next one."""
+    run = record_at(address, RUN)
+    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, EXTRAPOLATION), t, h)
+
+
+@pointer(ATTEMPT)
+def extrapolation_measure(address, t, h):
+    """The error of the last column, and of the polynomial where that is small enough."""
+    run = record_at(address, RUN)
+    return _measure(record_at(run.system, SYSTEM), run, record_at(run.method, EXTRAPOLATION), h)
+
+
+@part
+def _measure(system, run, method, h):
+    leave_out_noise(run, method)
+    run.error_of_step = size_of_error(system, run)
+    if run.fixed or run.error_of_step <= 1.0:
+        count_polynomial(run, method, interpolate(system, run, method, h))
+    return 0
+
+
+@part
+def _accept(system, run, method, t, h):
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status != 0 and status != HOOK_CHANGED:
+            return status
+    keep_polynomial(run, method, h)
+    method.jacobian_known = 0
+    if not run.fixed:
+        next_step(run, method, h)
+    return 0
+
+
+announce(_measure, "extrapolation")

@@ -1,0 +1,397 @@
+r"""The stages of an implicit Runge-Kutta step for F(t, y, y') = 0 in compiled code.
+
+The unknowns are the slopes of the stages (Brenan, Campbell and Petzold (4.1.2)),
+
+    F(t_n + c_i h, y_n + h sum_j a_ij Y'_j, Y'_i) = 0,
+
+found block by block: the stages of a block depend on each other, and on those of earlier blocks. The simplified Newton
+method has the matrix I (x) F_y' + h A (x) F_y with F_y and F_y' at the start of the step. Where it fails with constant
+steps, which cannot be shortened, derivatives at all stages and of every iteration take its place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import is_given
+from daedal.kernels.compilation import announce, caller, inlined, part, pointer
+from daedal.kernels.dense import LU
+from daedal.kernels.linear import LINEAR
+from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, MATRIX, factor, fill, solve
+from daedal.kernels.newton import CONVERGED, DIVERGED
+from daedal.kernels.norms import wrms
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
+from daedal.kernels.system import SYSTEM, residual
+from daedal.methods.run_record import RUN, STEP, differences
+
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights")
+
+IRK = np.dtype(
+    [
+        ("linear", ADDRESS),
+        ("linearise", ADDRESS),
+        ("form", ADDRESS),
+        ("correct", ADDRESS),
+        # the method
+        ("s", INTEGER),
+        ("order", INTEGER),
+        ("known", INTEGER),  # whether the slope of the first stage is y' at the start
+        ("a", ADDRESS),
+        ("b", ADDRESS),
+        ("c", ADDRESS),
+        ("blocks", INTEGER),
+        ("block_first", ADDRESS),
+        ("block_size", ADDRESS),
+        ("block_matrix", ADDRESS),
+        ("doubling", INTEGER),  # whether the error is found by two steps of half the size
+        ("embedded", ADDRESS),  # else weights of the slopes in the error
+        ("filtering", INTEGER),  # and the block whose matrix filters it, or -1
+        ("end_slope", ADDRESS),
+        ("straight", INTEGER),  # whether the slopes of stages are too rough to be extrapolated
+        ("halves", ADDRESS),  # slopes of the whole step at the stages of its halves
+        ("degree", INTEGER),
+        ("inner", ADDRESS),
+        # matrices of Newton's method: for steps, then for their halves
+        ("n_matrices", INTEGER),
+        ("matrices", ADDRESS),  # their addresses
+        ("places", ADDRESS),  # addresses of the places of their blocks
+        ("matrix_first", ADDRESS),  # the first stage of the first block that has this matrix
+        ("factored", ADDRESS),  # the step for which they are factored, or 0
+        ("level", INTEGER),  # 1 for halves
+        # dF/dy and dF/dy', entry by entry: at the start, or at every stage
+        ("entries", INTEGER),
+        ("rows", ADDRESS),
+        ("columns", ADDRESS),
+        ("place", ADDRESS),
+        ("f_y", ADDRESS),
+        ("f_yp", ADDRESS),
+        ("slot", INTEGER),  # which of them; the last one belongs to projections
+        ("at_stages", INTEGER),  # whether they are those of the stages
+        ("stage_t", FLOAT),
+        ("jacobian_known", INTEGER),
+        ("jacobian_fresh", INTEGER),  # whether it is one of this step
+        # slopes, with that of the start in front: of the step, of its halves, and a guess
+        ("whole", ADDRESS),
+        ("first", ADDRESS),
+        ("second", ADDRESS),
+        ("guess", ADDRESS),
+        ("r", ADDRESS),
+        ("hat", ADDRESS),
+        *[(name, ADDRESS) for name in VECTORS],
+        ("some_powers", INTEGER),
+        ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
+        ("suspicious", INTEGER),  # whether it is to look at the equations in any case
+        # the block that is being solved
+        ("block", INTEGER),
+        ("h", FLOAT),
+        ("slowest", FLOAT),  # rate of convergence in this step
+        ("rate_factor", FLOAT),  # rate / (1 - rate)
+        ("trouble", INTEGER),  # steps that are not to grow, since Newton's method has failed
+        # projection: which unknown is which multiplier, which equation which constraint, or -1, and which derivative
+        # stands in an equation; the directions of the multipliers, and constraints times these
+        ("projects", INTEGER),
+        ("n_z", INTEGER),
+        ("multiplier", ADDRESS),
+        ("constraint", ADDRESS),
+        ("derivative", ADDRESS),
+        ("end_value", ADDRESS),  # weights of slopes in the end of multipliers
+        ("direction", ADDRESS),
+        ("lu", LU),
+    ]
+)
+
+_TOLERANCE = 1e-3  # of Newton's method, in units of the error tolerance
+_MOST, _POLISHING = 15, 60  # iterations; the latter of constant steps, which end at round-off
+_NOISE = 30.0 * np.finfo(np.float64).eps
+_STALLED, _STALLS = 0.9, 2
+_ROUNDING = 0.1  # corrections, in units of the tolerance, that may be round-off if they do not fall
+_ROUNDING_FIXED = 1e-2  # the same with constant steps, as long as derivatives at the stages are left to try
+_PLATEAU = 300.0  # the same in units of the round-off of y
+_WILD = 10.0  # by which corrections may grow once
+_LOOK = 2
+_UNKNOWN = 1.0  # rate / (1 - rate) before a rate has been seen
+
+_call = caller(STEP)
+
+
+@pointer(STEP)
+def irk_linearise(address):
+    """F_y and F_y' at the point in `stage_t`, `stage_y`, `stage_yp`."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    return _linearise(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), run, method)
+
+
+@pointer(STEP)
+def irk_form(address):
+    """The matrix of a block, factored."""
+    run = record_at(address, RUN)
+    return _form(record_at(run.system, SYSTEM), record_at(run.method, IRK), run.t)
+
+
+@pointer(STEP)
+def irk_correct(address):
+    """r := the correction of the slopes of a block."""
+    run = record_at(address, RUN)
+    return _correct(record_at(run.method, IRK), run.n, run.t)
+
+
+@part
+def _linearise(system, linear, run, method):
+    """F_y, and F_y' from F_y + F_y' / h."""
+    n, matrix, entries = run.n, linear.matrix, method.entries
+    y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
+    f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
+    f_yp = float_rows(method.f_yp, method.s + 1, entries)[method.slot]
+    data, place = floats(matrix.data, matrix.size), integers(method.place, entries)
+    if not is_given(matrix.jacobian):
+        status = residual(system, method.stage_t, y, yp, r)
+        if status != 0:
+            return status
+    system.jacobians += 1
+    for second in range(2):
+        cj = second / method.h
+        status = fill(system, matrix, method.stage_t, y, yp, r, cj, method.h, floats(run.inverse_weights, n))
+        if status != 0:
+            run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
+            return status
+        for e in range(entries):
+            if second:
+                f_yp[e] = (data[place[e]] - f_y[e]) * method.h
+            else:
+                f_y[e] = data[place[e]]
+    return 0
+
+
+@inlined
+def _matrix_number(method):
+    """Which matrix belongs to the block and the level."""
+    return method.level * method.n_matrices + integers(method.block_matrix, method.blocks)[method.block]
+
+
+@part
+def _form(system, method, t):
+    """delta_ij F_y' / h + a_ij F_y for the stages i, j of the block."""
+    number, entries, s = _matrix_number(method), method.entries, method.s
+    size = integers(method.block_size, method.blocks)[method.block]
+    begin = integers(method.block_first, method.blocks)[method.block]
+    matrix = record_at(integers(method.matrices, 2 * method.n_matrices)[number], MATRIX)
+    places = integer_rows(integers(method.places, 2 * method.n_matrices)[number], size, entries)
+    data, a = floats(matrix.data, matrix.size), float_rows(method.a, s, s)
+    f_y, f_yp = float_rows(method.f_y, s, entries), float_rows(method.f_yp, s, entries)
+    factored = floats(method.factored, 2 * method.n_matrices)
+    factored[number] = 0.0
+    if matrix.kind == BANDED:
+        data[:] = 0.0
+    for j in range(size):
+        for i in range(size):
+            slot = begin + i if method.at_stages else 0
+            weight = a[begin + i, begin + j]
+            for e in range(entries):
+                value = weight * f_y[slot, e]
+                if i == j:
+                    value += f_yp[slot, e] / method.h
+                data[places[j, e] + i] = value
+    system.factorisations += 1
+    method.rate_factor = _UNKNOWN
+    status = factor(matrix, t)
+    if status == 0 and not method.at_stages:
+        factored[number] = method.h
+    return status
+
+
+@part
+def _correct(method, n, t):
+    """The unknowns of all stages of a component stand together."""
+    size = integers(method.block_size, method.blocks)[method.block]
+    matrix = record_at(integers(method.matrices, 2 * method.n_matrices)[_matrix_number(method)], MATRIX)
+    r, hat = float_rows(method.r, method.s, n), floats(method.hat, size * n)
+    for i in range(size):
+        for j in range(n):
+            hat[size * j + i] = r[i, j]
+    status = solve(matrix, t, hat)
+    for i in range(size):
+        for j in range(n):
+            r[i, j] = hat[size * j + i]
+    return status
+
+
+@part
+def linearise_at_start(run, method, address, h):
+    """F_y and F_y' at the start of the step."""
+    n = run.n
+    y, yp, start, slope = floats(method.stage_y, n), floats(method.stage_yp, n), differences(run)[0], floats(run.yp, n)
+    for j in range(n):
+        y[j], yp[j] = start[j], slope[j]
+    method.stage_t, method.slot, method.h, method.at_stages, method.jacobian_known = run.t, 0, h, 0, 0
+    floats(method.factored, 2 * method.n_matrices)[:] = 0.0
+    status = _call(method.linearise, address)
+    if status == 0:
+        method.jacobian_known = 1
+        method.jacobian_fresh = 1
+    return status
+
+
+@part
+def solve_stages(system, run, method, address, t0, t1, h, start, k):
+    """The slopes of all stages of a step from t0 to t1 = t0 + h, in the rows of k behind the first; `k` is a guess."""
+    n, s = run.n, method.s
+    guess = float_rows(method.guess, s + 1, n)
+    for i in range(s + 1):
+        for j in range(n):
+            guess[i, j] = k[i, j]
+    for block in range(method.blocks):
+        method.block = block
+        if block == 0 and method.known:
+            for j in range(n):
+                k[1, j] = k[0, j]
+            continue
+        status = _solve_block(system, run, method, address, t0, t1, h, start, k, guess)
+        if status != CONVERGED:
+            return status
+    return CONVERGED
+
+
+@part
+def _solve_block(system, run, method, address, t0, t1, h, start, k, guess):
+    """Old derivatives lead to a second try, constant steps to a third one with derivatives at the stages."""
+    n = run.n
+    first, size = integers(method.block_first, method.blocks), integers(method.block_size, method.blocks)
+    begin, count = first[method.block], size[method.block]
+    method.at_stages = 0
+    while True:
+        if not method.at_stages:
+            if not method.jacobian_known:
+                status = linearise_at_start(run, method, address, h)
+                if status != 0:
+                    return status
+            method.h = h
+            if floats(method.factored, 2 * method.n_matrices)[_matrix_number(method)] != h:
+                status = _call(method.form, address)
+                if status != 0 and not method.jacobian_fresh and status > 0:
+                    method.jacobian_known = 0
+                    continue
+                if status != 0:
+                    return status
+        status = _iterate(system, run, method, address, t0, t1, h, start, k)
+        if status != DIVERGED:
+            break
+        if not method.at_stages and not method.jacobian_fresh:
+            method.jacobian_known = 0
+        elif run.fixed and not method.at_stages:
+            method.at_stages = 1
+        else:
+            break
+        for i in range(begin, begin + count):
+            for j in range(n):
+                k[i + 1, j] = guess[i + 1, j]
+    if method.at_stages:
+        method.jacobian_known = 0
+        method.at_stages = 0
+    return status
+
+
+@part
+def _residuals(system, run, method, address, t0, t1, h, start, k):
+    """r_i = F at the stages of the block, with derivatives if they are wanted."""
+    n, s = run.n, method.s
+    begin = integers(method.block_first, method.blocks)[method.block]
+    count = integers(method.block_size, method.blocks)[method.block]
+    y, yp = floats(method.stage_y, n), floats(method.stage_yp, n)
+    a, c, r = float_rows(method.a, s, s), floats(method.c, s), float_rows(method.r, s, n)
+    for i in range(begin, begin + count):
+        for j in range(n):
+            y[j] = 0.0
+            yp[j] = k[i + 1, j]
+        for l in range(begin + count):
+            weight = a[i, l]
+            if weight != 0.0:
+                for j in range(n):
+                    y[j] += weight * k[l + 1, j]
+        for j in range(n):
+            y[j] = start[j] + h * y[j]
+        time = t1 if c[i] == 1.0 else t0 + c[i] * h
+        status = residual(system, time, y, yp, r[i - begin])
+        if status == 0 and method.at_stages:
+            method.stage_t, method.slot = time, i
+            status = _call(method.linearise, address)
+        if status != 0:
+            return status
+    return 0
+
+
+@part
+def _iterate(system, run, method, address, t0, t1, h, start, k):
+    """Newton's method for the block from the guess in k."""
+    n = run.n
+    begin = integers(method.block_first, method.blocks)[method.block]
+    count = integers(method.block_size, method.blocks)[method.block]
+    r, weights = float_rows(method.r, method.s, n), floats(method.weights, n)
+    most = _POLISHING if run.fixed else _MOST
+    noise = _NOISE * max(wrms(start, weights), 1.0 if run.fixed else 0.0)
+    rounding = max(_ROUNDING_FIXED if run.fixed and not method.at_stages else _ROUNDING, _PLATEAU * noise)
+    tolerance = max(_TOLERANCE, noise)
+    method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
+    before, stalls = 0.0, 0
+    for m in range(1, most + 1):
+        status = _residuals(system, run, method, address, t0, t1, h, start, k)
+        if status == 0 and method.at_stages:
+            status = _call(method.form, address)
+        if status != 0:
+            return status
+        system.newton_iterations += 1
+        status = _call(method.correct, address)
+        if status != 0:
+            return status
+        size = _size(method, r, count, weights, True)
+        if not size < np.inf:
+            return _diverged(run, method, h, start, k)
+        for i in range(count):
+            for j in range(n):
+                k[begin + i + 1, j] -= r[i, j] / h
+        if size <= noise:
+            return CONVERGED
+        if m > 1:
+            ratio = size / before
+            stalls = stalls + 1 if ratio > _STALLED else 0
+            rest = _size(method, r, count, weights, False) if stalls > 0 and method.some_powers else size
+            if rest <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
+                return CONVERGED
+            if rest > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
+                return _diverged(run, method, h, start, k)
+            if stalls == 0:
+                method.rate_factor = ratio / (1.0 - ratio)
+            expected = method.rate_factor * size * min(ratio, 1.0) ** (most - m)
+            if m > _LOOK and stalls == 0 and not run.fixed and expected > rounding:
+                return _diverged(run, method, h, start, k)
+            method.slowest = max(method.slowest, ratio)
+        if method.rate_factor * size <= tolerance and not run.fixed:
+            return CONVERGED
+        before = size
+    return CONVERGED if before <= rounding else _diverged(run, method, h, start, k)
+
+
+@part
+def _size(method, r, count, weights, everything):
+    """The norm of the corrections of a block; without variables of index 2 and 3, whose round-off is divided by h."""
+    total, power = 0.0, floats(method.power, weights.size)
+    for i in range(count):
+        for j in range(weights.size):
+            if everything or power[j] == 0.0:
+                total += (r[i, j] * weights[j]) ** 2
+    return np.sqrt(total / (count * weights.size))
+
+
+@part
+def _diverged(run, method, h, start, k):
+    """Keep the last correction for messages."""
+    n, last = run.n, integers(method.block_size, method.blocks)[method.block] - 1
+    r, correction, y = float_rows(method.r, method.s, n), floats(run.correction, n), floats(run.y, n)
+    for j in range(n):
+        correction[j] = r[last, j]
+        y[j] = start[j] + h * k[method.s, j]
+    run.cj = 1.0 / h
+    return DIVERGED
+
+
+announce(_linearise, "the implicit Runge-Kutta methods")

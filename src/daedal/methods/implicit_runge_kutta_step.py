@@ -1,0 +1,248 @@
+r"""A step of an implicit Runge-Kutta method for F(t, y, y') = 0 in compiled code: its end, its error, its polynomial.
+
+The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, where the tableau has one. Diagonally implicit ones
+filter it, (F_y' / h + a F_y)^{-1} F_y' / h: what algebraic equations or stiffness determine is no error (Hairer and
+Wanner II, IV.8). Otherwise the step is repeated with two halves, with which the run goes on: the difference is the
+error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4).
+"""
+
+from __future__ import annotations
+
+from daedal.kernels.callbacks import RAISED
+from daedal.kernels.compilation import announce, caller, part, pointer
+from daedal.kernels.endings import Ending
+from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.newton import CONVERGED
+from daedal.kernels.records import float_rows, floats, integers, record_at
+from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.methods.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
+from daedal.methods.implicit_runge_kutta_projection import project
+from daedal.methods.one_step import ATTEMPT, close_polynomial, combine, give_to_owner, size_of_error, weighted_sum
+from daedal.methods.radau_index import is_plain
+from daedal.methods.radau_newton import share_of_class
+from daedal.methods.run_record import RUN, STEP, differences
+
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
+_GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
+_SLOW_RATE = 0.6  # above it steps do not grow
+_TROUBLE = 5  # steps that do not grow after Newton's method has failed
+_NO_GROWTH = 0.5  # error with which a step stays as it is
+_FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
+
+_call = caller(STEP)
+
+
+@pointer(STEP)
+def irk_begin(address):
+    """Derivatives at the start, from which the owner of the run finds the index of the variables where it is open."""
+    run = record_at(address, RUN)
+    method = record_at(run.method, IRK)
+    if not method.searches:
+        return 0
+    status = linearise_at_start(run, method, address, run.h)
+    if status == 0:
+        return _TROUBLED if method.suspicious or not is_plain(method, run.n) else 0
+    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+
+
+@pointer(ATTEMPT)
+def irk_attempt(address, t, h):
+    """The stages, the end of the step and its error."""
+    run = record_at(address, RUN)
+    return _attempt(record_at(run.system, SYSTEM), run, record_at(run.method, IRK), address, t, h)
+
+
+@pointer(ATTEMPT)
+def irk_accept(address, t, h):
+    """The polynomial of the step."""
+    run = record_at(address, RUN)
+    return _accept(record_at(run.system, SYSTEM), run, record_at(run.method, IRK), t, h)
+
+
+@part
+def _attempt(system, run, method, address, t, h):
+    start, whole = differences(run)[0], float_rows(method.whole, method.s + 1, run.n)
+    run.cj, run.order = 1.0 / h, method.order
+    method.slowest = 0.0
+    _set_weights(run, method, h)
+    if run.attempt_error_failures + run.attempt_newton_failures == 0:
+        method.jacobian_fresh = 0
+    _predict(run, method, h)
+    method.level = 0
+    status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, floats(run.y, run.n))
+    if status == CONVERGED and not run.fixed:
+        status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
+        if status == CONVERGED:
+            _test(system, run, method)
+    if status > 0:
+        method.trouble = _TROUBLE
+    return status
+
+
+@part
+def _set_weights(run, method, h):
+    """Weights of corrections; those of variables of index 2 and 3 count less where steps are short, like errors."""
+    n = run.n
+    weights, plain, power = floats(method.weights, n), floats(run.inverse_weights, n), floats(method.power, n)
+    share = share_of_class(run, method, h) if method.some_powers and not run.fixed else 1.0
+    for j in range(n):
+        weights[j] = plain[j] * share ** power[j]
+
+
+@part
+def _stages_and_end(system, run, method, address, t0, t1, h, start, k, y):
+    """The slopes of a step in k, and y = y_n + h sum_i b_i Y'_i, projected if that is wished for."""
+    status = solve_stages(system, run, method, address, t0, t1, h, start, k)
+    if status != CONVERGED:
+        return status
+    combine(floats(method.b, method.s), method.s, k[1:], start, h, 0, run.n, y)
+    return project(system, run, method, address, t1, h, start, k, y) if method.projects else CONVERGED
+
+
+@part
+def _embedded(run, method, address, h):
+    """The error by the embedded weights, filtered by the matrix of a stage."""
+    n, s, entries = run.n, method.s, method.entries
+    error, r = floats(run.error, n), float_rows(method.r, s, n)[0]
+    weighted_sum(floats(method.embedded, s), s, float_rows(method.whole, s + 1, n)[1:], 0, n, error)
+    for j in range(n):
+        error[j] *= h
+    if method.filtering < 0:
+        return CONVERGED
+    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    f_yp = floats(method.f_yp, entries)
+    r[:] = 0.0
+    for e in range(entries):
+        r[rows[e]] += f_yp[e] / h * error[columns[e]]
+    method.block = method.filtering
+    status = _call(method.correct, address)
+    for j in range(n):
+        error[j] = r[j]
+    return status
+
+
+@part
+def _test(system, run, method):
+    """The error in units of the tolerance; errors of variables of index 2 and 3 count less where steps are short."""
+    n = run.n
+    error, correction = floats(run.error, n), floats(run.correction, n)
+    weights, plain = floats(method.weights, n), floats(run.inverse_weights, n)
+    for j in range(n):
+        error[j] *= weights[j] / plain[j]
+        correction[j] = error[j]
+    run.error_of_step = size_of_error(system, run)
+    run.least_error = _NO_GROWTH if method.trouble > 0 or method.slowest > _SLOW_RATE else 0.0
+
+
+@part
+def _end(method, n, h, start, k, y):
+    """y_n + h sum_i b_i Y'_i."""
+    combine(floats(method.b, method.s), method.s, k[1:], start, h, 0, n, y)
+
+
+@part
+def _predict(run, method, h):
+    """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
+    n, s = run.n, method.s
+    whole, c, values = float_rows(method.whole, s + 1, n), floats(method.c, s), floats(method.stage_y, n)
+    slope = floats(run.yp, n)
+    for j in range(n):
+        whole[0, j] = slope[j]
+    if method.straight or abs(h) > _FAR * abs(run.h_last):
+        _follow(s, n, floats(method.secant, n) if run.steps > 0 else slope, whole)
+        return
+    for i in range(s):
+        time = run.t + c[i] * h
+        newton_polynomial(time, run.t, run.psi, differences(run), run.degree, values, whole[i + 1])
+
+
+@part
+def _follow(s, n, slope, k):
+    """The same slope for all stages."""
+    for i in range(s):
+        for j in range(n):
+            k[i + 1, j] = slope[j]
+
+
+@part
+def _halves(system, run, method, address, t, h):
+    """The step once more in two halves, and the error of the whole one."""
+    n, s, middle_t = run.n, method.s, run.t + 0.5 * h
+    start, y, middle = differences(run)[0], floats(run.y, n), floats(method.middle, n)
+    whole, error = float_rows(method.whole, s + 1, n), floats(run.error, n)
+    first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
+    weights = float_rows(method.halves, 2 * s, s + 1)
+    secant = floats(method.secant, n)
+    for j in range(n):
+        error[j] = y[j]
+        first[0, j] = whole[0, j]
+        secant[j] = (y[j] - start[j]) / h
+    method.level = 1
+    if method.straight:
+        _follow(s, n, secant, first)
+        _follow(s, n, secant, second)
+    else:
+        for i in range(s):
+            weighted_sum(weights[i], s + 1, whole, 0, n, first[i + 1])
+            weighted_sum(weights[s + i], s + 1, whole, 0, n, second[i + 1])
+    status = _stages_and_end(system, run, method, address, run.t, middle_t, 0.5 * h, start, first, middle)
+    if status != CONVERGED:
+        return status
+    weighted_sum(floats(method.end_slope, s + 1), s + 1, first, 0, n, second[0])
+    status = _stages_and_end(system, run, method, address, middle_t, t, 0.5 * h, middle, second, y)
+    for j in range(n):
+        error[j] = y[j] - error[j]
+    return status
+
+
+@part
+def _accept(system, run, method, t, h):
+    n, s = run.n, method.s
+    if system.hook != 0:
+        status = give_to_owner(system, run, t, h)
+        if status != 0 and status != HOOK_CHANGED:
+            return status
+    halved = method.doubling and not run.fixed
+    start, y, secant = differences(run)[0], floats(run.y, n), floats(method.secant, n)
+    for j in range(n):
+        secant[j] = (y[j] - start[j]) / h
+    whole, second = float_rows(method.whole, s + 1, n), float_rows(method.second, s + 1, n)
+    _keep_polynomial(run, method, h, halved)
+    weighted_sum(floats(method.end_slope, s + 1), s + 1, second if halved else whole, 0, n, floats(run.yp, n))
+    method.trouble = max(method.trouble - 1, 0)
+    method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
+    return 0
+
+
+@part
+def _keep_polynomial(run, method, h, halved):
+    """Values inside of the step, of the polynomials of both halves where there are two, and at its ends.
+
+    In the first step the slope of the start is left out: of algebraic variables it need not be known.
+    """
+    n, s = run.n, method.s
+    degree = 2 * method.degree if halved else method.degree
+    phi, y, middle = differences(run), floats(run.y, n), floats(method.middle, n)
+    whole = float_rows(method.whole, s + 1, n)
+    first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
+    count = degree // 2 - 1 if halved else degree - 1  # in one half
+    rows = method.degree - 1
+    inner = float_rows(method.inner, 2 * rows, s + 1)[0 if run.steps > 0 else rows :]
+    for q in range(degree - 1):
+        target = phi[q + 1]
+        if not halved:
+            combine(inner[q], s + 1, whole, phi[0], h, 0, n, target)
+        elif q < count:
+            combine(inner[q], s + 1, second, middle, 0.5 * h, 0, n, target)
+        elif q == count:
+            for j in range(n):
+                target[j] = middle[j]
+        else:
+            combine(inner[q - count - 1], s + 1, first, phi[0], 0.5 * h, 0, n, target)
+    for j in range(n):
+        phi[degree, j] = phi[0, j]
+        phi[0, j] = y[j]
+    close_polynomial(run, h, degree)
+
+
+announce(_attempt, "the steps of implicit Runge-Kutta methods")

@@ -1,0 +1,149 @@
+r"""The two halves of a step of RATTLE for functions that are called: matrices are evaluated and factored with pivoting.
+
+The equations are those of :mod:`daedal.symbolic.symplectic`, which makes straight-line code of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.kernels.callbacks import UNEVALUABLE
+from daedal.kernels.compilation import part
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, float_rows, floats
+from daedal.kernels.vectors import add_product, copy, transpose
+from daedal.mechanics.constrained import FORCE, JACOBIAN, MASS, POSITION, VELOCITY, evaluate, load_state
+
+_WEIGHTS = (0.75, -0.15, 1.0 / 60.0)  # of central differences at distances s, 2 s, 3 s, divided by s
+
+DENSE = np.dtype(
+    [
+        ("mass", ADDRESS),  # M and G^T at the start of the step
+        ("columns", ADDRESS),
+        ("state", ADDRESS),
+        ("force", ADDRESS),  # F
+        ("product", ADDRESS),
+        ("lu", LU),
+    ]
+)
+
+
+@part
+def _load(dense, c, q, v):
+    state = floats(dense.state, 2 * c.nx)
+    copy(state, q)
+    copy(state[c.nx :], v)
+    load_state(c, state, state[:0])
+
+
+@part
+def keep_start(dense, c, t, q, v):
+    """M and G^T at the start of the step."""
+    nx, n_c = c.nx, c.n_c
+    _load(dense, c, q, v)
+    status = evaluate(c, t, MASS | JACOBIAN)
+    copy(floats(dense.mass, nx * nx), floats(c.mass, nx * nx))
+    copy(floats(dense.columns, nx * n_c), floats(c.columns, nx * n_c))
+    return status
+
+
+@part
+def _momentum_force(dense, c, t, q, v):
+    """F = f + (dM/dt along v) v, the derivative by differences of sixth order; M and the state are left changed."""
+    nx = c.nx
+    force, product, mass = floats(dense.force, nx), floats(dense.product, nx), float_rows(c.mass, nx, nx)
+    _load(dense, c, q, v)
+    status = evaluate(c, t, FORCE)
+    copy(force, floats(c.force, nx))
+    if status != 0 or c.constant_mass:
+        return status
+    increments, state, speed = floats(c.increments, nx), floats(c.state, nx), 0.0
+    for j in range(nx):
+        speed = max(speed, abs(v[j]) / increments[j])
+    if speed == 0.0:
+        return 0
+    s = 1.0 / speed
+    for k in range(-3, 4):
+        if k == 0:
+            continue
+        for j in range(nx):
+            state[j] = q[j] + k * s * v[j]
+        status = evaluate(c, t + k * s, MASS)
+        if status != 0:
+            return status
+        weight = (_WEIGHTS[abs(k) - 1] if k > 0 else -_WEIGHTS[abs(k) - 1]) / s
+        for i in range(nx):
+            product[i] = add_product(0.0, mass[i], v)
+            force[i] += weight * product[i]
+    return 0
+
+
+@part
+def _factor(c, mass, columns):
+    """Factor [[mass, columns], [K, 0]] with K as evaluated last."""
+    nx, n_c = c.nx, c.n_c
+    by_columns = float_rows(c.kkt.data, nx + n_c, nx + n_c)
+    transpose(by_columns, mass)
+    transpose(by_columns[:, nx:], float_rows(c.jacobian, n_c, nx))
+    transpose(by_columns[nx:], columns)
+    by_columns[nx:, nx:] = 0.0
+    return factor_lu(c.kkt)
+
+
+@part
+def first_half(dense, c, t_0, t_1, h, factor, q, v, x, u, w, d):
+    """w and d of one iteration for x and u, from (q, v)."""
+    nx, n_c = c.nx, c.n_c
+    mass, product = float_rows(dense.mass, nx, nx), floats(dense.product, nx)
+    solution, force = floats(c.solution, nx + n_c), floats(dense.force, nx)
+    status = _momentum_force(dense, c, t_0, q, u)
+    if status != 0:
+        return status
+    _load(dense, c, x, u)
+    status = evaluate(c, t_1, MASS | JACOBIAN | POSITION)
+    if status != 0:
+        return status
+    if not c.constant_mass:
+        for i in range(nx):
+            product[i] = add_product(0.0, mass[i], u)
+        transpose(float_rows(dense.lu.data, nx, nx), float_rows(c.mass, nx, nx))
+        if factor_lu(dense.lu) != 0:
+            return UNEVALUABLE
+        solve_lu(dense.lu, product)
+        for i in range(nx):
+            d[i] = product[i] - u[i]
+    jacobian, level = float_rows(c.jacobian, n_c, nx), floats(c.level, n_c)
+    for i in range(nx):
+        solution[i] = factor * force[i]
+        product[i] = q[i] + h * v[i] + 0.5 * h * d[i] - x[i]
+    for l in range(n_c):
+        solution[nx + l] = -add_product(level[l], jacobian[l], product) / h
+    if _factor(c, mass, float_rows(dense.columns, nx, n_c)) != 0:
+        return UNEVALUABLE
+    solve_lu(c.kkt, solution)
+    copy(w, solution[:nx])
+    return 0
+
+
+@part
+def second_half(dense, c, t, factor, q, v, w):
+    """w from (q, v), so that the velocity constraints hold for v + w."""
+    nx, n_c = c.nx, c.n_c
+    solution, force = floats(c.solution, nx + n_c), floats(dense.force, nx)
+    status = _momentum_force(dense, c, t, q, v)
+    if status != 0:
+        return status
+    _load(dense, c, q, v)
+    status = evaluate(c, t, MASS | JACOBIAN | VELOCITY)
+    if status != 0:
+        return status
+    rate = float_rows(c.level, c.m, n_c)[1]
+    for i in range(nx):
+        solution[i] = factor * force[i]
+    for l in range(n_c):
+        solution[nx + l] = -rate[l]
+    if _factor(c, float_rows(c.mass, nx, nx), float_rows(c.columns, nx, n_c)) != 0:
+        return UNEVALUABLE
+    solve_lu(c.kkt, solution)
+    copy(w, solution[:nx])
+    return 0

@@ -1,0 +1,81 @@
+"""The values with which multistep methods of constant step begin: given, or computed to nearly all digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.methods.task import Outcome, Task
+from daedal.problems.checks import check_real, check_vector
+
+
+def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:
+    """The given y at `times`, perhaps with further ones: (m, n), m >= k; None if there are none.
+
+    `count` says what k is, in messages.
+    """
+    if callable(given):
+        return np.array([check_vector(given(t), n, f"starting_values({t:g})") for t in times])
+    if given is None:
+        return None
+    expected = f"be finite and of shape ({n}, m) with m >= {count} = {k}"
+    values = check_real(given, "starting_values", expected)
+    if values.ndim != 2 or values.shape[0] != n or values.shape[1] < k or not np.all(np.isfinite(values)):
+        raise InvalidProblemError(f"starting_values must {expected}; the shape is {values.shape}")
+    return np.ascontiguousarray(values.T)
+
+
+def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float) -> Outcome:
+    """The solution at `times` by a run with steps of variable size."""
+    n, t0 = task.n, task.t_span[0]
+    outcome = run.integrate(
+        replace(
+            task,
+            rtol=np.full(n, tolerance),
+            atol=np.full(n, tolerance * (float(np.max(np.abs(task.y0))) or 1.0)),
+            t_eval=times,
+            t_span=(t0, float(times[-1])),
+            t_stop=float(times[-1]),
+            switching=None,
+            dense=False,
+            first_step=None,
+            fixed_step=None,
+            index_2=False,
+        )
+    )
+    if outcome.failure is not None:
+        raise InvalidProblemError(
+            f"accurate starting values for {name} could not be computed; pass starting_values (y at t0, t0 + h, ...)"
+        )
+    return outcome
+
+
+def fixed_times(task: Task, count: int) -> np.ndarray:
+    """t0, t0 + h, ..., so many."""
+    assert task.fixed_step is not None
+    return task.t_span[0] + task.sign * task.fixed_step * np.arange(count)
+
+
+def points_behind(task: Task, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """t, y and y' at starting values behind the first one, which are output like steps."""
+    if values is None or task.fixed_step is None or len(values) < 2:
+        return None
+    times = fixed_times(task, len(values))
+    return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]
+
+
+def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: float) -> None:
+    """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
+    row = values
+    for i in range(min(len(row), degree + 2)):
+        phi[i] = row[0]
+        row = row[:-1] - row[1:]
+    record["psi"][: degree + 1] = (np.arange(degree + 1) + 1) * h
+
+
+def require_room(record, m: int) -> None:
+    """Refuse more starting values than there are steps."""
+    if int(record["last_step"]) < m:
+        raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")

@@ -1,0 +1,72 @@
+"""One-step runs that find the index class of every variable at the start, from F_y and F_y'."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daedal.analysis.index import LocalIndex, judge
+from daedal.kernels.endings import Ending
+from daedal.methods.block_storage import Storage
+from daedal.methods.run import OneStepRun
+from daedal.methods.task import Task
+from daedal.problems.checks import check_vector
+
+LARGEST_JUDGED = 200
+"""Unknowns up to which the index of the variables is found at the start."""
+
+
+class ClassifiedRun(OneStepRun):
+    """A run whose record has `power`, the index class of each variable less one, and derivatives entry by entry.
+
+    The compiled `begin` of the method asks with the ending TROUBLED to have the classes judged, where `searches` is set
+    and the index is not 0 or 1 at first sight.
+    """
+
+    _places: Storage
+    _f_y: np.ndarray
+    _f_yp: np.ndarray
+
+    def load(self, task: Task) -> None:
+        """The classes of the variables as far as they are known."""
+        assert self.workspace is not None
+        self.workspace.prepare_matrices(accurate=False)
+        method, n = self.method, self.equations.n
+        if method.variable_index is not None:
+            self._set_classes(check_vector(method.variable_index, n, "variable_index"))
+        elif task.fixed_step is None and self.equations.mechanism is None and n <= LARGEST_JUDGED:
+            self.own["searches"] = True
+        elif task.excluded is not None:
+            self._set_classes(np.where(np.isin(np.arange(n), np.arange(n)[task.excluded]), 2.0, 1.0))
+        if task.index_2:
+            self._included.fill(1.0)
+
+    def reconsider(self, task: Task) -> int:
+        """Find the index of the variables at the start; F_y and F_y' are there."""
+        if not self.own["searches"]:
+            return int(Ending.TROUBLED)
+        self.own["searches"] = False
+        problem = self.equations.problem
+        found = self.index_at_start(task)
+        if found is None or found.index is None or found.index < 2:
+            return 0
+        classes = np.ones(self.equations.n)
+        for variable, index in found.higher_index_variables:
+            classes[variable] = index
+        assert self.workspace is not None
+        self._set_classes(classes)
+        self.workspace.prepare_matrices(accurate=True)
+        self.own["jacobian_known"] = problem.jacobian is not None
+        return 0
+
+    def index_at_start(self, task: Task) -> LocalIndex | None:
+        """The index of the linearised equations, from exact derivatives where they are given."""
+        if self.equations.problem.jacobian is None:
+            return self.local_index(task)
+        places, n = self._places, self.equations.n
+        e, b = np.zeros((n, n)), np.zeros((n, n))
+        e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
+        return judge(e, b)
+
+    def _set_classes(self, classes: np.ndarray) -> None:
+        self.own.array("power")[:] = classes - 1.0
+        self.own["some_powers"] = bool(np.any(classes > 1.0))

@@ -1,0 +1,246 @@
+"""The automatic choice of the method for first-order problems, and what it hands over for."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+
+import daedal
+from daedal import library
+from daedal.analysis.thresholds import FIRST_LOOK, LOW_ORDER, MOST_LOW, SOON
+from daedal.drive import first_order_choice
+from daedal.drive.first_order_choice import _Watch, first_method
+
+RADAU, DASSL = daedal.Radau().title, daedal.DASSL().title
+
+
+def decay(t, y, yp):
+    return yp + np.arange(1.0, y.size + 1.0) * y
+
+
+def solve_decay(n=2, problem=None, **options):
+    start = np.ones(n)
+    problem = daedal.ImplicitDAE(decay, n) if problem is None else problem
+    return daedal.solve(problem, (0.0, 1.0), (start, -np.arange(1.0, n + 1.0)), **options)
+
+
+# --- the first method -------------------------------------------------------------------------------------------------
+
+
+def test_small_problems_with_exact_derivatives_are_solved_by_radau():
+    sol = solve_decay()
+    assert sol.method == RADAU
+    np.testing.assert_allclose(sol.y[:, -1], np.exp([-1.0, -2.0]), rtol=1e-6)
+
+
+def test_differences_are_left_to_dassl_unless_the_tolerance_is_sharp():
+    assert solve_decay(compile="never").method == DASSL
+    assert solve_decay(compile="never", rtol=1e-9, atol=1e-11).method == RADAU
+
+
+def test_sparse_and_large_full_matrices_are_left_to_dassl():
+    diagonal = daedal.ImplicitDAE(decay, 3, sparsity=csc_array(np.eye(3)))
+    assert solve_decay(3, diagonal).method == DASSL
+
+    def matrix(t, y, yp, cj):
+        return np.diag(cj + np.arange(1.0, y.size + 1.0))
+
+    for n, name in ((50, "radau"), (150, "dassl")):
+        assert first_method(daedal.ImplicitDAE(decay, n, jacobian=matrix), np.array([1e-6])) == name
+    band = daedal.ImplicitDAE(decay, 150, jacobian=matrix, bandwidth=(0, 0))
+    assert first_method(band, np.array([1e-6])) == "radau"
+
+
+def test_options_and_fixed_steps_are_those_of_dassl():
+    assert solve_decay(max_order=3).method == daedal.DASSL(max_order=3).title
+    assert solve_decay(fixed_step=0.1).method == DASSL
+
+
+def test_events_are_looked_for_in_the_shorter_steps_of_dassl():
+    def event(t, y):
+        return y[0] - 0.5
+
+    assert solve_decay(events=event).method == DASSL
+    assert solve_decay(events=event, rtol=1e-9, atol=1e-11).method == RADAU
+
+
+def test_prepared_solvers_choose_like_solve():
+    solver = daedal.prepare(daedal.ImplicitDAE(decay, 2))
+    sol = solver.solve((0.0, 1.0), ([1.0, 1.0], [-1.0, -2.0]))
+    again = solver.solve((0.0, 1.0), ([1.0, 1.0], [-1.0, -2.0]))
+    assert sol.method == RADAU
+    np.testing.assert_array_equal(sol.y, again.y)
+    np.testing.assert_array_equal(sol.y, solve_decay().y)
+
+
+# --- higher index -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compile", ["auto", "never"])
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-9])
+def test_jays_problem_takes_few_steps(rtol, compile):
+    """Variable-step BDF stays at orders 1 and 2 here, with 2464 steps at 1e-6 (tests/test_jay.py)."""
+    model = library.jay_index2()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, compile=compile)
+    exact = np.array([np.ravel(model.extra["exact"](t))[:3] for t in sol.t]).T
+    assert sol.method == RADAU and sol.stats.steps < 60
+    assert np.abs(sol.y - exact)[:2].max() < 10.0 * rtol
+    assert np.abs(sol.y - exact)[2].max() < 100.0 * rtol
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+def test_plain_index_two_is_as_accurate_as_asked(rtol):
+    model = library.hessenberg_index2()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol)
+    reference = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-11, atol=1e-11)
+    assert sol.stats.steps < 40
+    np.testing.assert_allclose(sol.y, reference(sol.t), rtol=30.0 * rtol, atol=30.0 * rtol)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("tppc2", 60), ("tppc3", 60)])
+def test_trajectory_control_does_not_crawl(name, steps):
+    model = library.get(name)
+    results = [
+        daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, correct_initial=True)
+        for rtol in (1e-6, 1e-8)
+    ]
+    assert all(sol.success and sol.stats.steps < steps for sol in results)
+    coarse, fine = (sol.y[:, -1] for sol in results)
+    np.testing.assert_allclose(coarse, fine, rtol=1e-4, atol=1e-4 * np.abs(fine).max())
+
+
+def sliding_pivot():
+    """A pendulum of length 1 whose pivot slides on y = sin(x)/2, stated with the constraints of its velocities only.
+
+    Unknowns are the pivot (a, b), the mass (x, y), their velocities and the two forces; index 2.
+    """
+
+    def residual(t, z, zp):
+        a, b, x, y, va, vb, vx, vy, force, rod = z
+        return [
+            *(zp[0] - va, zp[1] - vb, zp[2] - vx, zp[3] - vy),
+            zp[4] + 0.5 * math.cos(a) * force - 2.0 * (x - a) * rod,
+            zp[5] + 9.81 - force - 2.0 * (y - b) * rod,
+            zp[6] + 2.0 * (x - a) * rod,
+            zp[7] + 9.81 + 2.0 * (y - b) * rod,
+            vb - 0.5 * math.cos(a) * va,
+            (x - a) * (vx - va) + (y - b) * (vy - vb),
+        ]
+
+    start = np.array([0.5, 0.5 * math.sin(0.5), 1.5, 0.5 * math.sin(0.5), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    return daedal.ImplicitDAE(residual, 10), start
+
+
+def test_an_implicit_problem_of_index_2_is_noticed_and_solved():
+    problem, start = sliding_pivot()
+    sol = daedal.solve(problem, (0.0, 5.0), (start, None), rtol=1e-6, atol=1e-6, correct_initial=True)
+    fine = daedal.solve(problem, (0.0, 5.0), (start, None), rtol=1e-9, atol=1e-9, correct_initial=True)
+    assert sol.success and sol.t[-1] == 5.0 and sol.stats.steps < 600
+    a, b, x, y, va, vb, vx, vy = sol.y[:8]
+    np.testing.assert_allclose(b, 0.5 * np.sin(a), atol=1e-5)
+    np.testing.assert_allclose((x - a) ** 2 + (y - b) ** 2, 1.0, atol=1e-5)
+    energy = 0.5 * (va**2 + vb**2 + vx**2 + vy**2) + 9.81 * (b + y)
+    np.testing.assert_allclose(energy, energy[0], atol=1e-3)
+    np.testing.assert_allclose(sol.y[:8, -1], fine.y[:8, -1], atol=1e-3)
+
+
+# --- what the run shows -----------------------------------------------------------------------------------------------
+
+
+def reaches_order(orders, sizes, longest=math.inf):
+    """The steps at which a watch stops a run that has these orders and sizes at its looks; None if it does not."""
+    watch = _Watch(FIRST_LOOK, longest)
+    for order, size in zip(orders, sizes, strict=True):
+        steps = watch.due
+        if watch.stops(steps, 0, order, size):
+            return steps
+    return None
+
+
+def test_low_orders_are_seen_after_some_looks():
+    assert reaches_order([2, 1, 2, 2], [1.0] * 4) == FIRST_LOOK * 2 ** (MOST_LOW - 1)
+    assert reaches_order([2, 2, LOW_ORDER + 1, 2, 2], [1.0] * 5) is None
+    assert reaches_order([1, 1, 1, 1], [1.0, 2 * SOON, 4 * SOON**2, 8 * SOON**3]) is None
+    assert reaches_order([1, 1, 1, 1], [1.0] * 4, longest=1.0) is None
+
+
+def test_rejections_are_seen_at_once():
+    watch = _Watch(FIRST_LOOK, 0.0)
+    assert not watch.stops(25, 25, 3, 1.0)
+    assert watch.stops(50, 51, 3, 1.0) and "26 attempts failed beside 25 steps" in watch.reason
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """A choice that begins with a DASSL of order 2."""
+    methods = {"dassl": daedal.DASSL(max_order=2), "radau": daedal.Radau()}
+    monkeypatch.setattr(first_order_choice, "first_method", lambda problem, rtol: "dassl")
+    monkeypatch.setattr("daedal.drive.first_order.first_method", lambda problem, rtol: "dassl")
+    monkeypatch.setattr("daedal.drive.first_order.automatic_methods", lambda wishes: methods)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_low_orders_hand_over_in_mid_run(stuck, backward):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
+    span = (0.0, -20.0) if backward else (0.0, 20.0)
+    sol = daedal.solve(problem, span, ([0.0, 1.0], [1.0, 0.0]), rtol=1e-7, atol=1e-7)
+    assert sol.method == "DASSL, then Radau"
+    assert "on Radau: with DASSL the order was no higher than 2 after 100 steps." in sol.message
+    assert np.all(np.diff(sol.t) * (-1.0 if backward else 1.0) > 0.0) and sol.t[-1] == span[1]
+    np.testing.assert_allclose(sol.y[0], np.sin(sol.t), atol=1e-4)
+    times = np.linspace(*span, 333)
+    np.testing.assert_allclose(sol(times)[0], np.sin(times), atol=1e-4)
+    asked = daedal.solve(problem, span, ([0.0, 1.0], [1.0, 0.0]), rtol=1e-7, atol=1e-7, t_eval=times)
+    np.testing.assert_array_equal(asked.t, times)
+    np.testing.assert_array_equal(asked.y, sol(times))
+    assert asked.stats.steps == sol.stats.steps == sol.history.h.size
+
+
+def test_events_are_neither_lost_nor_doubled_where_methods_change(stuck):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
+    sol = daedal.solve(problem, (0.0, 20.0), ([0.0, 1.0], [1.0, 0.0]), rtol=1e-7, atol=1e-7, events=lambda t, y: y[0])
+    assert sol.method == "DASSL, then Radau"
+    np.testing.assert_allclose([event.t for event in sol.events], np.pi * np.arange(1, 7), atol=1e-4)
+
+
+def test_the_limit_of_steps_counts_both_methods(stuck):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2)
+    with pytest.raises(daedal.IntegrationError) as caught:
+        daedal.solve(problem, (0.0, 1e3), ([0.0, 1.0], [1.0, 0.0]), rtol=1e-7, atol=1e-7, max_steps=120)
+    assert caught.value.solution.stats.steps == 120 and "limit of 120 steps" in str(caught.value)
+
+
+def test_what_stops_one_method_is_tried_with_the_other(monkeypatch):
+    """Radau is given a matrix of the wrong sign behind t = 1/2, so that its Newton method fails there."""
+    original = daedal.Radau.prepare
+
+    def prepare(self, equations):
+        run = original(self, equations)
+        inner = run.integrate
+        run.integrate = lambda task: inner(task) if task.t_span[0] > 0.0 else _failed(inner, task)
+        return run
+
+    def _failed(inner, task):
+        from dataclasses import replace
+
+        from daedal.kernels.endings import Ending
+
+        outcome = inner(replace(task, t_span=(0.0, 0.5), t_stop=0.5))
+        outcome.reason = Ending.NEWTON_FAILED
+        return outcome
+
+    monkeypatch.setattr(daedal.Radau, "prepare", prepare)
+    sol = solve_decay(problem=daedal.ImplicitDAE(decay, 2, names=["a", "b"]))
+    assert sol.method == "Radau, then DASSL"
+    assert "From t = 0.5 on DASSL: with Radau Newton's iteration for the next step did not converge" in sol.message
+    np.testing.assert_allclose(sol.y, np.exp(np.outer([-1.0, -2.0], sol.t)), atol=1e-4)
+
+
+def test_what_stops_both_methods_is_told_once():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[0] ** 2], 1)
+    with pytest.raises(daedal.IntegrationError, match="singularity") as caught:
+        daedal.solve(problem, (0.0, 2.0), ([1.0], [1.0]))
+    message = str(caught.value)
+    assert "(the start)" not in message and "on DASSL" not in message
+    assert caught.value.solution.t[-1] == pytest.approx(1.0, abs=1e-6)
