@@ -5,6 +5,7 @@ and the size that it states.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from daedal.library import flexible_rod, mos_circuits, wheel_and_rail
 PROBLEMS = [
     ("charge_pump", {"t1": 1195.0}),
     ("fekete", {}),
-    ("fekete", {"form": "index2", "t1": 20.0}),
+    pytest.param("fekete", {"form": "index2", "t1": 20.0}, marks=pytest.mark.slow),
     ("flexible_slider_crank", {}),
     ("flexible_slider_crank", {"form": "index2"}),
     ("nand_gate", {}),
@@ -53,7 +54,8 @@ def test_errors_follow_the_tolerance(name, parameters):
         assert sol.success and sol.t[-1] == model.t_span[1]
         errors.append(mixed_error(model, end(sol)))
     assert np.all(np.array(errors) < 100.0 * np.array(tolerances)), errors
-    assert errors[0] > errors[1] > errors[2], errors
+    for (before, error), rtol in zip(pairwise(errors), tolerances[1:], strict=True):
+        assert error < before or error < 0.2 * rtol, errors  # of the charge pump little is left but round-off
 
 
 # Published values of the test set at the end: variable, value, digits that it and we share
@@ -147,6 +149,18 @@ def test_charge_pump_follows_the_pulses():
     sol = daedal.solve(model.problem, model.t_span, model.initial, t_eval=times, **model.options)
     for t, y in zip(times, sol.y.T):
         np.testing.assert_allclose(y, pumped(t), rtol=1e-4, atol=1e-5, err_msg=f"t = {t}")
+
+
+@pytest.mark.filterwarnings("ignore::daedal.SwitchWarning")
+def test_a_run_that_cannot_go_on_behind_a_switch_does_not_claim_the_end():
+    """Both ends of the channel begin to conduct at once, where the charges have no derivative."""
+    model = library.charge_pump(t1=60.0)
+    for rtol in (1e-7, 1e-8, 1e-9):
+        try:
+            sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, method="radau")
+        except daedal.IntegrationError as error:
+            sol = error.solution
+        assert sol.success == (sol.t[-1] == 60.0)
 
 
 def test_charges_are_continuous_where_the_transistor_begins_to_conduct():

@@ -195,7 +195,7 @@ def wheelset(t1: float = 10.0) -> Model:
         ),
         index=2,
         reference=known_reference("wheelset", t1=t1),
-        options={"rtol": 1e-6, "atol": 1e-6 * sizes, "method": "radau", "switches": "never"},
+        options={"rtol": 1e-6, "atol": 1e-6 * sizes, "switches": "never"},
         plot={"variables": ["x", "theta", "phi"]},
         extra={"sizes": sizes},
     )
