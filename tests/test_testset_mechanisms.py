@@ -154,13 +154,14 @@ def test_charge_pump_follows_the_pulses():
 @pytest.mark.filterwarnings("ignore::daedal.SwitchWarning")
 def test_a_run_that_cannot_go_on_behind_a_switch_does_not_claim_the_end():
     """Both ends of the channel begin to conduct at once, where the charges have no derivative."""
-    model = library.charge_pump(t1=60.0)
-    for rtol in (1e-7, 1e-8, 1e-9):
-        try:
-            sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol, method="radau")
-        except daedal.IntegrationError as error:
-            sol = error.solution
-        assert sol.success == (sol.t[-1] == 60.0)
+    model = library.charge_pump()
+    try:
+        sol = daedal.solve(
+            model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7, method="radau", max_steps=5000
+        )
+    except daedal.IntegrationError as error:
+        sol = error.solution
+    assert sol.success == (sol.t[-1] == model.t_span[1])
 
 
 def test_charges_are_continuous_where_the_transistor_begins_to_conduct():
