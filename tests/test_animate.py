@@ -24,6 +24,7 @@ IN_THE_PLANE = [
     ("double_pendulum", {"l1": 0.5, "l2": 3.0}),
     ("crank_slider", {}),
     ("flexible_slider_crank", {"t1": 0.05}),
+    ("wheelset", {"t1": 1.0}),
     ("seven_body", {}),
     ("car_axis", {"t1": 1.0}),
     ("chain_of_pendulums", {}),

@@ -5,6 +5,7 @@ and the size that it states.
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,16 +15,17 @@ from scipy.optimize import brentq
 
 import daedal
 from daedal import library
-from daedal.library import flexible_rod, mos_circuits
+from daedal.library import flexible_rod, mos_circuits, wheel_and_rail
 
 PROBLEMS = [
     ("charge_pump", {"t1": 1195.0}),
     ("fekete", {}),
-    ("fekete", {"form": "index2", "t1": 20.0}),
+    pytest.param("fekete", {"form": "index2", "t1": 20.0}, marks=pytest.mark.slow),
     ("flexible_slider_crank", {}),
     ("flexible_slider_crank", {"form": "index2"}),
     ("nand_gate", {}),
     ("water_tubes", {}),
+    ("wheelset", {}),
 ]
 
 
@@ -52,7 +54,8 @@ def test_errors_follow_the_tolerance(name, parameters):
         assert sol.success and sol.t[-1] == model.t_span[1]
         errors.append(mixed_error(model, end(sol)))
     assert np.all(np.array(errors) < 100.0 * np.array(tolerances)), errors
-    assert errors[0] > errors[1] > errors[2], errors
+    for (before, error), rtol in zip(pairwise(errors), tolerances[1:], strict=True):
+        assert error < before or error < 0.2 * rtol, errors  # of the charge pump little is left but round-off
 
 
 # Published values of the test set at the end: variable, value, digits that it and we share
@@ -82,6 +85,8 @@ PUBLISHED = {
         (24, 0.04311196778792902, 1e-10),
         (37, 1.111270045592387e5, 1e-13),
     ),
+    # by DASSL with tolerances of 1e-9
+    "wheelset": ((0, 8.6355386965811e-3, 1e-7), (3, -0.013642299804033, 1e-6), (9, -0.013633468454173, 3e-6)),
 }
 
 
@@ -146,6 +151,19 @@ def test_charge_pump_follows_the_pulses():
         np.testing.assert_allclose(y, pumped(t), rtol=1e-4, atol=1e-5, err_msg=f"t = {t}")
 
 
+@pytest.mark.filterwarnings("ignore::daedal.SwitchWarning")
+def test_a_run_that_cannot_go_on_behind_a_switch_does_not_claim_the_end():
+    """Both ends of the channel begin to conduct at once, where the charges have no derivative."""
+    model = library.charge_pump()
+    try:
+        sol = daedal.solve(
+            model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7, method="radau", max_steps=5000
+        )
+    except daedal.IntegrationError as error:
+        sol = error.solution
+    assert sol.success == (sol.t[-1] == model.t_span[1])
+
+
 def test_charges_are_continuous_where_the_transistor_begins_to_conduct():
     """Depletion and inversion meet at the threshold, accumulation and depletion at the flat band voltage."""
     for u in (0.2, 1.7):  # of the gate; the ends of the channel as high as the threshold allows
@@ -198,6 +216,46 @@ def test_water_in_the_references_is_balanced_at_every_node():
     residual = model.problem.residual(61200.0, y, yp)
     np.testing.assert_allclose(residual[18:36], 0.0, atol=1e-12)
     np.testing.assert_allclose(residual[38:], 0.0, atol=1e-15)
+
+
+# --- wheel and rail ---------------------------------------------------------------------------------------------------
+
+
+def test_the_wheelset_starts_consistently():
+    model = library.wheelset()
+    np.testing.assert_allclose(model.problem.residual(0.0, *model.initial), 0.0, atol=1e-12)
+
+
+def heights(y):
+    """By how far the wheels are above the rails, left and right: the constraint of which the model has the rate."""
+    gaps = []
+    for side, psi, xi in ((1.0, y[13], y[14]), (-1.0, y[11], y[12])):
+        radius = wheel_and_rail.contact(side, y, psi, xi)[0]
+        theta, phi = y[3], y[4]
+        place = y[0] + xi * math.cos(theta) * math.cos(phi)
+        place += radius * (math.cos(theta) * math.sin(phi) * math.cos(psi) - math.sin(theta) * math.sin(psi))
+        beside = side * place - wheel_and_rail.HALF - math.sin(wheel_and_rail.CONE) * wheel_and_rail.HEAD
+        rail = math.sqrt(wheel_and_rail.HEAD**2 - beside**2) - wheel_and_rail.RADIUS
+        rail -= math.cos(wheel_and_rail.CONE) * wheel_and_rail.HEAD
+        gaps.append(rail - y[1] - xi * math.sin(phi) + radius * math.cos(phi) * math.cos(psi))
+    return np.array(gaps)
+
+
+def test_wheels_stay_on_the_rails():
+    """The constraint of velocities keeps the gap, which is not stated, at its value of the start: 4e-9 m or so."""
+    model = library.wheelset(t1=2.0)
+    sol = solved(model, 1e-8)
+    gaps = np.array([heights(y) for y in sol.y.T])
+    assert np.max(np.abs(gaps)) < 1e-7
+    np.testing.assert_allclose(gaps - gaps[0], 0.0, atol=1e-10)
+
+
+def test_the_wheelset_hunts():
+    model = library.wheelset()
+    sol = solved(model, 1e-4)
+    x = sol(np.linspace(5.0, 10.0, 2000))[0]
+    turns = np.sum(np.diff(np.sign(x)) != 0)
+    assert 5e-3 < np.max(np.abs(x)) < 1.2e-2 and turns >= 10
 
 
 # --- the flexible rod -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ _UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of 
 def finished(plan, request: Request, segments: list[Segment], excluded, notes: list[str]) -> Solution:
     """The solution that the segments make up."""
     stats = joined_statistics(request, segments)
-    while len(segments) > 1 and segments[-1].outcome.failure is not None and not segments[-1].outcome.steps:
+    while len(segments) > 1 and not segments[-1].outcome.steps and all(part.outcome.failure for part in segments[-2:]):
         segments = segments[:-1]  # another method could not go on either: the one that came so far says why
         notes = notes[:-1]
     segment, outcome = segments[-1], joined_outcome(request, segments)

@@ -256,7 +256,7 @@ def flexible_slider_crank(form: str = "index3", damped: bool = False, t1: float 
         initial=(np.array(START_Q + START_V), np.concatenate([there.acceleration, there.multipliers])),
         index=2,
         reference=known_reference("flexible_slider_crank", damped=bool(damped), t1=t1),
-        options={"rtol": 1e-6, "atol": 1e-6 * SIZES, "method": "radau"},
+        options={"rtol": 1e-6, "atol": 1e-6 * SIZES},
         plot=plot,
         extra={"sizes": SIZES},
     )

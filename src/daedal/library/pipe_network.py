@@ -100,6 +100,6 @@ def water_tubes(t1: float = 61200.0) -> Model:
         initial=(np.repeat([0.0, RESTING, 109800.0], [18, 18, 13]), np.zeros(49)),
         index=2,
         reference=known_reference("water_tubes", t1=t1),
-        options={"rtol": 1e-6, "atol": 1e-6 * size, "method": "radau", "switches": "never"},
+        options={"rtol": 1e-6, "atol": 1e-6 * size, "switches": "never"},
         plot={"variables": ["phi5_10", "phi8_10", "phi13_11"]},
     )

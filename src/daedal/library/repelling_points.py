@@ -43,13 +43,13 @@ def repulsion(t, q, v, p):
     for i in range(0, 60, 3):
         for j in range(0, i, 3):
             x, y, z = q[i] - q[j], q[i + 1] - q[j + 1], q[i + 2] - q[j + 2]
-            d = x * x + y * y + z * z
-            f[i] += x / d
-            f[i + 1] += y / d
-            f[i + 2] += z / d
-            f[j] -= x / d
-            f[j + 1] -= y / d
-            f[j + 2] -= z / d
+            w = 1.0 / (x * x + y * y + z * z)
+            f[i] += w * x
+            f[i + 1] += w * y
+            f[i + 2] += w * z
+            f[j] -= w * x
+            f[j + 1] -= w * y
+            f[j + 2] -= w * z
     return f
 
 
@@ -83,13 +83,13 @@ def stabilised_slopes(t, y, z, p):
     for i in range(0, 60, 3):
         for j in range(0, i, 3):
             a, b, c = y[i] - y[j], y[i + 1] - y[j + 1], y[i + 2] - y[j + 2]
-            d = a * a + b * b + c * c
-            f[60 + i] += a / d
-            f[61 + i] += b / d
-            f[62 + i] += c / d
-            f[60 + j] -= a / d
-            f[61 + j] -= b / d
-            f[62 + j] -= c / d
+            w = 1.0 / (a * a + b * b + c * c)
+            f[60 + i] += w * a
+            f[61 + i] += w * b
+            f[62 + i] += w * c
+            f[60 + j] -= w * a
+            f[61 + j] -= w * b
+            f[62 + j] -= w * c
     return f
 
 

@@ -29,6 +29,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "particle_on_paraboloid": {"t1": 12.0},
     "rod_pendulum": {"t1": 6.0},
     "sliding_ladder": {"t1": 0.72},
+    "wheelset": {"t1": 4.0},
 }
 SPANS = {"pendulum": (0.0, 12.0)}
 KINDS = (

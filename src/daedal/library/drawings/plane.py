@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from daedal.library import flexible_rod, squeezer
+from daedal.library import flexible_rod, squeezer, wheel_and_rail
 from daedal.library.vehicles import AC_X, AC_Z, SPEED
 from daedal.viz import Drawing
 
@@ -130,6 +130,35 @@ def car_axis(system) -> Drawing:
         springs=[("wheel", "left"), ("road", "right")],
         curves=[("wheel", "road")],
         traces=("left", "right"),
+    )
+
+
+def wheelset(system) -> Drawing:
+    """From above, forwards is upwards."""
+    half, radius, magnified = wheel_and_rail.HALF, wheel_and_rail.RADIUS, 4.0
+
+    def carried(across, along):
+        """A point of the axle, `across` to the left and `along` the track."""
+
+        def place(q):
+            x, angle = magnified * q[0], magnified * q[3]
+            c, s = math.cos(angle), math.sin(angle)
+            return -(x + c * across + s * along), q[2] - s * across + c * along
+
+        return place
+
+    wheels = {
+        f"{name} {k}": carried(side * half + 0.02 * sx, radius * sy)
+        for name, side in (("left", 1.0), ("right", -1.0))
+        for k, (sx, sy) in enumerate(CORNERS)
+    }
+    return Drawing(
+        {"left": carried(half, 0.0), "middle": carried(0.0, 0.0), "right": carried(-half, 0.0), **wheels},
+        rods=[("left", "right")],
+        bodies=[tuple(name for name in wheels if name.startswith(side)) for side in ("left", "right")],
+        ground=[[(side * half, -0.25), (side * half, 0.25)] for side in (-1.0, 1.0)],
+        masses=("middle",),
+        text=f"seen from above; displacement and yaw magnified by {magnified:g}",
     )
 
 
