@@ -364,6 +364,25 @@ def test_a_pendulum_of_index_2_over_many_periods():
         assert np.max(np.abs(energy)) < 1e-4 and sol.drift["constraint"] < 1e-9
 
 
+@pytest.mark.parametrize("name", ["radau5", "lobatto_iiic4"])
+def test_a_pendulum_of_index_3_from_rest_with_default_tolerances(name):
+    """The multiplier begins with 0 and is known to round-off / h^2, far more than atol."""
+    problem = ImplicitDAE(
+        lambda t, y, yp: [
+            yp[0] - y[2],
+            yp[1] - y[3],
+            yp[2] + y[4] * y[0],
+            yp[3] + y[4] * y[1] + 9.81,
+            y[0] ** 2 + y[1] ** 2 - 1.0,
+        ],
+        5,
+    )
+    start = [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -9.81, 0.0]
+    sol = daedal.solve(problem, (0.0, 5.0), start, method=ImplicitRungeKutta(name), rtol=1e-4)
+    energy = 0.5 * (sol.y[2] ** 2 + sol.y[3] ** 2) + 9.81 * sol.y[1]
+    assert sol.success and np.max(np.abs(energy)) < 1e-3
+
+
 # --- second order -----------------------------------------------------------------------------------------------------
 
 
