@@ -332,7 +332,7 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
     rounding = max(_ROUNDING_FIXED if run.fixed and not method.at_stages else _ROUNDING, _PLATEAU * noise)
     tolerance = max(_TOLERANCE, noise)
     method.rate_factor = max(method.rate_factor, np.finfo(np.float64).eps) ** 0.8
-    before, stalls = 0.0, 0
+    before, stalls, rest = 0.0, 0, np.inf
     for m in range(1, most + 1):
         status = _residuals(system, run, method, address, t0, t1, h, start, k)
         if status == 0 and method.at_stages:
@@ -354,30 +354,31 @@ def _iterate(system, run, method, address, t0, t1, h, start, k):
         if m > 1:
             ratio = size / before
             stalls = stalls + 1 if ratio > _STALLED else 0
-            rest = _size(method, r, count, weights, False) if stalls > 0 and method.some_powers else size
+            rest = _size(method, r, count, weights, False) if method.some_powers else size
             if rest <= rounding and (stalls >= _STALLS or (stalls > 0 and not run.fixed)):
                 return CONVERGED
             if rest > rounding and (ratio > _WILD or (m > _LOOK and stalls >= _STALLS)):
                 return _diverged(run, method, h, start, k)
             if stalls == 0:
                 method.rate_factor = ratio / (1.0 - ratio)
-            expected = method.rate_factor * size * min(ratio, 1.0) ** (most - m)
+            expected = method.rate_factor * rest * min(ratio, 1.0) ** (most - m)
             if m > _LOOK and stalls == 0 and not run.fixed and expected > rounding:
                 return _diverged(run, method, h, start, k)
             method.slowest = max(method.slowest, ratio)
         if method.rate_factor * size <= tolerance and not run.fixed:
             return CONVERGED
         before = size
-    return CONVERGED if before <= rounding else _diverged(run, method, h, start, k)
+    return CONVERGED if rest <= rounding else _diverged(run, method, h, start, k)
 
 
 @part
 def _size(method, r, count, weights, everything):
-    """The norm of the corrections of a block; without variables of index 2 and 3, whose round-off is divided by h."""
+    """The norm of the corrections of a block; without variables of a higher index, whose round-off is divided by h."""
     total, power = 0.0, floats(method.power, weights.size)
+    lowest = np.min(power)
     for i in range(count):
         for j in range(weights.size):
-            if everything or power[j] == 0.0:
+            if everything or power[j] == lowest:
                 total += (r[i, j] * weights[j]) ** 2
     return np.sqrt(total / (count * weights.size))
 

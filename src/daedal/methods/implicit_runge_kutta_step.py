@@ -8,6 +8,8 @@ error of the whole step, by which that of the halves is bounded (Hairer, Norsett
 
 from __future__ import annotations
 
+import numpy as np
+
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, caller, part, pointer
 from daedal.kernels.endings import Ending
@@ -27,6 +29,7 @@ _GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
 _SLOW_RATE = 0.6  # above it steps do not grow
 _TROUBLE = 5  # steps that do not grow after Newton's method has failed
 _NO_GROWTH = 0.5  # error with which a step stays as it is
+_ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 
 _call = caller(STEP)
@@ -72,6 +75,8 @@ def _attempt(system, run, method, address, t, h):
     status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, floats(run.y, run.n))
     if status == CONVERGED and not run.fixed:
         status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
+        if status == CONVERGED and method.some_powers:
+            status = _discount_roundoff(run, method, address)
         if status == CONVERGED:
             _test(system, run, method)
     if status > 0:
@@ -118,6 +123,34 @@ def _embedded(run, method, address, h):
     status = _call(method.correct, address)
     for j in range(n):
         error[j] = r[j]
+    return status
+
+
+@part
+def _discount_roundoff(run, method, address):
+    """Leave out of the errors of variables of index 2 and 3 what round-off explains, which is divided by h or h^2.
+
+    It is the correction that Newton's matrix makes of rounding errors of the terms of the equations.
+    """
+    n, entries = run.n, method.entries
+    y, error, power = floats(run.y, n), floats(run.error, n), floats(method.power, n)
+    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
+    f_y, terms, r = floats(method.f_y, entries), floats(method.residual, n), float_rows(method.r, method.s, n)
+    method.block = method.blocks - 1
+    count = integers(method.block_size, method.blocks)[method.block]
+    terms[:] = 0.0
+    for e in range(entries):
+        terms[rows[e]] += abs(f_y[e] * y[columns[e]])
+    for i in range(count):
+        for j in range(n):
+            r[i, j] = terms[j] if (i + j) % 2 == 0 else -terms[j]
+    status = _call(method.correct, address)
+    for j in range(n):
+        if power[j] > 0.0:
+            noise = 0.0
+            for i in range(count):
+                noise = max(noise, abs(r[i, j]))
+            error[j] = max(abs(error[j]) - _ROUNDOFF * noise, 0.0)
     return status
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+_BITS = 400  # of the root, for a value as a float
+
 
 class Quadratic:
     r"""The number :math:`p + q\sqrt{d}` of the field :math:`\mathbb{Q}(\sqrt{d})`.
@@ -91,12 +93,9 @@ class Quadratic:
         return bool(self.p or self.q)
 
     def __float__(self) -> float:
-        """To the last digit: without the cancellation of p and q sqrt(d) when their signs differ."""
-        total = float(self.p) + float(self.q) * math.sqrt(self.d)
-        if self.p * self.q >= 0:
-            return total
-        norm = self.p**2 - self.d * self.q**2  # p + q sqrt(d) = norm / (p - q sqrt(d))
-        return float(norm) / (float(self.p) - float(self.q) * math.sqrt(self.d))
+        """To the last digit, also where p and q sqrt(d) cancel."""
+        root = Fraction(math.isqrt(self.d << 2 * _BITS), 1 << _BITS)
+        return float(self.p + self.q * root)
 
     def __abs__(self) -> Quadratic:
         return -self if float(self) < 0.0 else self

@@ -2,22 +2,23 @@ r"""Radau IIA as data: nodes, derivatives of the collocation polynomial, and wha
 
 The collocation polynomial u passes through y_0 and the stages y_0 + Z_i; its slopes at the nodes are h u'(t_i) =
 sum_j w_ij Z_j with W = A^{-1}, its slope at the start h u'(t_0) = sum_j d_j Z_j. All of it follows from the nodes, the
-zeros of P_s - P_{s-1} on [0, 1], and is computed with 50 digits before it is rounded.
+zeros of P_s - P_{s-1} on [0, 1], and is computed with exact numbers, or with 60 digits, before it is rounded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
-from numpy.polynomial import Legendre, Polynomial
+from numpy.polynomial import Polynomial
 
 from daedal.methods.collocation_tableaux import decoupled
+from daedal.methods.quadrature_nodes import right_radau_nodes
 
 STAGES = (3, 5, 7)
-_DIGITS = 50
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,9 @@ def radau_tableau(stages: int) -> RadauTableau:
     >>> print(radau_tableau(3).c.round(6), round(radau_tableau(3).gamma, 6))
     [0.155051 0.644949 1.      ] 3.637834
     """
-    with localcontext() as context:
-        context.prec = _DIGITS
-        exact = _nodes(stages)
-        slopes = np.array([[float(value) for value in row] for row in _differentiation([Decimal(0), *exact])])
-    c, w = np.array([float(node) for node in exact]), np.ascontiguousarray(slopes[1:, 1:])
+    nodes = right_radau_nodes(stages)[0]
+    slopes = np.array([[float(value) for value in row] for row in _differentiation([Fraction(0), *nodes])])
+    c, w = np.array([float(node) for node in nodes]), np.ascontiguousarray(slopes[1:, 1:])
     real, pairs, transform, inverse = decoupled(w)
     gamma = float(real[0])
     middle, value, slope = _worst(c)
@@ -93,42 +92,19 @@ def radau_tableau(stages: int) -> RadauTableau:
     )
 
 
-def _nodes(s: int) -> list[Decimal]:
-    """Zeros of P_s - P_{s-1} on [0, 1], by Newton's method."""
-    begin = (Legendre.basis(s) - Legendre.basis(s - 1)).roots()
-    nodes = []
-    for guess in np.sort(np.real(begin))[:-1]:
-        x = Decimal(float(guess))
-        for _ in range(8):
-            (value, slope), (before, slope_before) = _legendre(s, x)
-            x -= (value - before) / (slope - slope_before)
-        nodes.append((x + 1) / 2)
-    return [*nodes, Decimal(1)]
-
-
-def _legendre(s: int, x: Decimal) -> tuple[tuple[Decimal, Decimal], tuple[Decimal, Decimal]]:
-    """P_s and P_{s-1} with their derivatives, by the recurrence k P_k = (2k - 1) x P_{k-1} - (k - 1) P_{k-2}."""
-    (p, dp), (last, d_last) = (x, Decimal(1)), (Decimal(1), Decimal(0))
-    for k in range(2, s + 1):
-        value = ((2 * k - 1) * x * p - (k - 1) * last) / k
-        slope = ((2 * k - 1) * (p + x * dp) - (k - 1) * d_last) / k
-        (p, dp), (last, d_last) = (value, slope), (p, dp)
-    return (p, dp), (last, d_last)
-
-
-def _differentiation(nodes: list[Decimal]) -> list[list[Decimal]]:
+def _differentiation(nodes: list[Any]) -> list[list[Any]]:
     """l_j'(x_i) for the Lagrange polynomials l_j of the nodes, by their barycentric weights."""
     weights = []
     for i, x in enumerate(nodes):
-        weight = Decimal(1)
+        weight = Fraction(1)
         for j, other in enumerate(nodes):
             if j != i:
                 weight /= x - other
         weights.append(weight)
     rows = []
     for i, x in enumerate(nodes):
-        row = [weights[j] / weights[i] / (x - nodes[j]) if j != i else Decimal(0) for j in range(len(nodes))]
-        row[i] = -sum(row, Decimal(0))
+        row = [weights[j] / weights[i] / (x - nodes[j]) if j != i else Fraction(0) for j in range(len(nodes))]
+        row[i] = -sum(row, Fraction(0))
         rows.append(row)
     return rows
 
