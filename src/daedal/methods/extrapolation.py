@@ -151,6 +151,7 @@ class _ExtrapolationRun(OneStepRun):
             left=1,
             scale=1.0,
             power=1,
+            climbs=method.scheme == "implicit",
             overhead=2.0,
             row_cost=0.0 if method.scheme == "limex" else 1.0,
             step_cost=4.0 if method.scheme == "limex" else 2.0,

@@ -67,7 +67,7 @@ EXTRAPOLATION = np.dtype(
     ]
 )
 
-_MOST_ITERATIONS = 12
+_MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
 _TOLERANCE = 1e-4  # of Newton's method, in units of the tolerance; extrapolation enlarges what is left
 _STALLED, _ROUNDING, _PLATEAU = 0.5, 1e-2, 100.0  # corrections that fall no longer are round-off if they are so small
 _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
@@ -240,7 +240,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
     noise = wrms(floats(method.noise, n), weights)
     tolerance = _NOISE * noise if run.fixed else max(_TOLERANCE, _NOISE * noise)
     size_before, rate = 0.0, 1.0
-    for m in range(_MOST_ITERATIONS):
+    for m in range(_POLISHING if run.fixed else _MOST_ITERATIONS):
         status = residual(system, t, y, v, r)
         if status == 0:
             status = solve(linear.matrix, t, r)
