@@ -292,3 +292,24 @@ def test_mexx_backward_in_time():
 def test_mexx_refuses_first_order_problems():
     with pytest.raises(InvalidProblemError):
         daedal.solve(MASS, (0.0, 1.0), ([0.0, 1.0], [1.0, 0.0]), method="mexx")
+
+
+def test_difference_quotients_are_accurate_enough_for_schemes_without_iterations():
+    """Values that are passed through bytes cannot be traced."""
+
+    def residual(t, y, yp):
+        y1, y2, y3 = np.frombuffer(np.asarray(y, dtype=float).tobytes())
+        fast = 1e4 * y2 * y3
+        return np.array([yp[0] + 0.04 * y1 - fast, yp[1] - 0.04 * y1 + fast + 3e7 * y2**2, y1 + y2 + y3 - 1.0])
+
+    for scheme in SCHEMES:
+        sol = daedal.solve(
+            daedal.ImplicitDAE(residual, 3),
+            (0.0, 40.0),
+            ([1.0, 0.0, 0.0], [-0.04, 0.04, 0.0]),
+            method=Extrapolation(scheme=scheme),
+            rtol=1e-9,
+            atol=1e-12,
+        )
+        assert sol.stats.jacobian_residual_evaluations > 0
+        assert abs(sol.y[0, -1] / 0.7158270687194135 - 1.0) < 1e-8

@@ -75,7 +75,7 @@ _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 
 @part
 def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slope):
-    """F_y and F_y' at (t, y, y') from F_y + cj F_y' and F_y + 2 cj F_y'."""
+    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y', which is as it should be for steps 1/cj."""
     n, matrix = run.n, linear.matrix
     data, place, r = floats(matrix.data, matrix.size), integers(method.place, method.entries), floats(method.sum, n)
     if not is_given(matrix.jacobian):
@@ -84,7 +84,7 @@ def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slo
             return status
     system.jacobians += 1
     for second in range(2):
-        status = fill(system, matrix, t, y, yp, r, cj * (1 + second), 1.0 / cj, floats(run.inverse_weights, n))
+        status = fill(system, matrix, t, y, yp, r, cj * second, 1.0 / cj, floats(run.inverse_weights, n))
         if status != 0:
             run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
             return status
@@ -96,7 +96,7 @@ def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slo
                 first = f_yp[e]
                 f_yp[e] = (value - first) / cj
                 if not only_slope:
-                    f_y[e] = 2.0 * first - value
+                    f_y[e] = first
     return 0
 
 
