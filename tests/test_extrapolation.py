@@ -52,22 +52,33 @@ def local_errors(method, h):
     return np.abs(np.array([sol.y[0, -1] - (1.0 + h) ** -2, sol.z[0, -1] - 1.0 / (1.0 + h)]))
 
 
-@pytest.mark.parametrize("columns, exponents", [(2, (3, 2)), (3, (4, 3)), (4, (5, 4)), (5, (5, 4)), (6, (6, 4))])
+@pytest.mark.parametrize("columns, exponents", [(2, (3, 2)), (3, (4, 3)), (4, (5, 4))])
 def test_orders_of_the_linearly_implicit_scheme_are_those_of_the_book(columns, exponents):
     """The diagonals of Tables 4.6.1 and 4.6.2, by the compiled method; local errors of y have one power more."""
     method = Extrapolation(sequence="harmonic", columns=columns)
-    coarse, fine = (local_errors(method, h) for h in ((0.08, 0.04) if columns < 6 else (0.2, 0.1)))
+    coarse, fine = (local_errors(method, h) for h in (0.025, 0.0125))
     observed = np.log2(coarse / fine)
-    assert np.all(observed > np.array(exponents) - 0.35) and np.all(observed < np.array(exponents) + 0.6)
+    assert np.all(observed > np.array(exponents) - 0.3) and np.all(observed < np.array(exponents) + 0.2)
 
 
-@pytest.mark.parametrize("columns", [2, 3, 4, 5])
+def test_more_columns_of_the_linearly_implicit_scheme_do_not_raise_the_order_of_z():
+    """Table 4.6.2: the diagonal stays at 4, where the implicit scheme gains with every column."""
+    exponents = {}
+    for scheme in ("linearly implicit", "implicit"):
+        method = Extrapolation(scheme=scheme, sequence="harmonic", columns=5)
+        coarse, fine = (local_errors(method, h)[1] for h in (0.025, 0.0125))
+        exponents[scheme] = math.log2(coarse / fine)
+    assert 3.7 < exponents["linearly implicit"] < 4.6
+    assert 5.4 < exponents["implicit"] < 6.3
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
 def test_the_implicit_scheme_has_an_unperturbed_expansion(columns):
     """Local errors of y and z with k columns fall like H^(k+1) (theorem 4.6.1 with eps = 0)."""
     method = Extrapolation(scheme="implicit", sequence="harmonic", columns=columns)
-    coarse, fine = (local_errors(method, h) for h in (0.1, 0.05))
+    coarse, fine = (local_errors(method, h) for h in (0.025, 0.0125))
     observed = np.log2(coarse / fine)
-    assert np.all(observed > columns + 0.65) and np.all(observed < columns + 1.6)
+    assert np.all(observed > columns + 0.7) and np.all(observed < columns + 1.2)
 
 
 MASS = daedal.ImplicitDAE(
@@ -80,14 +91,15 @@ MASS = daedal.ImplicitDAE(
 """M(y) y' = f with y = (sin t, cos t)."""
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_global_order_with_a_mass_matrix_that_depends_on_y(scheme):
+@pytest.mark.parametrize("scheme, least", [("linearly implicit", 3.8), ("limex", 2.9), ("implicit", 3.8)])
+def test_global_order_with_a_mass_matrix_that_depends_on_y(scheme, least):
+    """Four columns; scheme 2 is perturbed where the matrix changes (theorem 4.6.3)."""
     errors = []
-    for h in (0.2, 0.1):
+    for h in (0.1, 0.05):
         method = Extrapolation(scheme=scheme, columns=4)
         sol = daedal.solve(MASS, (0.0, 2.0), ([0.0, 1.0], [1.0, 0.0]), method=method, fixed_step=h)
         errors.append(abs(sol.y[0, -1] - math.sin(2.0)))
-    assert 3.3 < math.log2(errors[0] / errors[1]) < 5.7
+    assert least < math.log2(errors[0] / errors[1]) < 4.2
 
 
 def test_both_schemes_of_the_book_agree_where_the_matrix_is_constant():
@@ -172,7 +184,7 @@ def test_stiffness_does_not_limit_the_steps():
     problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + 1e8 * (y[0] - np.cos(t)) + np.sin(t)], 1)
     for scheme in SCHEMES:
         sol = daedal.solve(problem, (0.0, 10.0), ([1.0], [0.0]), method=Extrapolation(scheme), rtol=1e-8, atol=1e-8)
-        assert sol.stats.steps < 100 and abs(sol.y[0, -1] - math.cos(10.0)) < 1e-6
+        assert sol.stats.steps < 500 and abs(sol.y[0, -1] - math.cos(10.0)) < 1e-6
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -280,3 +292,24 @@ def test_mexx_backward_in_time():
 def test_mexx_refuses_first_order_problems():
     with pytest.raises(InvalidProblemError):
         daedal.solve(MASS, (0.0, 1.0), ([0.0, 1.0], [1.0, 0.0]), method="mexx")
+
+
+def test_difference_quotients_are_accurate_enough_for_schemes_without_iterations():
+    """Values that are passed through bytes cannot be traced."""
+
+    def residual(t, y, yp):
+        y1, y2, y3 = np.frombuffer(np.asarray(y, dtype=float).tobytes())
+        fast = 1e4 * y2 * y3
+        return np.array([yp[0] + 0.04 * y1 - fast, yp[1] - 0.04 * y1 + fast + 3e7 * y2**2, y1 + y2 + y3 - 1.0])
+
+    for scheme in SCHEMES:
+        sol = daedal.solve(
+            daedal.ImplicitDAE(residual, 3),
+            (0.0, 40.0),
+            ([1.0, 0.0, 0.0], [-0.04, 0.04, 0.0]),
+            method=Extrapolation(scheme=scheme),
+            rtol=1e-9,
+            atol=1e-12,
+        )
+        assert sol.stats.jacobian_residual_evaluations > 0
+        assert abs(sol.y[0, -1] / 0.7158270687194135 - 1.0) < 1e-8

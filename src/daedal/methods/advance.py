@@ -142,7 +142,10 @@ def _search_end(run, roots):
         whole = whole or location[i] == LAYER_WATCHED or crooked[i] != 0
     piece = run.h_last / _PIECES
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
-    return step_end(run) if whole or left < 1.0 else run.t - left * piece
+    end = run.t - left * piece
+    if whole or left < 1.0 or not (end - run.t_low) * piece > 0.0:  # the last: pieces shorter than round-off of the time
+        return step_end(run)
+    return end
 
 
 @inlined

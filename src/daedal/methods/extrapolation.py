@@ -151,6 +151,7 @@ class _ExtrapolationRun(OneStepRun):
             left=1,
             scale=1.0,
             power=1,
+            climbs=method.scheme == "implicit",
             overhead=2.0,
             row_cost=0.0 if method.scheme == "limex" else 1.0,
             step_cost=4.0 if method.scheme == "limex" else 2.0,
@@ -179,7 +180,8 @@ class _ExtrapolationRun(OneStepRun):
     def load(self, task: Task) -> None:
         """Constant steps have a constant number of columns."""
         assert self.workspace is not None
-        self.workspace.prepare_matrices(accurate=False)
+        # without iterations the derivatives have to be accurate
+        self.workspace.prepare_matrices(accurate=self.equations.problem.jacobian is None)
         if task.fixed_step is not None and self.method.columns == "auto":
             self.own["most"] = min(6, self._all)
 

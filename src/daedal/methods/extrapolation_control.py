@@ -36,6 +36,7 @@ TABLE = (
     ("work", ADDRESS),  # per unit step
     ("size", ADDRESS),  # of the step that suits a column
     ("rough", INTEGER),  # whether the error of the polynomial was that of the step
+    ("climbs", INTEGER),  # whether further columns are tried for the sake of the polynomial
     ("failed", FLOAT),  # the size of the last step that was rejected, which is forgotten little by little
 )
 """Fields of the record of an extrapolation method that its table and the choice of the order need."""
@@ -45,6 +46,7 @@ _FEWER, _MORE = 0.7, 0.9  # ratios of work for which the order changes
 _SAFETY, _SHARE = 0.93, 0.6
 _CAREFUL, _FORGETTING = 0.8, 1.3
 _FAILED = 0.5  # by which a step is shortened that cannot be computed
+_GAIN = 1.5  # ratio of steps for which one more column is tried
 _HIGHEST = 8  # power of h of the error of the polynomial
 
 _call = caller(ATTEMPT)
@@ -206,8 +208,9 @@ def next_step(run, method, h):
         new = size[best]
     else:
         new = size[k] * (1.0 if method.rough else _work(method, best) / _work(method, k))
-    # where the polynomial limits the step, it does not make sure by its length that there is a third column
-    method.target = min(best + 1, most) if k == 2 and best > k and method.rough else best
+    # where the polynomial limits the step, its length does not make sure that there are more columns the next time
+    gains = method.climbs and method.rough and best > k and (k == 2 or size[k] > _GAIN * size[k - 1])
+    method.target = min(best + 1, most) if gains else best
     if method.failed > 0.0:  # the error need not fall like a power of h: what has failed is not tried again at once
         new = min(new, _CAREFUL * method.failed)
         method.failed *= _FORGETTING

@@ -67,7 +67,7 @@ EXTRAPOLATION = np.dtype(
     ]
 )
 
-_MOST_ITERATIONS = 12
+_MOST_ITERATIONS, _POLISHING = 12, 50  # of Newton's method; with constant steps
 _TOLERANCE = 1e-4  # of Newton's method, in units of the tolerance; extrapolation enlarges what is left
 _STALLED, _ROUNDING, _PLATEAU = 0.5, 1e-2, 100.0  # corrections that fall no longer are round-off if they are so small
 _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
@@ -75,7 +75,7 @@ _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 
 @part
 def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slope):
-    """F_y and F_y' at (t, y, y') from F_y + cj F_y' and F_y + 2 cj F_y'."""
+    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y', which is as it should be for steps 1/cj."""
     n, matrix = run.n, linear.matrix
     data, place, r = floats(matrix.data, matrix.size), integers(method.place, method.entries), floats(method.sum, n)
     if not is_given(matrix.jacobian):
@@ -84,7 +84,7 @@ def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slo
             return status
     system.jacobians += 1
     for second in range(2):
-        status = fill(system, matrix, t, y, yp, r, cj * (1 + second), 1.0 / cj, floats(run.inverse_weights, n))
+        status = fill(system, matrix, t, y, yp, r, cj * second, 1.0 / cj, floats(run.inverse_weights, n))
         if status != 0:
             run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
             return status
@@ -96,7 +96,7 @@ def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slo
                 first = f_yp[e]
                 f_yp[e] = (value - first) / cj
                 if not only_slope:
-                    f_y[e] = 2.0 * first - value
+                    f_y[e] = first
     return 0
 
 
@@ -240,7 +240,7 @@ def _solve_implicit(system, linear, run, method, t, h, before):
     noise = wrms(floats(method.noise, n), weights)
     tolerance = _NOISE * noise if run.fixed else max(_TOLERANCE, _NOISE * noise)
     size_before, rate = 0.0, 1.0
-    for m in range(_MOST_ITERATIONS):
+    for m in range(_POLISHING if run.fixed else _MOST_ITERATIONS):
         status = residual(system, t, y, v, r)
         if status == 0:
             status = solve(linear.matrix, t, r)

@@ -1,7 +1,7 @@
 r"""Dense output of extrapolation methods in compiled code.
 
 Backward differences of the Euler steps of a row, divided by h^k, are derivatives of y with an expansion in h, and are
-extrapolated as y is (Hairer, Ostermann, BIT 30 (1990) 691-705; SEULEX). The polynomial of a step has value and
+extrapolated as y is (Hairer, Ostermann, Numer. Math. 58 (1990) 419-439; SEULEX). The polynomial of a step has value and
 derivatives at its end; at its start those of the end of the step before, in its first step the value alone; and, where
 all rows but one have an even number of implicit Euler steps, value and slope in the middle. Its degree is at most 7.
 """

@@ -25,6 +25,7 @@ from daedal.methods.half_explicit_tableaux import HEM4 as HEM4_TABLEAU
 from daedal.methods.half_explicit_tableaux import HEM5 as HEM5_TABLEAU
 from daedal.methods.half_explicit_tableaux import PHEM56 as PHEM56_TABLEAU
 from daedal.methods.half_explicit_tableaux import HalfExplicitTableau, hem4_family
+from daedal.methods.mechanical_run import MechanicalRun
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 
@@ -234,7 +235,7 @@ def _options(method: HalfExplicit) -> dict[str, Any]:
     }
 
 
-class _MechanicalRun(OneStepRun):
+class _MechanicalRun(MechanicalRun):
     """A run on a mechanism."""
 
     def __init__(self, method: HalfExplicit, equations: Equations):
@@ -262,24 +263,12 @@ class _MechanicalRun(OneStepRun):
             record=record,
             **_options(method),
         )
-        first = mechanism.m * mechanism.nx + mechanism.n_r
-        self._guess = mechanism.record.array("state")[first:] if mechanism.n_w or self._coupled(mechanism) else None
-        self._rows = mechanism.rows
-
-    @staticmethod
-    def _coupled(mechanism) -> bool:
-        return bool(mechanism.record["uses_multipliers"])
 
     def load(self, task: Task) -> None:
-        """Whether values inside of steps will be asked for; the guess of w and of the multipliers."""
+        """Whether values inside of steps will be asked for."""
+        super().load(task)
         if not self._known_first and (task.dense or task.t_eval is not None or task.switching is not None):
             self.own["end_slope"] = 1
-        if self._guess is not None:
-            n_w = self.equations.mechanism.n_w
-            self._guess[:] = 0.0
-            if task.guess is not None:
-                self._guess[:n_w] = task.guess[:n_w]
-                self._guess[n_w + self._rows] = task.guess[n_w:]
 
 
 class _GeneralRun(OneStepRun):

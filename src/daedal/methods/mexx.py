@@ -18,8 +18,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
-from daedal.methods.run import OneStepRun
-from daedal.methods.task import Equations
+from daedal.methods.mechanical_run import MechanicalRun
+from daedal.methods.task import Equations, Task
 
 _NUMBERS = tuple(range(2, 4 * MOST_COLUMNS, 4))
 _MOST, _FIXED = 9, 4
@@ -75,7 +75,7 @@ class MEXX(Method):
         """Twice the highest number of columns."""
         return 2 * (_MOST if self.columns == "auto" else int(self.columns))
 
-    def prepare(self, equations: Equations) -> OneStepRun:
+    def prepare(self, equations: Equations) -> MechanicalRun:
         """Room for the table."""
         if equations.mechanism.linear:
             raise InvalidProblemError(
@@ -85,7 +85,7 @@ class MEXX(Method):
         return _MEXXRun(self, equations)
 
 
-class _MEXXRun(OneStepRun):
+class _MEXXRun(MechanicalRun):
     """A run on a mechanism."""
 
     def __init__(self, method: MEXX, equations: Equations):
@@ -131,7 +131,8 @@ class _MEXXRun(OneStepRun):
             arena=arena,
         )
 
-    def load(self, task) -> None:
+    def load(self, task: Task) -> None:
         """Constant steps have a constant number of columns."""
+        super().load(task)
         if task.fixed_step is not None and self.method.columns == "auto":
             self.own["most"] = _FIXED
