@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.index import is_clearly_index_1
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.first_order_choice import FirstOrderChoice, automatic_methods, first_method, is_automatic
@@ -55,6 +56,7 @@ class FirstOrderPlan:
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
+        self._plain: list[bool] = []  # one, once it is known
         self._runs: dict[str, list] = {name: [] for name in self.methods}
 
     @cached_property
@@ -85,6 +87,13 @@ class FirstOrderPlan:
         if follower is not None:
             notes = [*notes, *follower.notes]
         return delivered(finished(self, request, segments, excluded, notes), segments)
+
+    def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
+        """Whether the index is clearly 0 or 1, as it shows at the first start."""
+        if not self._plain:
+            partials = self.implicit.exact_partials(t, y, np.zeros(y.size) if yp is None else yp)
+            self._plain.append(partials is not None and is_clearly_index_1(*partials))
+        return self._plain[0]
 
     def give_back(self, method, ready, workspace: Workspace):
         """Keep a run for its next use."""
@@ -171,7 +180,8 @@ class FirstOrderCourse(Course):
         self.excluded = _excluded(plan, span[0], y0, yp0)
         tested = plan.method.error_test
         self._automatic = isinstance(tested, str) and tested == "auto"
-        self.choice = FirstOrderChoice(plan, request, index_2=self.excluded is not None and self._automatic)
+        index_2 = self.excluded is not None and self._automatic
+        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0))
         self._take()
         workspace = self.workspace
         if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
