@@ -196,6 +196,9 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
 def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     """The differential variables are given: Newton's method, then for small systems the derivative array."""
     problem = workspace.problem
+    slopes = _linear_slopes(workspace, t, y, yp)
+    if slopes is not None:
+        return InitialResult(y, slopes, True, 0.0)
     algebraic = algebraic_variables(problem, t, y, yp)
     result = newton_initial(workspace, t, y, yp, algebraic, h, weights)
     if problem.n > LARGEST_DENSE:
@@ -203,6 +206,22 @@ def complete(workspace, t, y, yp, h, weights) -> InitialResult:
     if result.converged and not _index_above_one(problem, t, result, algebraic, weights, abs(h)):
         return result
     return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h, weights=weights)
+
+
+def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
+    """The y' that one linear system with exact derivatives gives, if y can stay as it is; else None."""
+    problem = workspace.problem
+    exact = problem.exact_partials(t, y, yp) if problem.n <= LARGEST_DENSE else None
+    r = None if exact is None else workspace.residual(t, y, yp)
+    if exact is None or r is None:
+        return None
+    e, b = exact
+    algebraic = problem.algebraic if problem.algebraic is not None else ~np.any(e, axis=0)
+    combined = np.where(algebraic, b, e)
+    if not np.isfinite(combined).all() or _is_nearly_singular(combined):
+        return None
+    slopes = np.where(algebraic, yp, yp - np.linalg.solve(combined, r))
+    return slopes if workspace.is_consistent(t, y, slopes) else None
 
 
 def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> InitialResult:
@@ -221,8 +240,13 @@ def _index_above_one(problem, t, result, algebraic, weights, time) -> bool:
     combined = np.where(algebraic[None, :], b, e)
     if not np.all(np.isfinite(combined)):
         return False
-    combined = combined / np.maximum(np.abs(combined).max(axis=1, keepdims=True), 1e-300)
-    singular = np.linalg.svd(combined / np.maximum(np.abs(combined).max(axis=0), 1e-300), compute_uv=False)
+    return _is_nearly_singular(combined)
+
+
+def _is_nearly_singular(matrix: np.ndarray) -> bool:
+    """Whether a matrix is singular to nine digits, after rows and columns have been scaled."""
+    matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
+    singular = np.linalg.svd(matrix / np.maximum(np.abs(matrix).max(axis=0), 1e-300), compute_uv=False)
     return bool(singular[-1] < 1e-9 * singular[0])
 
 

@@ -32,7 +32,7 @@ class Workspace:
         self._largest_with_slope = LARGEST_WITH_SLOPE
         self.problem = problem
         self._made_with = problem.params
-        self.n, self._scaled_rows = problem.n, row_power is not None
+        self.n = problem.n
         self.bridge = problem.residual.bridge if isinstance(problem.residual, NativeFunction) else Bridge()
         self.system = build_system(
             self.bridge,
@@ -82,7 +82,7 @@ class Workspace:
         """As it was when it was made: counters, scales of rows, parameters, what the linear solver has learnt."""
         self.bridge.refresh()
         self._counters[:] = 0
-        if self._scaled_rows:
+        if self.system["scaled_rows"]:
             self.system.array("row_scale")[:] = 1.0
         if self._own is not None:
             self._own["residuals"] = 0
