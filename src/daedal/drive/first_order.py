@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +17,8 @@ from daedal.drive.first_order_choice import FirstOrderChoice, automatic_methods,
 from daedal.drive.first_order_output import finished
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
-from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
+from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
@@ -86,7 +88,27 @@ class FirstOrderPlan:
         del course  # of a large problem nothing but its output is left
         if follower is not None:
             notes = [*notes, *follower.notes]
-        return delivered(finished(self, request, segments, excluded, notes), segments)
+        solution = delivered(finished(self, request, segments, excluded, notes), segments)
+        lost = lost_sign(solution, self.atol) if request.settings.fixed_step is None and solution.t.size else None
+        return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
+
+    def _second_opinion(
+        self, request: Request, solution: Solution, lost: tuple[int, float, float], may_repeat: bool
+    ) -> Solution:
+        """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
+        variable, *stretch = lost
+        words = in_words(self.names[variable], (stretch[0], stretch[1]))
+        other = None
+        if may_repeat and len(self.methods) > 1:
+            again = request.changed(method="dassl")
+            with suppress(IntegrationError):
+                other = FirstOrderPlan(self.problem, again.settings).solve(again)
+            if other is not None and not contradict(solution, other, self.rtol, self.atol):
+                return solution
+        kept = solution if other is None else other
+        told = words if other is None else f"DASSL, which keeps the sign, instead of {solution.method}: {words}"
+        kept.message = f"{kept.message} {told}"
+        return kept
 
     def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1, as it shows at the first start."""
