@@ -22,6 +22,7 @@ from daedal.analysis.thresholds import (
 )
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment
+from daedal.events.event import named_events
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.methods import named_method
 
@@ -59,6 +60,11 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
     return "radau"
 
 
+def _may_end_it(events: Any) -> bool:
+    """Whether one of the events is terminal, so that all the rest of the run depends on its being seen."""
+    return any(np.any(event.terminal) for event in named_events(events))
+
+
 class FirstOrderChoice:
     """The method of the current segment, and whether another one goes on.
 
@@ -75,7 +81,7 @@ class FirstOrderChoice:
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
-            seen = settings.events is not None and rtol > SHARP_WITH_EVENTS
+            seen = settings.events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(settings.events))
             name = "radau" if index_2 else "dassl" if seen else name
             if name == "rosenbrock" and not plan.is_plain(request.span[0], *start):
                 name = "radau"
