@@ -34,6 +34,17 @@ def test_small_problems_with_exact_derivatives_are_solved_by_radau():
     np.testing.assert_allclose(sol.y[:, -1], np.exp([-1.0, -2.0]), rtol=1e-6)
 
 
+def test_a_few_digits_of_a_small_problem_are_left_to_rosenbrock_methods():
+    coarse = solve_decay(rtol=1e-4, atol=1e-6)
+    assert coarse.method == daedal.Rosenbrock().title
+    np.testing.assert_allclose(coarse.y[:, -1], np.exp([-1.0, -2.0]), rtol=1e-4)
+    assert solve_decay(20, rtol=1e-4, atol=1e-6).method == RADAU
+    moving = daedal.ImplicitDAE(lambda t, y, yp: [(1.0 + y[0] ** 2) * yp[0] + y[0]], 1)  # dF/dy' is not constant
+    assert daedal.solve(moving, (0.0, 1.0), ([1.0], [-0.5]), rtol=1e-4).method == RADAU
+    hessenberg = library.hessenberg_index2()  # index 2
+    assert daedal.solve(hessenberg.problem, hessenberg.t_span, hessenberg.initial, rtol=1e-4).method == RADAU
+
+
 def test_differences_are_left_to_dassl_unless_the_tolerance_is_sharp():
     assert solve_decay(compile="never").method == DASSL
     assert solve_decay(compile="never", rtol=1e-9, atol=1e-11).method == RADAU
@@ -244,3 +255,38 @@ def test_what_stops_both_methods_is_told_once():
     message = str(caught.value)
     assert "(the start)" not in message and "on DASSL" not in message
     assert caught.value.solution.t[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+# --- signs that the tolerance does not resolve ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("t1", [4e10, 1e11])
+@pytest.mark.parametrize(("rtol", "atol"), [(1e-3, 1e-5), (1e-4, 1e-5), (1e-4, 1e-6), (1e-6, 1e-5)])
+def test_robertson_with_a_coarse_atol_does_not_end_in_negative_concentrations(rtol, atol, t1):
+    """Below its atol y1 may take either sign, and the negative one grows to -1e7."""
+    model = library.robertson()
+    sol = daedal.solve(model.problem, (0.0, t1), model.initial, rtol=rtol, atol=atol)
+    assert sol.success and sol.y.min() > -atol
+    np.testing.assert_allclose(sol.y[2, -1], 1.0, atol=1e-5)
+
+
+def test_a_sign_that_was_not_resolved_is_told():
+    model = library.robertson()
+    sol = daedal.solve(model.problem, (0.0, 1e11), model.initial, method="radau", rtol=1e-6, atol=1e-5)
+    assert sol.y.min() < -1e6  # what a method that was asked for finds, but not without a word
+    assert "y1 lay below its atol from t = " in sol.message and "Choose a smaller atol" in sol.message
+    automatic = daedal.solve(model.problem, (0.0, 1e11), model.initial, rtol=1e-6, atol=1e-5)
+    assert "DASSL, which keeps the sign, instead of Radau" in automatic.message and automatic.y.min() > -1e-5
+
+
+def test_a_sign_that_changes_for_a_reason_is_left_alone():
+    """A pulse up, a rest within atol, a pulse down."""
+
+    def residual(t, y, yp):
+        return [yp[0] + y[0] - 20.0 * (math.exp(-((t - 1.0) ** 2)) - math.exp(-((t - 30.0) ** 2)))]
+
+    slope = 20.0 * (math.exp(-1.0) - math.exp(-900.0))
+    sol = daedal.solve(daedal.ImplicitDAE(residual, 1), (0.0, 33.0), ([0.0], [slope]), rtol=1e-6, atol=1e-2, max_step=1)
+    inside = np.abs(sol.y[0]) <= 1e-2
+    assert inside.sum() > 8 and sol.y.max() > 1.0 and sol.y.min() < -1.0
+    assert sol.method == RADAU and "atol" not in sol.message

@@ -217,7 +217,7 @@ ROWS = [
     ),
     Remedy(
         "a kink in time",
-        lambda: solve(kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], **UNPREPARED),
+        lambda: solve(kinked, 2.0, [0.7, -1.0], [-1.0, 0.0], **UNPREPARED, method="dassl"),
         ("a kink. The slope of equation 1", 'solve(..., breakpoints=[0.7], error_test="differential")'),
         (
             (
@@ -283,7 +283,7 @@ ROWS = [
     ),
     Remedy(
         "index 3 of a circuit",
-        lambda: solve(cascade(2)[0], 2.0, *cascade(2)[1]),
+        lambda: solve(cascade(2)[0], 2.0, *cascade(2)[1], method="dassl"),
         ("the problem has index 3", "daedal.SecondOrderDAE(lambda t, x, v, a: residual(t, x, v), 3)"),
         (
             (
@@ -342,7 +342,7 @@ ROWS = [
     ),
     Remedy(
         "round-off of large terms",
-        lambda: solve(cancelling, 1.0, [1.0, 1.0], [-1.0, -1.0]),
+        lambda: solve(cancelling, 1.0, [1.0, 1.0], [-1.0, -1.0], method="dassl"),
         (
             "round-off. Equation 1 (numbered from 0) changes in steps of 1.164e-10",
             "rewrite it",
@@ -367,7 +367,7 @@ ROWS = [
     ),
     Remedy(
         "increments that are lost",
-        lambda: solve(beside_one, 1.0, [0.0, 0.0], [1e-3, 1e-3], atol=1e-12, compile="never"),
+        lambda: solve(beside_one, 1.0, [0.0, 0.0], [1e-3, 1e-3], atol=1e-12, compile="never", method="dassl"),
         ("an inaccurate numerical Jacobian", "give jacobian=...", "nearly equal terms", "raise atol of tiny variables"),
         (
             (
@@ -474,7 +474,9 @@ ROWS = [
     ),
     Remedy(
         "the step limit",
-        lambda: solve(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 100.0, [1.0, 0.0], [0.0, -1.0], max_steps=100),
+        lambda: solve(
+            lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 100.0, [1.0, 0.0], [0.0, -1.0], max_steps=100, method="dassl"
+        ),
         ("max_steps=10000", "loosen rtol and atol"),
         (
             (
@@ -487,7 +489,7 @@ ROWS = [
     ),
     Remedy(
         "tolerances that are too tight",
-        lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], rtol=1e-14, atol=0.0),
+        lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], rtol=1e-14, atol=0.0, method="dassl"),
         ("multiply rtol and atol by 22.2 or more",),
         ((lambda: solve(lambda t, y, yp: [yp[0] + y[0]], 1.0, [1.0], [-1.0], rtol=22.3e-14, atol=0.0), [E1]),),
     ),
@@ -531,7 +533,7 @@ ROWS = [
     ),
     Remedy(
         "a domain that ends in a variable",
-        lambda: solve(lambda t, y, yp: [yp[0] + (1.0 if y[0] > 0.5 else math.nan)], 1.0, [1.0], [-1.0]),
+        lambda: solve(lambda t, y, yp: [yp[0] + (1.0 if y[0] > 0.5 else math.nan)], 1.0, [1.0], [-1.0], method="dassl"),
         ("beyond y[0] = 0.5", "stop before with a terminal event (events=...)"),
         (
             (

@@ -56,8 +56,10 @@ def solve(
         "phem56", "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for
         formulations that are ordinary differential equations the explicit "dopri5" and "rk4". "modified_bdf" and
         "collocation" solve problems of second order and mechanisms without going to first order. The automatic choice
-        is DASSL for first-order problems and modified BDF for second-order ones; for mechanisms it begins with DOPRI5
-        and projection (PHEM56 where functions cannot be traced) and hands over to DASSL where that is stiff.
+        for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
+        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). It is modified BDF
+        for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
+        be traced) and hands over to DASSL where that is stiff.
     formulation : str or formulation object
         How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
         "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -9,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.index import is_clearly_index_1
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.first_order_choice import FirstOrderChoice, automatic_methods, first_method, is_automatic
 from daedal.drive.first_order_output import finished
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
-from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
+from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
@@ -55,6 +58,7 @@ class FirstOrderPlan:
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
+        self._plain: list[bool] = []  # one, once it is known
         self._runs: dict[str, list] = {name: [] for name in self.methods}
 
     @cached_property
@@ -84,7 +88,34 @@ class FirstOrderPlan:
         del course  # of a large problem nothing but its output is left
         if follower is not None:
             notes = [*notes, *follower.notes]
-        return delivered(finished(self, request, segments, excluded, notes), segments)
+        solution = delivered(finished(self, request, segments, excluded, notes), segments)
+        lost = lost_sign(solution, self.atol) if request.settings.fixed_step is None and solution.t.size else None
+        return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
+
+    def _second_opinion(
+        self, request: Request, solution: Solution, lost: tuple[int, float, float], may_repeat: bool
+    ) -> Solution:
+        """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
+        variable, *stretch = lost
+        words = in_words(self.names[variable], (stretch[0], stretch[1]))
+        other = None
+        if may_repeat and len(self.methods) > 1:
+            again = request.changed(method="dassl")
+            with suppress(IntegrationError):
+                other = FirstOrderPlan(self.problem, again.settings).solve(again)
+            if other is not None and not contradict(solution, other, self.rtol, self.atol):
+                return solution
+        kept = solution if other is None else other
+        told = words if other is None else f"DASSL, which keeps the sign, instead of {solution.method}: {words}"
+        kept.message = f"{kept.message} {told}"
+        return kept
+
+    def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
+        """Whether the index is clearly 0 or 1, as it shows at the first start."""
+        if not self._plain:
+            partials = self.implicit.exact_partials(t, y, np.zeros(y.size) if yp is None else yp)
+            self._plain.append(partials is not None and is_clearly_index_1(*partials))
+        return self._plain[0]
 
     def give_back(self, method, ready, workspace: Workspace):
         """Keep a run for its next use."""
@@ -171,7 +202,8 @@ class FirstOrderCourse(Course):
         self.excluded = _excluded(plan, span[0], y0, yp0)
         tested = plan.method.error_test
         self._automatic = isinstance(tested, str) and tested == "auto"
-        self.choice = FirstOrderChoice(plan, request, index_2=self.excluded is not None and self._automatic)
+        index_2 = self.excluded is not None and self._automatic
+        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0))
         self._take()
         workspace = self.workspace
         if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:

@@ -9,17 +9,20 @@ import numpy as np
 from daedal.analysis.thresholds import (
     FIRST_LOOK,
     LARGEST_DENSE,
+    LARGEST_IN_ONE,
     LEAST_PROGRESS,
     LOW_ORDER,
     MOST_LOW,
     MOST_REJECTED,
     SHARP_WITH_DIFFERENCES,
     SHARP_WITH_EVENTS,
+    SHARPEST_IN_ONE,
     SOON,
     STUCK_BELOW,
 )
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment
+from daedal.events.event import named_events
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.methods import named_method
 
@@ -37,31 +40,40 @@ def is_automatic(settings: Settings) -> bool:
 
 def automatic_methods(wishes: dict[str, Any]) -> dict[str, Any]:
     """The methods between which is chosen, by name."""
-    return {name: named_method(name, {}).with_wishes(wishes) for name in ("radau", "dassl")}
+    return {name: named_method(name, {}).with_wishes(wishes) for name in ("rosenbrock", "radau", "dassl")}
 
 
 def first_method(problem: Any, rtol: np.ndarray) -> str:
     """The method to begin with, from the structure of F(t, y, y') = 0 and the tolerance; see docs/methods.
 
     Radau IIA needs few steps, which cost several factorisations of larger matrices and, where derivatives are
-    differences, many evaluations; DASSL many cheap ones.
+    differences, many evaluations; DASSL many cheap ones. Steps of Rosenbrock methods are one piece of machine code for
+    small problems M y' = f(t, y) that were traced, the fastest way to a few digits.
     """
+    code, sharpest = problem.linearly_implicit, float(np.min(rtol))
+    if code is not None and problem.n <= LARGEST_IN_ONE and sharpest >= SHARPEST_IN_ONE and code.constant_mass:
+        return "rosenbrock"
     if problem.sparsity is not None or (problem.bandwidth is None and problem.n > LARGEST_DENSE):
         return "dassl"
-    if problem.jacobian is None and float(np.min(rtol)) > SHARP_WITH_DIFFERENCES:
+    if problem.jacobian is None and sharpest > SHARP_WITH_DIFFERENCES:
         return "dassl"
     return "radau"
+
+
+def _may_end_it(events: Any) -> bool:
+    """Whether one of the events is terminal, so that all the rest of the run depends on its being seen."""
+    return any(np.any(event.terminal) for event in named_events(events))
 
 
 class FirstOrderChoice:
     """The method of the current segment, and whether another one goes on.
 
     A method that fails, or that shows while it runs that it does not suit the problem, hands over to the other one:
-    DASSL where its order stays at 1 and 2, Radau where more steps are rejected than accepted. What fails with both
-    where it stands has failed.
+    DASSL where its order stays at 1 and 2, and all of them where more steps are rejected than accepted. DASSL and
+    Rosenbrock methods hand over to Radau, Radau to DASSL. What fails with both where it stands has failed.
     """
 
-    def __init__(self, plan, request: Request, index_2: bool):
+    def __init__(self, plan, request: Request, index_2: bool, start: tuple[np.ndarray, np.ndarray | None]):
         self._methods: dict[str, Any] = plan.methods
         self._request = request
         self.notes: list[str] = []
@@ -69,8 +81,10 @@ class FirstOrderChoice:
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
-            seen = settings.events is not None and rtol > SHARP_WITH_EVENTS
+            seen = settings.events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(settings.events))
             name = "radau" if index_2 else "dassl" if seen else name
+            if name == "rosenbrock" and not plan.is_plain(request.span[0], *start):
+                name = "radau"
         elif len(self._methods) > 1:
             name = "dassl"
         self.method = self._methods[name]
@@ -103,7 +117,7 @@ class FirstOrderChoice:
         else:
             return False
         before = self.method
-        self.method = next(method for method in self._methods.values() if method is not before)
+        self.method = self._methods["dassl" if before.name == "radau" else "radau"]
         self._changes += 1
         self.notes.append(f"From t = {t:.4g} on {type(self.method).__name__}: with {type(before).__name__} {why}.")
         return True

@@ -21,9 +21,8 @@ _UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of 
 def finished(plan, request: Request, segments: list[Segment], excluded, notes: list[str]) -> Solution:
     """The solution that the segments make up."""
     stats = joined_statistics(request, segments)
-    while len(segments) > 1 and not segments[-1].outcome.steps and all(part.outcome.failure for part in segments[-2:]):
-        segments = segments[:-1]  # another method could not go on either: the one that came so far says why
-        notes = notes[:-1]
+    while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
+        segments, notes = segments[:-1], notes[:-1]  # the method that came so far says why no other could go on either
     segment, outcome = segments[-1], joined_outcome(request, segments)
 
     def explain() -> str:

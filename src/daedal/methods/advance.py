@@ -143,9 +143,8 @@ def _search_end(run, roots):
     piece = run.h_last / _PIECES
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
-    if whole or left < 1.0 or not (end - run.t_low) * piece > 0.0:  # the last: pieces shorter than round-off of the time
-        return step_end(run)
-    return end
+    lost = not (end - run.t_low) * piece > 0.0  # in the round-off of the time
+    return step_end(run) if whole or left < 1.0 or lost else end
 
 
 @inlined

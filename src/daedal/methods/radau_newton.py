@@ -20,7 +20,7 @@ from daedal.methods.radau_matrix import MOST_STAGES, gamma_of, square, stages_of
 from daedal.methods.run_record import differences
 
 _TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
-_TIGHT = 1e-3  # the same with variables of index 2 and 3, to which errors of the others come divided by h
+_TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
 _FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
 _FURTHER = 2  # with the sharper tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
