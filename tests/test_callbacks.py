@@ -249,7 +249,7 @@ def misbehave_python(behaviour, window):
 def solve_either(kind, behaviour, window):
     if kind == "compiled":
         return solve_compiled(behaviour, window)
-    return solve_decay(misbehave_python(behaviour, window))
+    return solve_decay(misbehave_python(behaviour, window), method="dassl")
 
 
 RECOVERABLE = pytest.mark.parametrize("behaviour", [UNEVALUABLE, NOT_A_NUMBER, INFINITE])

@@ -403,6 +403,7 @@ def test_events_of_the_user_and_output_times():
     top = daedal.Event(lambda t, y: y[1], direction=-1, name="top", terminal=2)
     times = np.linspace(0.0, 4.0, 41)
     sol = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), events=top, t_eval=times, rtol=1e-8, atol=1e-10)
+    assert sol.method == daedal.DASSL().title
     assert [event.name for event in sol.events if event.kind == "event"] == ["top", "top"]
     assert sol.status == "event"
     down, up, *_ = contact_times()

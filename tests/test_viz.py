@@ -234,7 +234,7 @@ def test_robertson_is_shown_over_log_time_with_steps_and_order(robertson):
     assert list(curves(large)) == ["$y_{1}$", "$y_{3}$"] and list(curves(small)) == ["$y_{2}$"]
     assert [axes.get_ylabel() for axes in (small, steps, order)] == ["$y_{2}$", "step size", "order"]
     assert order.get_xlabel() == "$t$" and large.get_xlabel() == ""
-    assert 1e-8 < large.get_xlim()[0] < 1e-5 and large.get_xlim()[1] == 1e11
+    assert 1e-8 < large.get_xlim()[0] < 1e-4 and large.get_xlim()[1] == 1e11
     h, k = steps.get_lines()[0].get_ydata(), order.get_lines()[0].get_ydata()
     assert np.array_equal(h, robertson.history.h) and np.array_equal(k, robertson.history.order)
 
@@ -301,7 +301,7 @@ def test_events_are_marked_in_every_panel():
 
 def test_a_failed_run_is_plotted_and_says_where_it_ended():
     with pytest.raises(daedal.IntegrationError) as failure:
-        daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 2.0), [1.0], [-1.0], max_steps=10)
+        daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 2.0), [1.0], [-1.0], max_steps=5)
     sol = failure.value.solution
     assert plot(sol)._suptitle.get_text() == f"failed at t = {sol.t[-1]:g}"
 

@@ -182,6 +182,8 @@ def _checked_method(settings: Settings, semi_explicit: bool):
 class FirstOrderCourse(Course):
     """One run: a segment for every method that is tried."""
 
+    follows_switches = False
+
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
         try:
@@ -203,7 +205,7 @@ class FirstOrderCourse(Course):
         tested = plan.method.error_test
         self._automatic = isinstance(tested, str) and tested == "auto"
         index_2 = self.excluded is not None and self._automatic
-        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0))
+        self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.follows_switches)
         self._take()
         workspace = self.workspace
         if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:

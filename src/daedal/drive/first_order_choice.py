@@ -73,7 +73,9 @@ class FirstOrderChoice:
     Rosenbrock methods hand over to Radau, Radau to DASSL. What fails with both where it stands has failed.
     """
 
-    def __init__(self, plan, request: Request, index_2: bool, start: tuple[np.ndarray, np.ndarray | None]):
+    def __init__(
+        self, plan, request: Request, index_2: bool, start: tuple[np.ndarray, np.ndarray | None], switches: bool
+    ):
         self._methods: dict[str, Any] = plan.methods
         self._request = request
         self.notes: list[str] = []
@@ -81,7 +83,8 @@ class FirstOrderChoice:
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
-            seen = settings.events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(settings.events))
+            events = settings.events
+            seen = switches or (events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(events)))
             name = "radau" if index_2 else "dassl" if seen else name
             if name == "rosenbrock" and not plan.is_plain(request.span[0], *start):
                 name = "radau"

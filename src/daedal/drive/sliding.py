@@ -27,7 +27,9 @@ class SlidingEquations:
         self._plan, self._follower, self.surfaces = plan, follower, surfaces
         self.n, self.k = plan.implicit.n, len(surfaces)
         problem, self._begin = (with_numbers(problem, follower.moded) for problem in problems)
-        method = plan.method if plan.method.works_on("residual") else named_method("dassl", {})
+        method = (
+            plan.method if plan.method.works_on("residual") and len(plan.methods) == 1 else named_method("dassl", {})
+        )
         self._ready = method.prepare(Equations(self.n + self.k, problem=problem))
         self.shares = np.full(self.k, 0.5)
 

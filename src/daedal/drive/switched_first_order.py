@@ -30,6 +30,8 @@ _CONTINUOUS = 10.0  # tolerances by which y' may change within a step where noth
 class SwitchedCourse(FirstOrderCourse):
     """One run in stretches: each with the equations of its branches, or along the surfaces between them."""
 
+    follows_switches = True
+
     def __init__(self, plan: FirstOrderPlan, request: Request, follower: Follower):
         super().__init__(plan, request)
         self.follower = follower

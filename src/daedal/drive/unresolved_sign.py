@@ -40,6 +40,6 @@ def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarra
 def in_words(name: str, stretch: tuple[float, float]) -> str:
     """What has happened, and the remedy."""
     return (
-        f"{name} lay below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and came out with the other sign: the "
-        "tolerance does not tell which solution that is. Choose a smaller atol for it."
+        f"{name} lay below its atol from t = {stretch[0]:.4g} to {stretch[1]:.4g} and came out with the other sign: "
+        "the tolerance does not tell which solution that is. Choose a smaller atol for it."
     )

@@ -36,7 +36,9 @@ _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a stage
 _SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
-_SHORT = 10.0  # steps below the inverse of it, of the time in which others change do not test variables of index 2 in full
+_SHORT = (
+    10.0  # steps below the inverse of it, of the time in which others change do not test variables of index 2 in full
+)
 _INHERITED = 2  # failures after which an error that is left does not come from the length of the step
 _AGAIN = 0.3  # by which a step is shortened that was rejected before
 _KEPT = 1.2  # up to this ratio the step stays as it is, and with it the factors
@@ -127,8 +129,8 @@ def _estimate(system, linear, run, method, t, h):
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
-    # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h, nor
-    # what Newton's method leaves, which comes divided by h.
+    # Of their defect what counts is neither round-off, nor an error of the start, which comes divided by a shorter h,
+    # nor what Newton's method leaves, which comes divided by h.
     defect, digits = floats(method.defect, n), wrms(start, floats(run.inverse_weights, n))
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)

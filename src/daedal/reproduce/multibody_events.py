@@ -50,7 +50,8 @@ def pulse(table: PrintedTable) -> Values:
     truth = model.reference.y[0]
 
     def ignored(tol: float) -> tuple[int, float]:
-        sol = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), rtol=tol, atol=tol, switches="never")
+        options = {"method": "dassl", "rtol": tol, "atol": tol, "switches": "never"}
+        sol = daedal.solve(model.extra["ignoring"], model.t_span, ([0.0], [5.0]), **options)
         return sol.stats.steps, abs(sol.y[0, -1] - truth)
 
     def switched(tol: float, location: str) -> tuple[int, float]:

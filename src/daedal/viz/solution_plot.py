@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
 
+_MOST_ORDERS = 7  # up to which each has a tick; those of Radau are 5, 9 and 13
+
 
 def plot_solution(
     sol: daedal.Solution,
@@ -172,7 +174,7 @@ def _draw_steps(sol: daedal.Solution, step_axes: Axes, order_axes: Axes) -> None
     order_axes.set_ylabel("order")
     highest = int(np.max(history.order))
     order_axes.set_ylim(0.5, highest + 0.5)
-    order_axes.set_yticks(range(1, highest + 1))
+    order_axes.set_yticks(range(1, highest + 1, 1 if highest <= _MOST_ORDERS else 4))
 
 
 def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
