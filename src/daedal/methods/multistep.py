@@ -20,7 +20,7 @@ from daedal.methods.base import Method
 from daedal.methods.multistep_formula import MultistepFormula
 from daedal.methods.named_formulas import formula
 from daedal.methods.radau import Radau
-from daedal.methods.radau_storage import storage
+from daedal.methods.block_storage import storage
 from daedal.methods.run import Run
 from daedal.methods.starting_values import (
     accurate_values,
