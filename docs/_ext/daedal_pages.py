@@ -149,13 +149,6 @@ def write_library(path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def name_tableaux(app, what, name, obj, options, signature, return_annotation):
-    """Signatures with the name of a default tableau in place of all its coefficients."""
-    if signature is not None and "tableau" in (fields(obj) if inspect.isclass(obj) else []):
-        signature = signature.replace(repr(obj.tableau), obj.tableau.name)
-    return signature, return_annotation
-
-
 def write_pages(app) -> None:
     folder = Path(app.srcdir) / "_generated"
     (folder / "api").mkdir(parents=True, exist_ok=True)
@@ -165,5 +158,4 @@ def write_pages(app) -> None:
 
 def setup(app):
     app.connect("builder-inited", write_pages)
-    app.connect("autodoc-process-signature", name_tableaux)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
