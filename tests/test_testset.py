@@ -90,3 +90,10 @@ def test_the_force_on_the_beam_ends_between_steps():
         sol = daedal.solve(model.problem, (0.0, 3.5), model.initial, method="radau", rtol=1e-4, atol=1e-4)
     assert "jacobian" not in sol.functions and [event.t for event in sol.events] == [np.pi]
     assert np.pi in sol.t
+
+
+def test_switches_in_steps_of_a_few_units_of_roundoff():
+    """Diodes whose currents the tolerance does not resolve: the search for switches goes on all the same."""
+    model = library.get("ring_modulator", form="index2")
+    sol = daedal.solve(model.problem, model.t_span, model.initial, method="radau", rtol=1e-13, atol=1e-13)
+    assert sol.success and sol.t[-1] == model.t_span[1]
