@@ -20,9 +20,8 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     """A variable that came out of a stretch below its atol with the other sign, and the ends of the stretch."""
     dense = solution.dense
     t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
-    small = np.abs(y) <= atol[:, None]
-    for i in np.flatnonzero(small.sum(axis=1) >= _LONG):
-        large = np.flatnonzero(~small[i])
+    for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
+        large = np.flatnonzero(np.abs(y[i]) > atol[i])
         for a in np.flatnonzero(np.diff(large) > _LONG):
             before, after = large[a], large[a + 1]
             if y[i, before] * y[i, after] < 0.0 and np.max(np.abs(y[i, after:])) > _FAR * atol[i]:
