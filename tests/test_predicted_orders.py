@@ -88,6 +88,7 @@ OTHER_GRIDS = {
     (semi_explicit, "radau_ia6"): (1.0, (4, 8)),
     (hessenberg_2, "sdirk4"): (END, (128, 256)),
     (hessenberg_3, "radau_ia5"): (0.25, (16, 32)),
+    (hessenberg_3, "sirk23"): (END, (128, 256)),
 }
 
 
