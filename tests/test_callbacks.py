@@ -139,7 +139,7 @@ PLACES = {
     "residual, sparse": lambda bad: decays_with(residual=bad(decays, 60), sparsity=STRUCTURE),
     "jacobian": lambda bad: decays_with(jacobian=bad(dense, 2)),
     "banded jacobian": lambda bad: decays_with(jacobian=bad(band, 2), bandwidth=(0, 0)),
-    "sparse jacobian": lambda bad: decays_with(jacobian=bad(entries, 5), sparsity=STRUCTURE),
+    "sparse jacobian": lambda bad: decays_with(jacobian=bad(entries, 2), sparsity=STRUCTURE),
     "event": lambda bad: decays_with(events=daedal.Event(bad(lambda t, y: y[0] - 0.5, 20))),
     "norm": lambda bad: decays_with(norm=bad(root_mean_square, 50)),
     "preconditioner's solve": lambda bad: use_gmres(solve=bad(lambda data, r: r / data, 20)),

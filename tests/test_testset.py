@@ -19,7 +19,8 @@ NAMES = ["-".join([name, *map(str, parameters.values())]) for name, parameters i
 def final_error(model, rtol):
     """The error at the end of a run, in units of what it is relative to."""
     ratio = np.asarray(model.options["atol"]) / model.options["rtol"]
-    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol * ratio)
+    switches = model.options.get("switches", "auto")
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=rtol, atol=rtol * ratio, switches=switches)
     assert sol.success and sol.t[-1] == model.t_span[1] == model.reference.t
     reference = model.reference.y
     error = np.abs(sol.y[: reference.size, -1] - reference) / (np.abs(reference) + ratio)

@@ -42,6 +42,7 @@ def both(problem, span, initial, choice="auto", **options):
 
 # --- the same results -------------------------------------------------------------------------------------------------
 
+BY_OTHER_METHODS = {"ring_modulator", "water_tubes"}  # currents and flows that are small at first, by DASSL and Radau
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
@@ -59,7 +60,8 @@ def test_library_problems_give_the_same_traced_and_untraced(name):
             sol(times) if getattr(sol, "dense", None) is not None else sol.y[:, -1:] for sol in (plain, traced)
         )
     scale = np.max(np.abs(plain), axis=1, keepdims=True) + 1e-6
-    assert np.max(np.abs(traced - plain) / scale) < 1e-4
+    atol = np.reshape(model.options.get("atol", 0.0), (-1, 1)) if name in BY_OTHER_METHODS else 0.0
+    assert np.all(np.abs(traced - plain) < 1e-4 * scale + 10.0 * atol)
 
 
 def test_what_is_not_traced_of_the_library_and_why():

@@ -11,8 +11,8 @@ import numpy as np
 
 from daedal.solution import Solution
 
-_LONG = 5  # points below atol, one after the other: a variable that crosses zero has fewer
-_FAR = 10.0  # atol, by which it has to leave them
+_LONG = 5  # points below atol, one after the other: a variable that crosses zero has fewer; as many before and after
+_FAR = 10.0  # atol, which it has to exceed before and after
 _CONTRADICTION = 1e3  # tolerances by which two runs differ that have followed different solutions
 
 
@@ -22,9 +22,10 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
     for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
         large = np.flatnonzero(np.abs(y[i]) > atol[i])
-        for a in np.flatnonzero(np.diff(large) > _LONG):
-            before, after = large[a], large[a + 1]
-            if y[i, before] * y[i, after] < 0.0 and np.max(np.abs(y[i, after:])) > _FAR * atol[i]:
+        first = np.argmax(y[i, large] * y[i, large[0]] < 0.0)  # with the other sign; up to there it had one
+        before, after = large[first - 1], large[first]
+        if after - before > _LONG and min(first, large.size - first) >= _LONG:
+            if min(np.max(np.abs(y[i, :after])), np.max(np.abs(y[i, after:]))) > _FAR * atol[i]:
                 return int(i), float(t[before]), float(t[after])
     return None
 

@@ -90,6 +90,7 @@ def ring_modulator(form: str = "ode") -> Model:
         initial=(np.zeros(15), slopes),
         index=0 if form == "ode" else 2,
         reference=known_reference("ring_modulator", form=form),
-        options={"rtol": 1e-6, "atol": np.repeat([1e-8, 1e-11], [7, 8])},
+        # The limit of the exponents is not met along the motion: there is nothing to be followed.
+        options={"rtol": 1e-6, "atol": np.repeat([1e-8, 1e-11], [7, 8]), "switches": "never"},
         plot={"variables": ["U1", "U2"]},
     )

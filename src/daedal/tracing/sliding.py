@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,21 +36,22 @@ def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tupl
     known += [graph.argument(switched.slope_name, i) for i in range(n)]
     residual = tracer.traces["residual"]
     functions = [switched.switches[j].function for j in surfaces]
-    nodes = replaced(graph, [*residual.nodes, *functions], dict(zip(known, [*y[:n], *yp[:n]], strict=True)))
+    here = dict(zip(known, [*y[:n], *yp[:n]], strict=True))
+    *nodes, raises = replaced(graph, [*residual.nodes, *functions, residual.raises], here)
     mixture, limits = mixed(switched, nodes[:n], surfaces, yp[n:]), nodes[n:]
     on = [
         graph.subtract(u, graph.constant(switched.switches[j].points[0])) for j, u in zip(surfaces, limits, strict=True)
     ]
     rates = directional(graph, limits, {tracer.t.node: graph.one, **dict(zip(y[:n], yp[:n], strict=True))})
     made = [
-        _implicit(switched, f"{title} of {tuple(surfaces)}", [*mixture, *last], (state, slope))
+        _implicit(switched, f"{title} of {tuple(surfaces)}", [*mixture, *last], raises, (state, slope))
         for title, last in (("motion along the surfaces", on), ("start along the surfaces", rates))
     ]
     return None if None in made else (made[0], made[1])
 
 
-def _implicit(switched: SwitchedProblem, title: str, nodes: list[int], arguments: tuple[str, str]) -> Any:
-    """An implicit problem with its matrix, from nodes."""
+def _implicit(switched: SwitchedProblem, title: str, nodes: list[int], raises: int, arguments: tuple[str, str]) -> Any:
+    """An implicit problem with its matrix, from nodes and the condition under which the residual raises."""
     tracer, problem = switched.tracer, switched.problem.implicit()
     graph, n, size = tracer.graph, problem.n, len(nodes)
     original = (tracer.result.functions | tracer.combined)["residual"].original
@@ -57,7 +59,8 @@ def _implicit(switched: SwitchedProblem, title: str, nodes: list[int], arguments
     def as_written(t, y, yp, *params):
         return np.append(original(t, y[:n], yp[:n], *params), np.zeros(size - n))
 
-    traced = tracer.stacked(title, as_written, arguments, nodes, (tracer.traces["residual"],))
+    residual = replace(tracer.traces["residual"], raises=raises)
+    traced = tracer.stacked(title, as_written, arguments, nodes, (residual,))
     if traced is None:
         return None
 
