@@ -21,6 +21,7 @@ MECHANISMS = [
 ]
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 LONG = {"rod_pendulum"}
+VIBRATING = {"flexible_slider_crank"}  # undamped; its errors are judged in test_testset_mechanisms.py
 
 
 def marked(names):
@@ -60,15 +61,14 @@ def test_every_mechanism_reaches_its_end(name):
         assert sol.success and sol.t[-1] == model.t_span[1]
 
 
-@pytest.mark.parametrize("name", marked(MECHANISMS))
+@pytest.mark.parametrize("name", marked(name for name in MECHANISMS if name not in VIBRATING))
 def test_errors_fall_with_the_tolerance(name):
     model, runs = automatic(name)
     y, lam, judged = reference_of(model, runs)
     states = [error(sol.y[:, -1], y) for sol in judged]
     multipliers = [error(sol.lam[:, -1], lam) for sol in judged]
-    share = 0.4 if name == "flexible_slider_crank" else 0.2  # where stability limits the steps of the first run
-    assert states[1] < max(share * states[0], 1e-8)
-    assert multipliers[1] < max(share * multipliers[0], 1e-8)
+    assert states[1] < max(0.2 * states[0], 1e-8)
+    assert multipliers[1] < max(0.2 * multipliers[0], 1e-8)
     if len(judged) == 3:
         assert states[2] < max(0.3 * states[1], 1e-9) and states[2] < 1e-4
         assert multipliers[2] < max(0.3 * multipliers[1], 1e-9) and multipliers[2] < 1e-4

@@ -42,7 +42,7 @@ def both(problem, span, initial, choice="auto", **options):
 
 # --- the same results -------------------------------------------------------------------------------------------------
 
-BY_OTHER_METHODS = {"ring_modulator", "water_tubes"}  # currents and flows that are small at first, by DASSL and Radau
+SMALL_AT_FIRST = {"ring_modulator", "water_tubes"}  # currents and flows below atol: DASSL and Radau would differ
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
@@ -51,7 +51,8 @@ def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span
     span = (t0, t0 + (0.001 if "fixed_step" not in model.options else 1.0) * (t1 - t0))
-    plain, traced = both(model.problem, span, model.initial, **model.options)
+    options = model.options | ({"method": "radau"} if name in SMALL_AT_FIRST else {})
+    plain, traced = both(model.problem, span, model.initial, **options)
     times = np.linspace(*span, 3)
     if isinstance(plain, daedal.MechanicalSolution):
         plain, traced = plain(times).y, traced(times).y
@@ -60,8 +61,7 @@ def test_library_problems_give_the_same_traced_and_untraced(name):
             sol(times) if getattr(sol, "dense", None) is not None else sol.y[:, -1:] for sol in (plain, traced)
         )
     scale = np.max(np.abs(plain), axis=1, keepdims=True) + 1e-6
-    atol = np.reshape(model.options.get("atol", 0.0), (-1, 1)) if name in BY_OTHER_METHODS else 0.0
-    assert np.all(np.abs(traced - plain) < 1e-4 * scale + 10.0 * atol)
+    assert np.max(np.abs(traced - plain) / scale) < 1e-4
 
 
 def test_what_is_not_traced_of_the_library_and_why():
