@@ -82,7 +82,7 @@ def test_examples_give_the_same_traced_and_untraced(path, twin, monkeypatch):
     assert twin.gaps or path.stem == "food_web_gmres"  # which has too many operations
 
 
-UNTRACED = {"large-mechanisms.md", "radau.md"}
+UNTRACED = {"large-mechanisms.md", "radau.md", "rosenbrock.md"}
 """Pages all of whose runs have sparse matrices, or tolerances that differences do not reach."""
 
 
