@@ -20,7 +20,7 @@ from daedal.library import flexible_rod, mos_circuits, wheel_and_rail
 PROBLEMS = [
     ("charge_pump", {"t1": 1195.0}),
     ("fekete", {}),
-    pytest.param("fekete", {"form": "index2", "t1": 20.0}, marks=pytest.mark.slow),
+    ("fekete", {"form": "index2", "t1": 20.0, "compiled": True}),
     ("flexible_slider_crank", {}),
     ("flexible_slider_crank", {"form": "index2"}),
     ("nand_gate", {}),

@@ -28,6 +28,7 @@ SOLVERS: dict[str, type[Solver]] = {
         odes.Ddaspk,
         solve_dae.SolveDaeBDF,
         solve_dae.SolveDaeRadau,
+        daedal.DaedalDASSL,
         daedal.DaedalNumba,
         ida_c.IdaC,
         sundials.SundialsNumba,

@@ -11,10 +11,13 @@ from benchmarks.solvers.base import Level, Outcome, SolveFailure, Solver
 
 
 class Daedal(Solver):
-    """Given the plain residual, which it traces; that of the large problems is compiled already."""
+    """Given the plain residual, which it traces; that of the large problems is compiled already.
+
+    The method is Daedal's choice where matrices are dense, and DASSL with the linear solver of the case elsewhere.
+    """
 
     name = "daedal"
-    label = "Daedal DASSL"
+    label = "Daedal"
     package = "daedal"
     callbacks = "python"
 
@@ -47,12 +50,20 @@ class Daedal(Solver):
         problem = daedal.ImplicitDAE(
             case.residual, case.n, params=case.params, algebraic=list(case.algebraic) or None, sparsity=case.sparsity
         )
-        options: dict[str, Any] = {"method": "dassl", "linear_solver": case.linear}
-        if case.masked:
+        return problem, (case.y0, case.yp0), self.method_options()
+
+    def method_options(self) -> dict[str, Any]:
+        """The method and its options."""
+        return {} if self.case.linear == "dense" else self.dassl_options()
+
+    def dassl_options(self) -> dict[str, Any]:
+        """DASSL as the case asks for it."""
+        options: dict[str, Any] = {"method": "dassl", "linear_solver": self.case.linear}
+        if self.case.masked:
             options["error_test"] = "differential"
-        if case.preconditioner is not None:
-            options["preconditioner"] = case.preconditioner.daedal()
-        return problem, (case.y0, case.yp0), options
+        if self.case.preconditioner is not None:
+            options["preconditioner"] = self.case.preconditioner.daedal()
+        return options
 
     def outcome(self, raw: Any) -> Outcome:
         if not raw.success:
@@ -60,7 +71,19 @@ class Daedal(Solver):
         return Outcome(np.array(raw.y[:, -1]), int(raw.stats.residual_evaluations), int(raw.stats.steps))
 
 
-class DaedalNumba(Daedal):
+class DaedalDASSL(Daedal):
+    name = "daedal-dassl"
+    label = "Daedal DASSL"
+
+    @classmethod
+    def handles(cls, case: Any) -> bool:
+        return case.linear == "dense"
+
+    def method_options(self) -> dict[str, Any]:
+        return self.dassl_options()
+
+
+class DaedalNumba(DaedalDASSL):
     name = "daedal-numba"
     label = "Daedal DASSL, Numba residual"
     callbacks = "compiled"
