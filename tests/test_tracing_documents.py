@@ -13,9 +13,11 @@ from test_docs import pages, script
 from test_examples import EXAMPLES
 
 ALLOWED = 1000.0
-"""How far two runs may be apart, in units of the tolerance for one step; multipliers are compared as well. The automatic
-choice takes other methods where functions are traced, and a pendulum with the second derivative of its constraint alone
-enlarges what they err by."""
+"""How far two runs may be apart, in units of the tolerance for one step; multipliers are compared as well.
+
+The automatic choice takes other methods where functions are traced, and a pendulum with the second derivative of its
+constraint alone enlarges what they err by.
+"""
 INDEX_3 = 20.0
 """How much more DASSL errs on a crank-slider of index 3, with and without exact derivatives."""
 LONG = 20_000
