@@ -52,10 +52,12 @@ def solve(
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
         algebraic variables may be left out, and so may variables that follow from the others.
     method : str or method object
-        "auto", "dassl", "radau", or an instance such as ``DASSL(max_order=2)``. For mechanisms also the half-explicit
-        "phem56", "hedop5", "hem5", "hem4" and "hem3", which solve semi-explicit problems of index 2 as well, and for
-        formulations that are ordinary differential equations the explicit "dopri5" and "rk4". "modified_bdf" and
-        "collocation" solve problems of second order and mechanisms without going to first order. The automatic choice
+        "auto", "dassl", "radau", "rosenbrock", "extrapolation", or an instance such as ``DASSL(max_order=2)`` or
+        ``ImplicitRungeKutta("gauss3")``. For mechanisms also the half-explicit "phem56", "hedop5", "hem5", "hem4" and
+        "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for formulations that are ordinary
+        differential equations the explicit "dopri5" and "rk4"; "rattle" and "shake" for long conservative runs.
+        "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
+        ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
         for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
         it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). It is modified BDF
         for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
