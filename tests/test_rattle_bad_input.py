@@ -107,3 +107,18 @@ def test_exceptions_arrive_unchanged():
     system = daedal.MechanicalSystem(1.0, force, pendulum().constraint, n_q=2, n_constraints=1)
     with pytest.raises(KeyError, match="no table"):
         daedal.solve(system, (0.0, 1.0), PROBLEMS["pendulum"][1], method="rattle", fixed_step=0.1)
+
+
+def test_damping_that_begins_later_is_seen():
+    system = daedal.MechanicalSystem(1.0, lambda t, q, v: [-q[0] - 0.3 * t**2 * v[0]], n_q=1)
+    with pytest.raises(daedal.InvalidProblemError, match="positions alone"):
+        daedal.solve(system, (0.0, 5.0), ([1.0], [0.0]), method="shake", fixed_step=0.05)
+    sol = daedal.solve(system, (0.0, 5.0), ([1.0], [0.0]), method="rattle", fixed_step=0.05)
+    assert "not symplectic" in sol.message
+
+
+@pytest.mark.parametrize("method", ["rattle", "shake", "mexx"])
+def test_first_order_problems_are_told_to_become_mechanisms(method):
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    with pytest.raises(daedal.InvalidProblemError, match="is for mechanisms: state the problem as a MechanicalSystem"):
+        daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), method=method, fixed_step=0.1)

@@ -13,8 +13,8 @@ import numpy as np
 from daedal.analysis.index import is_clearly_index_1
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
-from daedal.drive.first_order_choice import FirstOrderChoice, automatic_methods, first_method, is_automatic
-from daedal.drive.first_order_output import finished
+from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice, automatic_methods, first_method, is_automatic
+from daedal.drive.first_order_output import finished, methods_of
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
@@ -34,6 +34,7 @@ from daedal.progress import Progress
 from daedal.solution import Solution
 
 _MOST_RUNS = 4  # kept for their next use
+_MOST_REPEATED = 10_000  # steps of a run that failed, up to which it is tried once more from its start
 
 
 class FirstOrderPlan:
@@ -58,7 +59,8 @@ class FirstOrderPlan:
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
-        self._plain: list[bool] = []  # one, once it is known
+        self._wishes = wishes
+        self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
         self._runs: dict[str, list] = {name: [] for name in self.methods}
 
     @cached_property
@@ -69,7 +71,7 @@ class FirstOrderPlan:
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters; what is ready is shared."""
         other = copy(self)
-        other._runs = self._runs  # what is stored of a plan, and with it a copy, has none
+        other._runs, other._plain = self._runs, None  # copies go through __getstate__, which leaves runs behind
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
@@ -86,9 +88,16 @@ class FirstOrderPlan:
         segments, excluded, notes = run(course, request), course.excluded, course.choice.notes
         course.give_back()
         del course  # of a large problem nothing but its output is left
-        if follower is not None:
-            notes = [*notes, *follower.notes]
-        solution = delivered(finished(self, request, segments, excluded, notes), segments)
+        further = [] if follower is None else follower.notes
+        try:
+            solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
+        except IntegrationError as error:
+            other = self._from_the_start(request, segments) if follower is None else None
+            if other is None:
+                raise
+            reached = error.solution.t[-1] if error.solution is not None and error.solution.t.size else request.span[0]
+            other.message += f" {methods_of(segments)} had stopped at t = {reached:.4g}."
+            return other
         lost = lost_sign(solution, self.atol) if request.settings.fixed_step is None and solution.t.size else None
         return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
 
@@ -98,24 +107,37 @@ class FirstOrderPlan:
         """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
         variable, *stretch = lost
         words = in_words(self.names[variable], (stretch[0], stretch[1]))
-        other = None
-        if may_repeat and len(self.methods) > 1:
-            again = request.changed(method="dassl")
-            with suppress(IntegrationError):
-                other = FirstOrderPlan(self.problem, again.settings).solve(again)
-            if other is not None and not contradict(solution, other, self.rtol, self.atol):
-                return solution
+        other = self._with_dassl(request) if may_repeat and len(self.methods) > 1 else None
+        if other is not None and not contradict(solution, other, self.rtol, self.atol):
+            return solution
         kept = solution if other is None else other
-        told = words if other is None else f"DASSL, which keeps the sign, instead of {solution.method}: {words}"
+        told = words if other is None else f"This is the result of DASSL, and not that of {solution.method}: {words}"
         kept.message = f"{kept.message} {told}"
         return kept
 
+    def _from_the_start(self, request: Request, segments: list[Segment]) -> Solution | None:
+        """What DASSL finds where other methods of the automatic choice have stopped: they may have gone astray."""
+        begun = segments[0].method.name != "dassl" and request.settings.fixed_step is None
+        steps = sum(segment.outcome.steps for segment in segments)
+        if len(self.methods) == 1 or not begun or segments[-1].outcome.reason not in FAILURES or steps > _MOST_REPEATED:
+            return None
+        return self._with_dassl(request)
+
+    def _with_dassl(self, request: Request) -> Solution | None:
+        """The run once more with DASSL; None if it fails."""
+        again = request.changed(method="dassl")
+        with suppress(IntegrationError):
+            return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
+        return None
+
     def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
-        """Whether the index is clearly 0 or 1, as it shows at the first start."""
-        if not self._plain:
+        """Whether the index is clearly 0 or 1, as it shows at the start; the last answer is kept."""
+        start = t, y.tobytes(), None if yp is None else yp.tobytes()
+        known = self._plain
+        if known is None or known[0] != start:
             partials = self.implicit.exact_partials(t, y, np.zeros(y.size) if yp is None else yp)
-            self._plain.append(partials is not None and is_clearly_index_1(*partials))
-        return self._plain[0]
+            known = self._plain = start, partials is not None and is_clearly_index_1(*partials)
+        return known[1]
 
     def give_back(self, method, ready, workspace: Workspace):
         """Keep a run for its next use."""
@@ -172,6 +194,10 @@ def _checked_method(settings: Settings, semi_explicit: bool):
         raise InvalidProblemError(
             f"{type(chosen).__name__} is for equations of second order: state the problem as a SecondOrderDAE or a "
             "MechanicalSystem, or use method='dassl'"
+        )
+    if chosen.works_on("mechanism"):
+        raise InvalidProblemError(
+            f"{type(chosen).__name__} is for mechanisms: state the problem as a MechanicalSystem, or use method='dassl'"
         )
     raise InvalidProblemError(
         f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y), such as forms of a "

@@ -26,7 +26,7 @@ from daedal.events.event import named_events
 from daedal.kernels.endings import MEANINGS, Ending
 from daedal.methods import named_method
 
-_FAILURES = (
+FAILURES = (
     *(Ending.ERROR_TEST_FAILED, Ending.NEWTON_FAILED, Ending.MATRIX_SINGULAR, Ending.ERROR_THEN_NEWTON_FAILED),
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
@@ -109,7 +109,7 @@ class FirstOrderChoice:
         if watch is None or self._changes >= _MOST_CHANGES:
             return False
         t = outcome.t_reached
-        if outcome.reason in _FAILURES:
+        if outcome.reason in FAILURES:
             span = self._request.span
             if abs(t - self._failed_at) <= LEAST_PROGRESS * abs(span[1] - span[0]):
                 return False
@@ -122,7 +122,8 @@ class FirstOrderChoice:
         before = self.method
         self.method = self._methods["dassl" if before.name == "radau" else "radau"]
         self._changes += 1
-        self.notes.append(f"From t = {t:.4g} on {type(self.method).__name__}: with {type(before).__name__} {why}.")
+        names = type(before).__name__, type(self.method).__name__
+        self.notes.append(f"{names[0]} was replaced by {names[1]} at t = {t:.4g}: {why}.")
         return True
 
 

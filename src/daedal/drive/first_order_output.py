@@ -18,8 +18,10 @@ _SETTLED = 10  # steps with which a multistep method finds its order
 _UNRESOLVED = 10.0  # tolerances that the interpolation of variables outside of the error test may err in silence
 
 
-def finished(plan, request: Request, segments: list[Segment], excluded, notes: list[str]) -> Solution:
-    """The solution that the segments make up."""
+def finished(
+    plan, request: Request, segments: list[Segment], excluded, notes: list[str], further: list[str]
+) -> Solution:
+    """The solution that the segments make up; `notes` are of the choice, one for each change of the method."""
     stats = joined_statistics(request, segments)
     while len(segments) > 1 and not segments[-1].outcome.steps and all(s.outcome.failure for s in segments[-2:]):
         segments, notes = segments[:-1], notes[:-1]  # the method that came so far says why no other could go on either
@@ -40,7 +42,7 @@ def finished(plan, request: Request, segments: list[Segment], excluded, notes: l
         message += complaint(stats)
         if segment.method.needs_past:
             message += _between_steps(plan, outcome, excluded)
-    message = " ".join([message, *notes])
+    message = " ".join([message, *notes, *further])
     problem = plan.semi_explicit
     return Solution(
         t=outcome.t,
@@ -51,7 +53,7 @@ def finished(plan, request: Request, segments: list[Segment], excluded, notes: l
         message=message,
         stats=stats,
         names=plan.names,
-        method=_methods(segments),
+        method=methods_of(segments),
         drift=None if problem is None else {"constraint": _constraint_drift(problem, outcome)},
         events=outcome.events,
         history=joined_history(segments),
@@ -60,7 +62,7 @@ def finished(plan, request: Request, segments: list[Segment], excluded, notes: l
     )
 
 
-def _methods(segments: list[Segment]) -> str:
+def methods_of(segments: list[Segment]) -> str:
     """What has run, in order."""
     methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
     if all(method is methods[0] for method in methods):

@@ -25,7 +25,7 @@ FORCE = 1e4  # unit of the multipliers (N)
 def contact(side, y, psi, xi):
     """Geometry at the contact of one side, 1 left and -1 right.
 
-    Radius of the wheel, slopes of wheel and rail, curvature of the rail, the place on the rail, its height.
+    Radius of the wheel, slopes of wheel and rail, second derivative of the rail.
     """
     theta, phi = y[3], y[4]
     radius = RADIUS + math.tan(CONE) * (HALF - side * xi)
@@ -40,7 +40,7 @@ def contact(side, y, psi, xi):
 
 
 def directions(y, psi, xi, radius, rail):
-    """The row of the constraint matrix that belongs to a contact: d(height)/d(x, y, z, theta, phi)."""
+    """The row of the constraint matrix that belongs to a contact: d(height)/d(x, z, theta, phi)."""
     ct, st, cp, sp = math.cos(y[3]), math.sin(y[3]), math.cos(y[4]), math.sin(y[4])
     cs, ss = math.cos(psi), math.sin(psi)
     return (
@@ -52,7 +52,7 @@ def directions(y, psi, xi, radius, rail):
 
 
 def creepage(side, y, psi, xi, radius, wheel, rail, bend, plane, normal):
-    """Creepage forces at a contact, x, y and z, by the smooth law of Jaschinski; and their lever arms."""
+    """Creepage forces at a contact, x, y and z, by the smooth law of Jaschinski."""
     cp, sp, cs, ss = math.cos(y[4]), math.sin(y[4]), math.cos(psi), math.sin(psi)
     cd, sd = math.cos(plane), side * math.sin(plane)
     ct, st = math.cos(y[3] / cd), math.sin(y[3] / cd)

@@ -20,6 +20,7 @@ from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 
 _MOMENT = 1e-6  # the distance of differences with respect to t
+_TIMES = 3  # over the interval, at which forces are looked at
 _DAMPED = 1e-6  # part of the forces that may depend on velocities by rounding errors and differences
 
 NOT_SYMPLECTIC = (
@@ -169,7 +170,9 @@ class _SymplecticRun(OneStepRun):
         """Accelerations at the start, from which the first iteration begins; what kind of forces there are."""
         mechanism = self.equations.mechanism
         nx, constant = mechanism.nx, not callable(mechanism.system.mass)
-        damped = depends_on_velocities(mechanism, task.t_span[0], task.y0)
+        times = np.linspace(*task.t_span, _TIMES)
+        found = [depends_on_velocities(mechanism, float(t), task.y0) for t in times]
+        damped = True if True in found else None if None in found else False
         if isinstance(self.method, SHAKE) and (damped or not constant):
             raise InvalidProblemError(
                 "SHAKE is for a constant mass matrix and forces that depend on positions alone. Remedy: a mass that "

@@ -98,8 +98,8 @@ class Rosenbrock(Method):
         problem, kind = equations.problem, self.linear_solver
         if equations.mechanism is not None:
             raise InvalidProblemError(
-                "Rosenbrock methods are for first-order problems of index 0 and 1, and the forms of a MechanicalSystem "
-                "are none with a constant mass matrix: use method='radau' or 'dassl'"
+                "Rosenbrock methods are for first-order problems of index 0 and 1 with a constant matrix, which the "
+                "forms of a MechanicalSystem do not have: use method='radau' or 'dassl'"
             )
         if kind == "auto":
             kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
@@ -126,8 +126,9 @@ class _RosenbrockRun(OneStepRun):
         by_time = None if code is None or not code.depends_on_time else code.time_derivative()
         product = code.slope_product() if self._quasilinear else None
         if self._quasilinear and product is None:
-            raise InvalidProblemError(_refusal("is not constant, and the problem too large for it"))
-        self._looked_at, self._watched = False, code is None
+            raise InvalidProblemError(_refusal("is not constant, and the problem is too large for y' = z, F = 0"))
+        self._looked_at: Any = None  # the last start at which the index was seen
+        self._watched = code is None
         workspace.prepare_matrices(accurate=False)
 
         def callback(function, arguments, size, scalars=0):
@@ -172,10 +173,11 @@ class _RosenbrockRun(OneStepRun):
         )
 
     def load(self, task: Task) -> None:
-        """See at the first start that the index is 0 or 1, and that dF/dy' is constant or does not matter."""
+        """See at every new start that the index is 0 or 1, and that dF/dy' is constant or does not matter."""
         if self._watched:
             self.own.array("first_y")[:] = task.y0
-        if self._looked_at:
+        start = task.t_span[0], task.y0.tobytes(), task.yp0.tobytes()
+        if self._looked_at == start:
             return
         problem = self.equations.problem
         if self._watched and not _looks_constant(problem, task):
@@ -184,7 +186,12 @@ class _RosenbrockRun(OneStepRun):
                 + ", or state the residual so that it can be traced (problem.functions says why it is not)"
             )
         _check_index(problem, task, self._quasilinear)
-        self._looked_at = True
+        self._looked_at = start
+
+    def adopt(self, equations: Equations) -> None:
+        """Other parameters may have another index."""
+        super().adopt(equations)
+        self._looked_at = None
 
     def integrate(self, task: Task) -> Outcome:
         """Integrate; refuse equations whose dF/dy' turns out not to be constant."""
