@@ -114,7 +114,18 @@ SCALAR = [([1.0, 1.0], None), ([0.5, 1.75], None)]
 def cases():
     """name: (maker of a problem, starts, options)."""
     found = {}
-    for method in ("auto", "dassl", "dopri5", "hem4", "hem5", "phem56", "hedop5", "modified_bdf", "collocation"):
+    for method in (
+        "auto",
+        "dassl",
+        "dopri5",
+        "hem4",
+        "hem5",
+        "phem56",
+        "hedop5",
+        "modified_bdf",
+        "collocation",
+        "mexx",
+    ):
         found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "rtol": 1e-5}
     for method in ("rk4", "hem3", "rattle"):
         found[f"pendulum-{method}"] = plain_pendulum, PENDULUM, {"method": method, "fixed_step": 0.01}
@@ -130,6 +141,8 @@ def cases():
     found["implicit"] = implicit, SCALAR, {}
     for method in ("multistep", "one_leg"):
         found[f"implicit-{method}"] = implicit, SCALAR, {"method": method, "fixed_step": 0.01}
+    for method in ("dassl", "radau", "rosenbrock", "extrapolation", "implicit_runge_kutta"):
+        found[f"implicit-{method}"] = implicit, SCALAR, {"method": method, "rtol": 1e-5}
     found["implicit-tests"] = implicit, SCALAR, {"error_test": "differential"}
     found["semi-explicit"] = semi_explicit, [([1.0], None), ([0.3], None)], {}
     found["index-two"] = index_two, [([0.3, 1.0], None), ([0.5, 1.0], None)], {"method": "phem56"}
