@@ -123,6 +123,6 @@ print(sol.stats.steps, sol.y[0, -1].hex())
 """
     cold = run("-c", code, NUMBA_CACHE_DIR=str(tmp_path))
     cached = run("-c", code, NUMBA_CACHE_DIR=str(tmp_path))
-    assert "daedal: compiling Radau IIA (once" in cold.stderr
+    assert "daedal: compiling the Rosenbrock methods (once" in cold.stderr
     assert cached.stderr == ""
     assert cold.stdout == cached.stdout

@@ -193,3 +193,15 @@ def test_mass_matrices_that_depend_on_the_state():
     for rtol in (1e-5, 1e-9):
         sol = daedal.solve(problem, (0.0, 5.0), ([0.0, 1.0], None), method="radau", rtol=rtol, atol=rtol)
         np.testing.assert_allclose(sol.y, [np.sin(sol.t), np.cos(sol.t)], atol=20.0 * rtol)
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 3e-5, 1e-6, 1e-8])
+def test_the_multiplier_of_a_turning_mass_is_accurate_at_every_step(rtol):
+    """Index 2, z = 1: what Newton's method leaves of the constraint comes divided by the next step, however short."""
+    problem = daedal.SemiExplicitDAE(
+        lambda t, y, z: [y[2], y[3], -z[0] * y[0], -z[0] * y[1]], lambda t, y, z: [y[0] * y[2] + y[1] * y[3]], 4, 1
+    )
+    for angle in 0.01 + 0.2094 * np.arange(0, 30, 5):
+        c, s = np.cos(angle), np.sin(angle)
+        sol = daedal.solve(problem, (0.0, 20.0), ([c, s, -s, c], [1.0]), method="radau", rtol=rtol, atol=rtol)
+        assert np.abs(sol.z - 1.0).max() < 20.0 * rtol

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.index import is_clearly_index_1
+from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice, automatic_methods, first_method, is_automatic
@@ -92,12 +93,9 @@ class FirstOrderPlan:
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
         except IntegrationError as error:
-            other = self._from_the_start(request, segments) if follower is None else None
-            if other is None:
+            if follower is not None or not self._may_begin_anew(request, segments):
                 raise
-            reached = error.solution.t[-1] if error.solution is not None and error.solution.t.size else request.span[0]
-            other.message += f" {methods_of(segments)} had stopped at t = {reached:.4g}."
-            return other
+            return self._from_the_start(request, error, methods_of(segments))
         lost = lost_sign(solution, self.atol) if request.settings.fixed_step is None and solution.t.size else None
         return solution if lost is None else self._second_opinion(request, solution, lost, follower is None)
 
@@ -107,7 +105,10 @@ class FirstOrderPlan:
         """What DASSL finds where the sign of a variable was not resolved, if the method is open; a hint if not."""
         variable, *stretch = lost
         words = in_words(self.names[variable], (stretch[0], stretch[1]))
-        other = self._with_dassl(request) if may_repeat and len(self.methods) > 1 else None
+        other = None
+        if may_repeat and len(self.methods) > 1:
+            with suppress(IntegrationError):
+                other = self._with_dassl(request)
         if other is not None and not contradict(solution, other, self.rtol, self.atol):
             return solution
         kept = solution if other is None else other
@@ -115,20 +116,26 @@ class FirstOrderPlan:
         kept.message = f"{kept.message} {told}"
         return kept
 
-    def _from_the_start(self, request: Request, segments: list[Segment]) -> Solution | None:
-        """What DASSL finds where other methods of the automatic choice have stopped: they may have gone astray."""
-        begun = segments[0].method.name != "dassl" and request.settings.fixed_step is None
+    def _may_begin_anew(self, request: Request, segments: list[Segment]) -> bool:
+        """Whether other methods than DASSL have stopped in a run that may be made once more."""
         steps = sum(segment.outcome.steps for segment in segments)
-        if len(self.methods) == 1 or not begun or segments[-1].outcome.reason not in FAILURES or steps > _MOST_REPEATED:
-            return None
-        return self._with_dassl(request)
+        is_open = len(self.methods) > 1 and request.settings.fixed_step is None and segments[0].method.name != "dassl"
+        return is_open and segments[-1].outcome.reason in FAILURES and steps <= _MOST_REPEATED
 
-    def _with_dassl(self, request: Request) -> Solution | None:
-        """The run once more with DASSL; None if it fails."""
+    def _from_the_start(self, request: Request, error: IntegrationError, methods: str) -> Solution:
+        """What DASSL finds where other methods have stopped: they may have gone astray, and it may know better why."""
+        try:
+            solution = self._with_dassl(request)
+        except IntegrationError as other:
+            behind = request.sign * (_end(error, request) - _end(other, request))
+            raise (error if behind > LEAST_PROGRESS * abs(request.span[1] - request.span[0]) else other) from None
+        solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
+        return solution
+
+    def _with_dassl(self, request: Request) -> Solution:
+        """The run once more with DASSL."""
         again = request.changed(method="dassl")
-        with suppress(IntegrationError):
-            return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
-        return None
+        return FirstOrderPlan(self.problem, again.settings, self._wishes).solve(again)
 
     def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1, as it shows at the start; the last answer is kept."""
@@ -175,6 +182,12 @@ class LinearPlan:
         inner = replace(settings, formulation="none")
         plan = FirstOrderPlan(problem, inner, wishes)
         return plan.solve(replace(request, problem=problem, settings=inner, initial=initial))
+
+
+def _end(error: IntegrationError, request: Request) -> float:
+    """The time up to which something was computed."""
+    solution = error.solution
+    return float(solution.t[-1]) if solution is not None and solution.t.size else request.span[0]
 
 
 def _checked_method(settings: Settings, semi_explicit: bool):

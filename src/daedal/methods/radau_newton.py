@@ -21,6 +21,7 @@ from daedal.methods.run_record import differences
 
 _TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
 _TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
+_SMALL = 1e-2  # the last correction with them, in units of the tolerance: the first ratios may be too good
 _FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
 _FURTHER = 2  # with the sharper tolerance
 _POLISHING = 100  # iterations of constant steps, which end at round-off
@@ -150,7 +151,7 @@ def _iterate(system, run, method, address, t, h):
     most = _POLISHING if run.fixed else most_iterations(method)
     noise = _NOISE * wrms(differences(run)[0], weights)
     tolerance = max(_TIGHT if method.some_powers else _TOLERANCE, noise)
-    rounding = max(_ROUNDING, _PLATEAU * noise)
+    rounding = max(tolerance if method.some_powers else _ROUNDING, _PLATEAU * noise)
     method.iterations = 0
     # Variables of index 2 and 3 see what is left of the corrections of others divided by h: their rate is measured.
     known = _UNKNOWN if method.some_powers else method.rate_factor
@@ -199,7 +200,7 @@ def _iterate(system, run, method, address, t, h):
                 z[i, j] -= r[i, j]
         method.iterations = m
         plateau = rest >= 0.5 * rest_before and size <= _PLATEAU * noise  # round-off
-        followed = plateau or method.rate_factor * rest <= _TOLERANCE
+        followed = plateau or (method.rate_factor * rest <= _TOLERANCE and (size <= _SMALL or not method.some_powers))
         if (followed or run.fixed) and (size <= noise or (method.rate_factor * size <= tolerance and not run.fixed)):
             return CONVERGED
     converged = before < _STALLED_BELOW if run.fixed else method.rate_factor * before <= rounding
