@@ -297,3 +297,10 @@ def test_an_exception_of_the_residual_arrives_unchanged():
 
     with pytest.raises(LookupError, match=r"no data beyond 0\.4"):
         daedal.solve(ImplicitDAE(residual, 1), (0.0, 1.0), ([1.0], [-1.0]), method=ImplicitRungeKutta("radau5"))
+
+
+def test_inconsistent_coefficients_are_refused():
+    with pytest.raises(daedal.InvalidProblemError, match="add up to 2 instead of 1"):
+        daedal.ImplicitRungeKutta(([[1.0]], [2.0]))
+    with pytest.raises(daedal.InvalidProblemError, match="embedded weights are b itself"):
+        daedal.ImplicitRungeKutta(daedal.RungeKuttaTableau([[1.0]], [1.0], embedded=[1.0]))

@@ -378,3 +378,10 @@ def test_exceptions_arrive_unchanged():
     problem = daedal.ImplicitDAE(residual, 1)
     with pytest.raises(LookupError, match="no more data"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], [-1.0]), method=daedal.Multistep("adams_moulton2"), fixed_step=0.1)
+
+
+@pytest.mark.parametrize("given", [([1, -2], [1, 1]), ([1, -1], [1, 1]), ([2, -1], [1, 0])], ids=str)
+@pytest.mark.parametrize("method", [daedal.Multistep, daedal.OneLeg])
+def test_inconsistent_coefficients_are_refused(method, given):
+    with pytest.raises(InvalidProblemError, match="is not consistent"):
+        method(given)

@@ -26,6 +26,17 @@ from daedal.methods.workspace import Workspace
 _ERROR_TESTS = ("auto", "all", "differential")
 _SOLVERS = ("auto", "dense", "banded", "sparse")
 _PROJECTIONS = ("never", "always")
+_ROUNDED = 1e-6  # errors of coefficients with few digits
+
+
+def _check_consistency(tableau: RungeKuttaTableau) -> None:
+    """The weights add up to 1, and embedded ones are others: otherwise nothing would be solved or estimated."""
+    total = float(sum(tableau.b))
+    if abs(total - 1.0) > _ROUNDED:
+        raise InvalidProblemError(f"{tableau.name} is not consistent: the weights b add up to {total:.4g} instead of 1")
+    differences = [abs(float(x) - float(y)) for x, y in zip(tableau.b, tableau.embedded, strict=False)]
+    if differences and max(differences) <= _ROUNDED:
+        raise InvalidProblemError(f"{tableau.name}: the embedded weights are b itself, and would estimate no error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +96,7 @@ class ImplicitRungeKutta(Method):
     stiff = True
 
     def __post_init__(self):
-        _coefficients(self.tableau)
+        _check_consistency(_coefficients(self.tableau))
         if self.linear_solver not in _SOLVERS:
             raise InvalidProblemError(
                 f"linear_solver of ImplicitRungeKutta must be one of {', '.join(map(repr, _SOLVERS))}, got "

@@ -33,10 +33,22 @@ from daedal.methods.starting_values import (
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
+_ROUNDED = 1e-3  # relative error of coefficients with few digits
 _SCHEMES = ("Px", "x")
 _LARGEST = 400  # unknowns up to which the kernel of F_y' is looked for in every step
 _START_TOLERANCE = 1e-13
 _MOST_STEPS = 12
+
+
+def _check_consistency(found: MultistepFormula) -> None:
+    """rho(1) = 0 and rho'(1) = sigma(1), but for rounded coefficients: otherwise another equation would be solved."""
+    rho, sigma = ([float(x) for x in row] for row in (found.rho, found.sigma))
+    at_1, slope = sum(rho), sum((found.k - j) * x for j, x in enumerate(rho))
+    if abs(at_1) > _ROUNDED * max(map(abs, rho)) or abs(slope - sum(sigma)) > _ROUNDED * max(abs(slope), 1e-300):
+        raise InvalidProblemError(
+            f"{found.name} is not consistent: rho(1) = {at_1:.4g} has to be 0, and rho'(1) = {slope:.4g} has to be "
+            f"sigma(1) = {sum(sigma):.4g}"
+        )
 
 
 class _WithFormula(Method):
@@ -60,6 +72,7 @@ class _WithFormula(Method):
             raise InvalidProblemError(f"{found.name} has {found.k} steps, more than {_MOST_STEPS}")
         if not sum(found.sigma):
             raise InvalidProblemError(f"{found.name}: the sum of sigma is zero, the method is not consistent")
+        _check_consistency(found)
         object.__setattr__(self, "formula", found)
 
     @property
