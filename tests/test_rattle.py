@@ -265,11 +265,15 @@ def test_shake_is_rattle_without_the_projection_of_velocities(name):
 # --- the rest of the house --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "tolerance"), [("pendulum", 1e-12), ("driven_pendulum", 1e-9), ("linkage", 1e-9)])
-@pytest.mark.parametrize("method", ["rattle", "shake"])
+@pytest.mark.parametrize(
+    ("name", "method", "tolerance"),
+    [
+        *[("pendulum", method, 1e-12) for method in ("rattle", "shake")],
+        *[("driven_pendulum", method, 1e-9) for method in ("rattle", "shake")],
+        ("linkage", "rattle", 1e-9),  # its mass depends on q
+    ],
+)
 def test_functions_that_are_called_give_the_same(name, method, tolerance):
-    if (name, method) == ("linkage", "shake"):
-        return
     make, start = PROBLEMS[name]
     traced, called = (
         daedal.solve(make(), (0.0, 1.0), start, method=method, fixed_step=0.02, compile=how)

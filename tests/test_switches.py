@@ -374,7 +374,7 @@ def test_diode_bridge():
     fine = daedal.solve(bridge, (0.0, 0.06), ([1.0], None), rtol=1e-11, atol=1e-12)
     left = daedal.solve(bridge, (0.0, 0.06), ([1.0], None), switches="never")
     error, without = (abs(s.y[0, -1] - fine.y[0, -1]) for s in (sol, left))
-    assert error < 3e-5 and without < 3e-4
+    assert error < 3e-5 and without < 3e-4  # Radau steps over kinks, as accurately as it can
     assert sol.stats.rejected < 0.5 * left.stats.rejected
     # two diodes begin to conduct at once, where the source exceeds the capacitor
     begun = [event for event in sol.events if event.direction == 1]

@@ -12,12 +12,10 @@ from daedal.drive.traced import TracedPlan
 from test_docs import pages, script
 from test_examples import EXAMPLES
 
-ALLOWED = 1000.0
-"""How far two runs may be apart, in units of the tolerance for one step; multipliers are compared as well.
-
-The automatic choice takes other methods where functions are traced, and a pendulum with the second derivative of its
-constraint alone enlarges what they err by.
-"""
+ALLOWED = 500.0
+"""How far two runs may be apart, in units of the tolerance for one step; multipliers are compared as well."""
+UNSTABLE = {"higher-index.md": 1000.0}
+"""The same where a pendulum has the second derivative of its constraint alone, by two methods."""
 INDEX_3 = 20.0
 """How much more DASSL errs on a crank-slider of index 3, with and without exact derivatives."""
 LONG = 20_000
@@ -69,14 +67,15 @@ def gap(request, plain, traced) -> float:
 
 
 @pytest.fixture
-def twin(tmp_path, monkeypatch):
+def twin(tmp_path, monkeypatch, request):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     found = Twin()
     monkeypatch.setattr(TracedPlan, "solve", lambda plan, request: found(plan, request))
     yield found
     plt.close("all")
-    assert max(found.gaps, default=0.0) <= ALLOWED
+    page = getattr(request.node, "callspec", None) and request.node.callspec.params["path"].name
+    assert max(found.gaps, default=0.0) <= UNSTABLE.get(page, ALLOWED)
 
 
 @pytest.mark.slow
