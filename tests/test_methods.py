@@ -234,3 +234,22 @@ def test_a_solution_reports_the_ending_of_its_run():
     assert run.integrate(replace(near, max_steps=3)).reason is Ending.MAX_STEPS
     outcome = run.integrate(replace(near, atol=np.zeros(3)))
     assert outcome.reason is Ending.ZERO_WEIGHT and outcome.failure.component == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: daedal.Rosenbrock(["rodas4"]), "variant must be one of"),
+        (lambda: daedal.Rosenbrock(linear_solver=np.array(["dense"])), "linear_solver of Rosenbrock must be one of"),
+        (lambda: daedal.Extrapolation(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
+        (lambda: daedal.Extrapolation(sequence=[1, 10**9]), "of at most 10000"),
+        (lambda: daedal.MEXX(columns=np.array([2, 3])), "columns must be 'auto' or a whole number"),
+        (lambda: daedal.RATTLE(order=np.array([2, 4])), "order must be one of"),
+        (lambda: daedal.RATTLE(order=2.0), "order must be one of"),
+        (lambda: daedal.Multistep("bdf2", scheme=["x"]), "scheme must be one of"),
+        (lambda: daedal.ImplicitRungeKutta(projection=None), "projection must be one of"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused_in_words(make, words):
+    with pytest.raises(daedal.InvalidProblemError, match=words):
+        make()

@@ -19,13 +19,12 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.block_storage import storage
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS, amplification, step_numbers
+from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
 
 _SCHEMES = ("linearly implicit", "limex", "implicit")
-_ERROR_TESTS = ("auto", "all", "differential")
-_SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
 
 
@@ -75,25 +74,19 @@ class Extrapolation(Method):
     stiff = True
 
     def __post_init__(self):
-        if self.scheme not in _SCHEMES:
-            raise InvalidProblemError(f"scheme must be one of {', '.join(map(repr, _SCHEMES))}, got {self.scheme!r}")
-        most = len(step_numbers(self.sequence))
-        if self.columns != "auto":
+        check_name("scheme", self.scheme, _SCHEMES)
+        numbers = step_numbers(self.sequence)
+        if not isinstance(self.sequence, str):
+            object.__setattr__(self, "sequence", numbers)
+        most = len(numbers)
+        if not isinstance(self.columns, str) or self.columns != "auto":
             whole = isinstance(self.columns, (int, np.integer)) and not isinstance(self.columns, bool)
             if not whole or not 2 <= self.columns <= most:
                 raise InvalidProblemError(
                     f"columns must be 'auto' or a whole number from 2 to {most}, the length of the sequence, "
                     f"got {self.columns!r}"
                 )
-        if self.linear_solver not in _SOLVERS:
-            raise InvalidProblemError(
-                f"linear_solver of Extrapolation must be one of {', '.join(map(repr, _SOLVERS))}, "
-                f"got {self.linear_solver!r}; GMRES goes with DASSL"
-            )
-        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
-            raise InvalidProblemError(
-                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
-            )
+        check_matrix_options(self)
 
     @property
     def max_order(self) -> int:
@@ -102,9 +95,7 @@ class Extrapolation(Method):
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """A matrix, and room for the table."""
-        problem, kind = equations.problem, self.linear_solver
-        if kind == "auto":
-            kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _ExtrapolationRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 

@@ -31,6 +31,9 @@ SEQUENCES: dict[str, tuple[int, ...]] = {
 """Sequences by name: 1, 2, 3, ...; 2, 3, 4, 5, ...; 2, 3, 4, 6, 8, 12, 16, ... and the same with 1 before it."""
 
 
+_MOST = 10_000  # steps of Euler's method in one step
+
+
 def step_numbers(sequence: str | Sequence[int]) -> tuple[int, ...]:
     """The numbers n_1 < n_2 < ... of a sequence, given by its name or as it is.
 
@@ -48,9 +51,11 @@ def step_numbers(sequence: str | Sequence[int]) -> tuple[int, ...]:
         numbers = tuple(sequence)
     except TypeError:
         raise InvalidProblemError(f"sequence must be a name or a list of step numbers, got {sequence!r}") from None
-    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0 for n in numbers)
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and 0 < n <= _MOST for n in numbers)
     if not whole or any(b <= a for a, b in pairwise(numbers)):
-        raise InvalidProblemError(f"sequence must hold whole numbers 0 < n_1 < n_2 < ..., got {sequence!r}")
+        raise InvalidProblemError(
+            f"sequence must hold whole numbers 0 < n_1 < n_2 < ... of at most {_MOST}, got {sequence!r}"
+        )
     if not 2 <= len(numbers) <= MOST_COLUMNS:
         raise InvalidProblemError(f"sequence must hold 2 to {MOST_COLUMNS} step numbers, got {len(numbers)}")
     return tuple(int(n) for n in numbers)

@@ -17,14 +17,13 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.collocation import Collocation
 from daedal.methods.collocation_tableaux import kind_of
+from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.named_formulas import formula
 from daedal.methods.run import OneStepRun
 from daedal.methods.runge_kutta_tableau import RungeKuttaTableau
 from daedal.methods.task import Equations
 from daedal.methods.workspace import Workspace
 
-_ERROR_TESTS = ("auto", "all", "differential")
-_SOLVERS = ("auto", "dense", "banded", "sparse")
 _PROJECTIONS = ("never", "always")
 _ROUNDED = 1e-6  # errors of coefficients with few digits
 
@@ -97,21 +96,10 @@ class ImplicitRungeKutta(Method):
 
     def __post_init__(self):
         _check_consistency(_coefficients(self.tableau))
-        if self.linear_solver not in _SOLVERS:
-            raise InvalidProblemError(
-                f"linear_solver of ImplicitRungeKutta must be one of {', '.join(map(repr, _SOLVERS))}, got "
-                f"{self.linear_solver!r}; GMRES goes with DASSL"
-            )
-        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
-            raise InvalidProblemError(
-                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
-            )
+        check_matrix_options(self)
         if self.variable_index is not None:
             check_variable_index(self.variable_index)
-        if self.projection not in _PROJECTIONS:
-            raise InvalidProblemError(
-                f"projection must be one of {', '.join(map(repr, _PROJECTIONS))}, got {self.projection!r}"
-            )
+        check_name("projection", self.projection, _PROJECTIONS)
 
     @cached_property
     def coefficients(self) -> RungeKuttaTableau:
@@ -145,9 +133,7 @@ class ImplicitRungeKutta(Method):
         """Matrices for all blocks of stages, and room for the stages."""
         from daedal.methods.implicit_runge_kutta_run import ImplicitRungeKuttaRun
 
-        problem, kind = equations.problem, self.linear_solver
-        if kind == "auto":
-            kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return ImplicitRungeKuttaRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 

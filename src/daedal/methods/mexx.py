@@ -18,6 +18,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
+from daedal.methods.matrix_options import check_name
 from daedal.methods.mechanical_run import MechanicalRun
 from daedal.methods.task import Equations, Task
 
@@ -61,14 +62,12 @@ class MEXX(Method):
 
     def __post_init__(self):
         whole = isinstance(self.columns, (int, np.integer)) and not isinstance(self.columns, bool)
-        if self.columns != "auto" and not (whole and 2 <= self.columns <= _MOST):
+        automatic = isinstance(self.columns, str) and self.columns == "auto"
+        if not automatic and not (whole and 2 <= self.columns <= _MOST):
             raise InvalidProblemError(
                 f"columns must be 'auto' or a whole number from 2 to {_MOST}, got {self.columns!r}"
             )
-        if self.projection not in _PROJECTIONS:
-            raise InvalidProblemError(
-                f"projection must be one of {', '.join(map(repr, _PROJECTIONS))}, got {self.projection!r}"
-            )
+        check_name("projection", self.projection, _PROJECTIONS)
 
     @property
     def max_order(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method
 from daedal.methods.block_storage import storage
+from daedal.methods.matrix_options import check_name, storage_kind
 from daedal.methods.multistep_formula import MultistepFormula
 from daedal.methods.named_formulas import formula
 from daedal.methods.radau import Radau
@@ -144,8 +145,7 @@ class Multistep(_WithFormula):
 
     def __post_init__(self):
         self._check_formula()
-        if self.scheme not in _SCHEMES:
-            raise InvalidProblemError(f"scheme must be 'Px' or 'x', got {self.scheme!r}")
+        check_name("scheme", self.scheme, _SCHEMES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class _MultistepRun(Run):
                 f"{_LARGEST} unknowns, not {n}; BDF and one-leg methods do without"
             )
         problem = equations.problem
-        kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        kind = storage_kind(problem)
         workspace = Workspace(problem, hook=equations.hook, linear_solver=kind if slopes else "auto")
         arena = Arena({**dict.fromkeys(VECTORS, n), **dict.fromkeys(("u", "w", "past"), (k, n))})
         arena.arrays["max_change"][:] = np.inf

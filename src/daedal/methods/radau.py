@@ -16,14 +16,13 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.block_storage import storage
+from daedal.methods.matrix_options import check_matrix_options, storage_kind
 from daedal.methods.radau_tableaux import STAGES, RadauTableau, radau_tableau
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations
 from daedal.methods.variable_classes import ClassifiedRun
 from daedal.methods.workspace import Workspace
 
-_ERROR_TESTS = ("auto", "all", "differential")
-_SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
 
 
@@ -76,15 +75,7 @@ class Radau(Method):
     def __post_init__(self):
         if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in STAGES):
             raise InvalidProblemError(f"stages must be 'auto', 3, 5 or 7, got {self.stages!r}")
-        if self.linear_solver not in _SOLVERS:
-            raise InvalidProblemError(
-                f"linear_solver of Radau must be one of {', '.join(map(repr, _SOLVERS))}, got {self.linear_solver!r}; "
-                "GMRES goes with DASSL"
-            )
-        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
-            raise InvalidProblemError(
-                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
-            )
+        check_matrix_options(self)
         if self.variable_index is not None:
             check_variable_index(self.variable_index)
 
@@ -95,9 +86,7 @@ class Radau(Method):
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Matrices for all systems, and room for the stages."""
-        problem, kind = equations.problem, self.linear_solver
-        if kind == "auto":
-            kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
+        problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         return _RadauRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind), kind)
 
 

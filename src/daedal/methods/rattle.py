@@ -88,7 +88,7 @@ class RATTLE(_Symplectic):
     name = "rattle"
 
     def __post_init__(self):
-        if isinstance(self.order, bool) or self.order not in ORDERS:
+        if not isinstance(self.order, (int, np.integer)) or isinstance(self.order, bool) or self.order not in ORDERS:
             raise InvalidProblemError(f"order must be one of {', '.join(map(str, ORDERS))}, got {self.order!r}")
 
     @property

@@ -17,13 +17,12 @@ from daedal.analysis.index import is_clearly_index_1, judge, partials
 from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.kernels.functions import store_vector
 from daedal.methods.base import Method
+from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.run import OneStepRun
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
-_ERROR_TESTS = ("auto", "all", "differential")
-_SOLVERS = ("auto", "dense", "banded", "sparse")
 _MOST_FAILURES = 30
 _LARGEST_JUDGED = 200  # unknowns up to which the index is found at the start
 _RANK = 1e-10  # singular values below it, after scaling, count as zero
@@ -71,17 +70,8 @@ class Rosenbrock(Method):
     stiff = True
 
     def __post_init__(self):
-        if self.variant not in TABLEAUX:
-            raise InvalidProblemError(f"variant must be one of {', '.join(map(repr, TABLEAUX))}, got {self.variant!r}")
-        if self.linear_solver not in _SOLVERS:
-            raise InvalidProblemError(
-                f"linear_solver of Rosenbrock must be one of {', '.join(map(repr, _SOLVERS))}, got "
-                f"{self.linear_solver!r}; GMRES goes with DASSL"
-            )
-        if isinstance(self.error_test, str) and self.error_test not in _ERROR_TESTS:
-            raise InvalidProblemError(
-                f"unknown error_test '{self.error_test}'; known: {', '.join(_ERROR_TESTS)}, or a mask"
-            )
+        check_name("variant", self.variant, TABLEAUX)
+        check_matrix_options(self)
 
     @property
     def max_order(self) -> int:
@@ -95,14 +85,12 @@ class Rosenbrock(Method):
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Code for whole steps where there is some, a matrix, and room for the stages."""
-        problem, kind = equations.problem, self.linear_solver
+        problem, kind = equations.problem, storage_kind(equations.problem, self.linear_solver)
         if equations.mechanism is not None:
             raise InvalidProblemError(
                 "Rosenbrock methods are for first-order problems of index 0 and 1 with a constant matrix, which the "
                 "forms of a MechanicalSystem do not have: use method='radau' or 'dassl'"
             )
-        if kind == "auto":
-            kind = "sparse" if problem.sparsity is not None else "banded" if problem.bandwidth is not None else "dense"
         return _RosenbrockRun(self, equations, Workspace(problem, hook=equations.hook, linear_solver=kind))
 
 
