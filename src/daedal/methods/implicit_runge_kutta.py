@@ -72,7 +72,8 @@ class ImplicitRungeKutta(Method):
     A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved as it stands by
     :class:`Collocation` where the coefficients are those of one of its methods, and in first-order form otherwise.
 
-    What orders are to be expected is said by :func:`daedal.analyse_method`.
+    What orders are to be expected is said by :func:`daedal.analyse_method`. The error test looks at the ends of steps
+    alone; for output between them :class:`Radau` is the better choice.
 
     Examples
     --------
