@@ -218,7 +218,8 @@ def higher_index(case: Case) -> list[str] | None:
     plural = len(rows) > 1 and not combined
     lines = [
         f"Likely cause: the problem has index {found.index}: equations must be differentiated {times(found.index)} "
-        "until all derivatives are known. DASSL is made for index 0 and 1. (Judged locally, from dF/dy and dF/dy'.)",
+        "until all derivatives are known. Methods are most reliable for index 0 and 1. (Judged locally, from dF/dy and "
+        "dF/dy'.)",
         f"Suspected constraint{'s' if plural else ''}: {what} {FROM_ZERO} {'do' if plural else 'does'} not determine "
         f"{case.names(waiting)}; only {'their' if plural else 'its'} {ordinal(found.index - 1)} time derivative does.",
     ]

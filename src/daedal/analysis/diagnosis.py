@@ -277,8 +277,8 @@ def _domain_remedy(case: Case, guilty, y, t) -> str:
     if vanishing:
         listed = ", ".join(map(str, vanishing[:MOST_NAMED]))
         return (
-            f"Remedy: if {case.names(vanishing)} must not become negative, use nonnegative=[{listed}]; if the model "
-            "ends here, stop with a terminal event (events=...)."
+            f"Remedy: if {case.names(vanishing)} must not become negative, use method='dassl' with "
+            f"nonnegative=[{listed}]; if the model ends here, stop with a terminal event (events=...)."
         )
     return (
         "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise look for roots, "

@@ -222,7 +222,7 @@ def check_tolerances(n: int, rtol, atol) -> tuple[np.ndarray, np.ndarray]:
     absolute, _ = _check_tolerance(n, atol, "atol")
     if smallest < _SMALLEST_RTOL:
         raise InvalidProblemError(
-            f"rtol = {smallest:g} is below what double precision can deliver; use {_SMALLEST_RTOL:.1g} or more"
+            f"rtol = {smallest:g} is below what double precision can deliver; use {1.05 * _SMALLEST_RTOL:.2g} or more"
         )
     return relative, absolute
 
