@@ -123,6 +123,7 @@ class _ExtrapolationRun(OneStepRun):
                 **dict.fromkeys(("work", "size"), MOST_COLUMNS + 1),
             }
         )
+        schemes = dict(zip(_SCHEMES, (euler.LINEARLY_IMPLICIT, euler.LIMEX, euler.IMPLICIT), strict=True))
         numbers = step_numbers(method.sequence)
         automatic = method.columns == "auto"
         self._all = len(numbers) if automatic else int(method.columns)
@@ -133,7 +134,7 @@ class _ExtrapolationRun(OneStepRun):
             linearise=euler.euler_linearise.address,
             row=euler.euler_row.address,
             measure=step.extrapolation_measure.address,
-            scheme=_SCHEMES.index(method.scheme),
+            scheme=schemes[method.scheme],
             entries=entries,
             rows=places.rows,
             columns=places.columns,

@@ -55,7 +55,6 @@ IRK = np.dtype(
         ("n_matrices", INTEGER),
         ("matrices", ADDRESS),  # their addresses
         ("places", ADDRESS),  # addresses of the places of their blocks
-        ("matrix_first", ADDRESS),  # the first stage of the first block that has this matrix
         ("factored", ADDRESS),  # the step for which they are factored, or 0
         ("level", INTEGER),  # 1 for halves
         # dF/dy and dF/dy', entry by entry: at the start, or at every stage

@@ -168,12 +168,6 @@ def _test(system, run, method):
 
 
 @part
-def _end(method, n, h, start, k, y):
-    """y_n + h sum_i b_i Y'_i."""
-    combine(floats(method.b, method.s), method.s, k[1:], start, h, 0, n, y)
-
-
-@part
 def _predict(run, method, h):
     """Slopes from the polynomial of the last step, or its chord; at the start of a run from the tangent."""
     n, s = run.n, method.s

@@ -19,7 +19,6 @@ from daedal.methods.runge_kutta_tableau import RungeKuttaTableau, same
 
 MOST_DEGREE = 7
 """Of the polynomial of a step."""
-_HERMITE = 3
 
 
 @dataclass(frozen=True)
