@@ -23,6 +23,7 @@ _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at l
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
 _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
+_SHIFTS = (1e2, 1e3)  # between which the growth of the resolvent is measured, in the scaled unit of time
 _WEIGHT_B = 0.1  # of B in the scaling: the ranks of E decide, and stiff equations have entries of B that do not fit E
 
 
@@ -224,6 +225,30 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
             for k, (equations, variables) in enumerate(zip(by_rows.levels, by_columns.levels, strict=False))
         ),
     )
+
+
+def perturbation_classes(E: np.ndarray, B: np.ndarray, index: int) -> np.ndarray:
+    """The index class of each variable of ``E y' + B y = f(t)``: 1 + the power of s with which (B + s E)^-1 grows.
+
+    With s = 1/h that is the power of 1/h with which a perturbation of the equations reaches the variable in a step of
+    length h (Hairer, Lubich and Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods,
+    1989, section 1): positions, velocities and multipliers of a mechanism have the classes 1, 2 and 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.analysis.index import perturbation_classes
+    >>> E, B = np.diag([1.0, 1.0], -1), np.eye(3)  # y0 = f, y1 = -y0', y2 = -y1'
+    >>> perturbation_classes(E, B, 3)
+    array([1., 2., 3.])
+    """
+    E, B, _ = _equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
+    inverses = [np.abs(np.linalg.inv(B + shift * E)) for shift in _SHIFTS]
+    noise = 10.0 * np.finfo(float).eps * (inverses[1] @ (np.abs(B) + _SHIFTS[1] * np.abs(E)) @ inverses[1])
+    felt = (inverses[1] > noise) & (inverses[0] > 0.0)
+    ratio = np.divide(inverses[1], inverses[0], where=felt, out=np.ones_like(noise))
+    growth = np.log(ratio) / np.log(_SHIFTS[1] / _SHIFTS[0])
+    return 1.0 + np.clip(np.round(growth.max(axis=1)), 0.0, index - 1.0)
 
 
 def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:

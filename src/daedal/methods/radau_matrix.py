@@ -24,8 +24,9 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN, differences
 
 MOST_STAGES, MOST_PAIRS = 7, 3
+_ROUNDINGS = 10.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
 
-VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power")
+VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power", "roundoff")
 
 RADAU = np.dtype(
     [
@@ -65,7 +66,8 @@ RADAU = np.dtype(
         ("z", ADDRESS),
         ("r", ADDRESS),
         ("hat", ADDRESS),
-        # weights of corrections, plain ones of variables of index 2 and 3, and the power of h: 1 and 2 for these
+        # weights of corrections, plain ones of variables of index 2 and 3, the power of h: 1 and 2 for these, and how
+        # far the round-off of F reaches into each variable
         *[(name, ADDRESS) for name in VECTORS],
         ("some_powers", INTEGER),
         ("searches", INTEGER),  # whether the owner of the run is to find the powers at the start
@@ -126,7 +128,9 @@ def radau_factor(address, t, h):
     """The factors of all systems for a step h."""
     run = record_at(address, RUN)
     method = record_at(run.method, RADAU)
-    return _factor(record_at(run.system, SYSTEM), record_at(method.linear, LINEAR), method, t, h)
+    linear = record_at(method.linear, LINEAR)
+    status = _factor(record_at(run.system, SYSTEM), linear, method, t, h)
+    return _reach_of_roundoff(linear, run, method, t) if status == 0 and method.some_powers else status
 
 
 @pointer(ATTEMPT)
@@ -204,6 +208,35 @@ def _factor(system, linear, method, t, h):
             return status
     method.h_matrix = h
     method.scheme_matrix = scheme
+    return 0
+
+
+@part
+def _reach_of_roundoff(linear, run, method, t):
+    """How far the round-off of F, about eps (|F_y| |y| + |F_y'| |y'|), reaches into the variables.
+
+    Constraints pass it on to variables of index 2 and 3 divided by h and h^2. The inverse acts on it with equal signs
+    and with alternating ones, as in Higham's estimate of condition numbers (Accuracy and Stability of Numerical
+    Algorithms, 2nd ed., SIAM 2002, 15.3), lest it should cancel.
+    """
+    n, roundoff, trial = run.n, floats(method.roundoff, run.n), floats(method.residual, run.n)
+    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
+    rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
+    y, yp = differences(run)[0], floats(run.yp, n)
+    for j in range(n):
+        roundoff[j] = 0.0
+    for alternating in range(2):
+        for i in range(n):
+            trial[i] = 0.0
+        for e in range(method.entries):
+            trial[rows[e]] += _ROUNDINGS * (abs(f_y[e] * y[columns[e]]) + abs(f_yp[e] * yp[columns[e]]))
+        for i in range(1, n, 2) if alternating else range(0):
+            trial[i] = -trial[i]
+        status = solve(linear.matrix, t, trial)
+        if status != 0:
+            return status
+        for j in range(n):
+            roundoff[j] = max(roundoff[j], abs(trial[j]))
     return 0
 
 

@@ -21,6 +21,7 @@ from daedal.methods.run_record import differences
 
 _TOLERANCE = 0.003  # of Newton's method, in units of the error tolerance
 _TIGHT = 3e-4  # the same with variables of index 2 and 3, to which errors of the others come divided by h
+_TIGHTEST = 1e-7  # with variables of index 3, to which what a constraint leaves comes divided by h^2 of the next step
 _SMALL = 1e-2  # the last correction with them, in units of the tolerance: the first ratios may be too good
 _FEWEST, _MORE = 10, 2.5  # iterations with 3 stages, and for each further one
 _FURTHER = 2  # with the sharper tolerance
@@ -150,7 +151,8 @@ def _iterate(system, run, method, address, t, h):
     weights, others = floats(method.weights, n), floats(method.others, n)
     most = _POLISHING if run.fixed else most_iterations(method)
     noise = _NOISE * wrms(differences(run)[0], weights)
-    tolerance = max(_TIGHT if method.some_powers else _TOLERANCE, noise)
+    tight = _TIGHTEST if np.max(floats(method.power, n)) > 1.0 else _TIGHT
+    tolerance = max(tight if method.some_powers else _TOLERANCE, noise)
     rounding = max(tolerance if method.some_powers else _ROUNDING, _PLATEAU * noise)
     method.iterations = 0
     # Variables of index 2 and 3 see what is left of the corrections of others divided by h: their rate is measured.
@@ -168,9 +170,12 @@ def _iterate(system, run, method, address, t, h):
             return status
         total, rest_before, rest = 0.0, rest, 0.0
         for i in range(s):
-            total += wrms(r[i], weights) ** 2
             if method.some_powers:
-                rest += wrms(r[i], others) ** 2
+                part, part_of_others = _beyond_roundoff(method, r[i], weights, others)
+                total += part
+                rest += part_of_others
+            else:
+                total += wrms(r[i], weights) ** 2
         size, rest = np.sqrt(total / s), np.sqrt(rest / s)
         if not size + rest < np.inf:
             return _diverged(run, method, h, 0.5)
@@ -205,6 +210,20 @@ def _iterate(system, run, method, address, t, h):
             return CONVERGED
     converged = before < _STALLED_BELOW if run.fixed else method.rate_factor * before <= rounding
     return CONVERGED if converged else _diverged(run, method, h, 0.5)
+
+
+@part
+def _beyond_roundoff(method, correction, weights, others):
+    """Mean squares of a correction in both weights, less what the round-off of F makes of it."""
+    n = correction.size
+    roundoff = floats(method.roundoff, n)
+    total, rest = 0.0, 0.0
+    for j in range(n):
+        size = abs(correction[j])
+        size = 0.0 if size <= roundoff[j] else size - roundoff[j]  # not a number stays what it is
+        total += (size * weights[j]) ** 2
+        rest += (size * others[j]) ** 2
+    return total / n, rest / n
 
 
 @part

@@ -115,7 +115,7 @@ def _estimate(system, linear, run, method, t, h):
     yp, slope, change = floats(run.yp, n), floats(method.stage_yp, n), floats(method.stage_y, n)
     error, power, correction = floats(run.error, n), floats(method.power, n), floats(run.correction, n)
     factor = share_of_class(run, method, h) if method.some_powers else 1.0
-    start, noise = differences(run)[0], 0.0
+    start, roundoff, noise = differences(run)[0], floats(method.roundoff, n), 0.0
     for j in range(n):
         slope[j] = yp[j]
     for i in range(s):
@@ -125,7 +125,8 @@ def _estimate(system, linear, run, method, t, h):
             slope[j] -= weight * z[i, j]
     if method.some_powers:  # round-off, which is divided by h once more
         for j in range(n):
-            slope[j] = np.copysign(max(abs(slope[j]) - _ROUNDOFF * noise * abs(start[j]), 0.0), slope[j])
+            of_stage = max(_ROUNDOFF * abs(start[j]), roundoff[j])
+            slope[j] = np.copysign(max(abs(slope[j]) - noise * of_stage, 0.0), slope[j])
     status = _defect(system, linear, run, method, t, h)
     if status != 0:
         return status
@@ -145,7 +146,8 @@ def _estimate(system, linear, run, method, t, h):
             elif not again:  # what constraints determine is no stiff component
                 scaled = factor ** power[j]
                 seen = min(shorter ** power[j], scaled * _SHARPEST / digits)
-                error[j] = max(abs(change[j]) * scaled, abs(defect[j]) * max(scaled, seen))
+                beyond = max(abs(defect[j]) - roundoff[j], 0.0)
+                error[j] = max(abs(change[j]) * scaled, beyond * max(scaled, seen))
             correction[j] = error[j]
         run.error_of_step = size_of_error(system, run)
         if run.error_of_step <= 1.0 or not (run.steps == 0 or run.rejected):
@@ -215,12 +217,12 @@ def _accept(system, run, method, t, h):
     method.jacobian_fresh = 0
     method.jacobian_known = 1 if method.rate <= _GOOD_RATE and not run.fixed else 0
     if not run.fixed:
-        _next_step(run, method, h)
+        _next_step(run, method, t, h)
     return 0
 
 
 @part
-def _next_step(run, method, h):
+def _next_step(run, method, t, h):
     """Size and stages of the next step: Gustafsson's predictive controller (IV.8), Hairer and Wanner 1999."""
     quotient = _quotient(run, method)
     if method.h_before != 0.0:
@@ -233,6 +235,9 @@ def _next_step(run, method, h):
     method.error_before = max(1e-2, run.error_of_step)
     _choose_stages(run, method, 1.0 / quotient)
     run.h = h if 1.0 <= 1.0 / quotient <= _KEPT else h / quotient
+    rest = run.t_stop - t
+    if method.some_powers and abs(run.h) < abs(rest) < 2.0 * abs(run.h):
+        run.h = 0.5 * rest  # a last step that is far shorter would amplify the errors of variables of index 2 and 3
 
 
 @part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.analysis.index import LocalIndex, judge
+from daedal.analysis.index import LocalIndex, judge, partials, perturbation_classes
 from daedal.kernels.endings import Ending
 from daedal.methods.block_storage import Storage
 from daedal.methods.run import OneStepRun
@@ -13,6 +13,9 @@ from daedal.problems.checks import check_vector
 
 LARGEST_JUDGED = 200
 """Unknowns up to which the index of the variables is found at the start."""
+
+_ASIDE = 1e-2  # relative to the variables: a point where derivatives do not vanish that do so at the start by chance
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
 class ClassifiedRun(OneStepRun):
@@ -52,6 +55,8 @@ class ClassifiedRun(OneStepRun):
         classes = np.ones(self.equations.n)
         for variable, index in found.higher_index_variables:
             classes[variable] = index
+        if found.index > 2:
+            classes = np.maximum(classes, self._classes_aside(task, found.index))
         assert self.workspace is not None
         self._set_classes(classes)
         self.workspace.prepare_matrices(accurate=True)
@@ -66,6 +71,17 @@ class ClassifiedRun(OneStepRun):
         e, b = np.zeros((n, n)), np.zeros((n, n))
         e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
         return judge(e, b)
+
+    def _classes_aside(self, task: Task, index: int) -> np.ndarray:
+        """Classes next to the start: a pendulum that begins at rest on one side has one velocity of index 1 there."""
+        problem, (y, yp), t = self.equations.problem, (task.y0, task.yp0), task.t_span[0]
+        shares = 1.0 + np.arange(1, y.size + 1) * _GOLDEN % 1.0
+        aside = y + _ASIDE * shares * np.maximum(np.abs(y), 1.0)
+        matrices = problem.exact_partials(t, aside, yp) or partials(problem.evaluate, t, aside, yp)
+        try:
+            return perturbation_classes(*matrices, index) if np.isfinite(matrices).all() else np.ones(y.size)
+        except np.linalg.LinAlgError:
+            return np.ones(y.size)
 
     def _set_classes(self, classes: np.ndarray) -> None:
         self.own.array("power")[:] = classes - 1.0
