@@ -23,7 +23,6 @@ _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at l
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
 _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
-_SHIFTS = (1e2, 1e3)  # between which the growth of the resolvent is measured, in the scaled unit of time
 _WEIGHT_B = 0.1  # of B in the scaling: the ranks of E decide, and stiff equations have entries of B that do not fit E
 
 
@@ -227,28 +226,44 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     )
 
 
-def perturbation_classes(E: np.ndarray, B: np.ndarray, index: int) -> np.ndarray:
-    """The index class of each variable of ``E y' + B y = f(t)``: 1 + the power of s with which (B + s E)^-1 grows.
+def structural_classes(in_E: np.ndarray, in_B: np.ndarray) -> np.ndarray:
+    """The index class of each variable of ``E y' + B y = f(t)`` from the places of the entries of E and B alone.
 
-    With s = 1/h that is the power of 1/h with which a perturbation of the equations reaches the variable in a step of
-    length h (Hairer, Lubich and Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods,
-    1989, section 1): positions, velocities and multipliers of a mechanism have the classes 1, 2 and 3.
+    It is 1 + the power of s with which its row of (B + s E)^-1 grows. With s = 1/h that is the power of 1/h with which
+    a perturbation of the equations reaches the variable in a step of length h (the perturbation index, Hairer, Lubich
+    and Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods, 1989, section 1). By
+    Cramer's rule it is a difference of degrees of determinants, which are, unless terms cancel, values of assignments.
+    All classes are 1 where the pencil is structurally singular.
 
     Examples
     --------
+    y0 = f, y1 = -y0', y2 = -y1':
+
     >>> import numpy as np
-    >>> from daedal.analysis.index import perturbation_classes
-    >>> E, B = np.diag([1.0, 1.0], -1), np.eye(3)  # y0 = f, y1 = -y0', y2 = -y1'
-    >>> perturbation_classes(E, B, 3)
+    >>> from daedal.analysis.index import structural_classes
+    >>> structural_classes(np.diag([1, 1], -1) != 0, np.eye(3) != 0)
     array([1., 2., 3.])
     """
-    E, B, _ = _equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
-    inverses = [np.abs(np.linalg.inv(B + shift * E)) for shift in _SHIFTS]
-    noise = 10.0 * np.finfo(float).eps * (inverses[1] @ (np.abs(B) + _SHIFTS[1] * np.abs(E)) @ inverses[1])
-    felt = (inverses[1] > noise) & (inverses[0] > 0.0)
-    ratio = np.divide(inverses[1], inverses[0], where=felt, out=np.ones_like(noise))
-    growth = np.log(ratio) / np.log(_SHIFTS[1] / _SHIFTS[0])
-    return 1.0 + np.clip(np.round(growth.max(axis=1)), 0.0, index - 1.0)
+    n = len(in_E)
+    absent = -2.0 * n - 1.0
+    degrees = np.where(in_E, 1.0, np.where(in_B, 0.0, absent))
+    whole = _highest_assignment(degrees)
+    if whole < 0.0:
+        return np.ones(n)
+    classes = np.empty(n)
+    for j in range(n):
+        column = degrees[:, j].copy()
+        degrees[:, j] = 0.0
+        classes[j] = 1.0 + max(0.0, _highest_assignment(degrees) - whole)
+        degrees[:, j] = column
+    return classes
+
+
+def _highest_assignment(degrees):
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(degrees, maximize=True)
+    return degrees[rows, columns].sum()
 
 
 def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:

@@ -24,7 +24,7 @@ from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN, differences
 
 MOST_STAGES, MOST_PAIRS = 7, 3
-_ROUNDINGS = 10.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
+_ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # of a residual, with what the transformation of the stages adds
 
 VECTORS = ("stage_y", "stage_yp", "residual", "defect", "weights", "others", "power", "roundoff")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.analysis.index import LocalIndex, judge, partials, perturbation_classes
+from daedal.analysis.index import LocalIndex, judge, partials, structural_classes
 from daedal.kernels.endings import Ending
 from daedal.methods.block_storage import Storage
 from daedal.methods.run import OneStepRun
@@ -15,6 +15,7 @@ LARGEST_JUDGED = 200
 """Unknowns up to which the index of the variables is found at the start."""
 
 _ASIDE = 1e-2  # relative to the variables: a point where derivatives do not vanish that do so at the start by chance
+_HIGHEST = 3.0  # index class
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
@@ -50,13 +51,15 @@ class ClassifiedRun(OneStepRun):
         self.own["searches"] = False
         problem = self.equations.problem
         found = self.index_at_start(task)
-        if found is None or found.index is None or found.index < 2:
+        if found is None or found.index in (0, 1):
             return 0
         classes = np.ones(self.equations.n)
         for variable, index in found.higher_index_variables:
             classes[variable] = index
-        if found.index > 2:
-            classes = np.maximum(classes, self._classes_aside(task, found.index))
+        if found.index != 2:  # 3, or the ranks of badly scaled matrices leave it open
+            classes = np.maximum(classes, self._classes_by_structure(task))
+        if classes.max() == 1.0:
+            return 0
         assert self.workspace is not None
         self._set_classes(classes)
         self.workspace.prepare_matrices(accurate=True)
@@ -72,16 +75,17 @@ class ClassifiedRun(OneStepRun):
         e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
         return judge(e, b)
 
-    def _classes_aside(self, task: Task, index: int) -> np.ndarray:
-        """Classes next to the start: a pendulum that begins at rest on one side has one velocity of index 1 there."""
+    def _classes_by_structure(self, task: Task) -> np.ndarray:
+        """Classes from the places of derivatives next to the start, where fewer of them vanish by chance.
+
+        A pendulum that begins at rest on one side, say, has one velocity of index 1 at that point.
+        """
         problem, (y, yp), t = self.equations.problem, (task.y0, task.yp0), task.t_span[0]
         shares = 1.0 + np.arange(1, y.size + 1) * _GOLDEN % 1.0
         aside = y + _ASIDE * shares * np.maximum(np.abs(y), 1.0)
         matrices = problem.exact_partials(t, aside, yp) or partials(problem.evaluate, t, aside, yp)
-        try:
-            return perturbation_classes(*matrices, index) if np.isfinite(matrices).all() else np.ones(y.size)
-        except np.linalg.LinAlgError:
-            return np.ones(y.size)
+        in_e, in_b = (np.isnan(matrix) | (matrix != 0.0) for matrix in matrices)
+        return np.minimum(structural_classes(in_e, in_b), _HIGHEST)
 
     def _set_classes(self, classes: np.ndarray) -> None:
         self.own.array("power")[:] = classes - 1.0
