@@ -58,7 +58,7 @@ def test_flat_and_steep_functions_are_located_to_the_resolution(power):
         lambda t, y: math.copysign(abs(t - 3.3) ** (1.0 / power), t - 3.3),
         lambda t, y: math.expm1(power * (t - 3.3)),
     ):
-        sol = clock(function)
+        sol = clock(function, method="dassl")  # whose steps are searched at once
         (event,) = sol.events
         assert abs(event.t - 3.3) < 1e-11
         assert sol.stats.event_evaluations < sol.stats.steps + 150
@@ -275,6 +275,25 @@ def test_dips_of_a_wave_are_all_seen(tol, depth):
     np.testing.assert_allclose(times(sol), np.sort(np.concatenate([dips - half, dips + half])), atol=1e-8)
 
 
+@pytest.mark.parametrize("method", ["rosenbrock", "radau"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("depth", [0.1, 1e-3, 1e-5])
+def test_dips_within_long_steps_of_one_step_methods_are_all_seen(method, tol, depth):
+    """Steps are searched in pieces, by the degree of their polynomials."""
+    sol = oscillate(lambda t, y: math.cos(t + 0.7) + 1.0 - depth, t1=100.0, rtol=tol, atol=tol, method=method)
+    half, dips = math.acos(1.0 - depth), math.pi * np.arange(1, 32, 2) - 0.7
+    np.testing.assert_allclose(times(sol), np.sort(np.concatenate([dips - half, dips + half])), atol=1e-8)
+
+
+def test_rosenbrock_methods_begin_where_they_see_events():
+    stiff = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + 50.0 * (y[0] - math.cos(t))], 1)
+    for rtol, chosen in ((1e-2, daedal.DASSL()), (1e-4, daedal.Rosenbrock())):
+        start = {"t_span": (0.0, 20.0), "initial": ([1.0], [0.0]), "rtol": rtol}
+        sol = daedal.solve(stiff, events=lambda t, y: y[0] - 0.5, **start)
+        assert sol.method.split(",")[0] == chosen.title.split(",")[0]
+        assert len(sol.events) == 7
+
+
 def test_ends_alone_miss_pairs_of_crossings_and_cost_half():
     def function(t, y):
         return (t - 7.0) ** 2 - 1e-4
@@ -285,7 +304,7 @@ def test_ends_alone_miss_pairs_of_crossings_and_cost_half():
     def far(t, y):
         return 2.0 + math.sin(t)
 
-    ends, extrema = clock(Event(far, inside="ends")), clock(far)
+    ends, extrema = (clock(event, method="dassl") for event in (Event(far, inside="ends"), far))
     assert ends.stats.event_evaluations == ends.stats.steps + 1
     assert extrema.stats.event_evaluations <= 2 * extrema.stats.steps + 10
 

@@ -72,12 +72,15 @@ def test_options_and_fixed_steps_are_those_of_dassl():
     assert solve_decay(fixed_step=0.1).method == DASSL
 
 
-def test_events_are_looked_for_in_the_shorter_steps_of_dassl():
+def test_events_are_looked_for_in_steps_that_are_short_enough():
     def event(t, y):
         return y[0] - 0.5
 
-    assert solve_decay(events=event).method == DASSL
-    assert solve_decay(events=event, rtol=1e-9, atol=1e-11).method == RADAU
+    sharp = {"rtol": 1e-9, "atol": 1e-11}
+    assert solve_decay(events=event, rtol=1e-2).method == DASSL
+    assert solve_decay(events=event).method == daedal.Rosenbrock().title
+    assert solve_decay(events=event, **sharp).method == RADAU
+    assert solve_decay(events=daedal.Event(event, terminal=True), **sharp).method == DASSL
 
 
 def test_prepared_solvers_choose_like_solve():

@@ -14,6 +14,7 @@ from daedal.analysis.thresholds import (
     LOW_ORDER,
     MOST_LOW,
     MOST_REJECTED,
+    SEEN_BY_ROSENBROCK,
     SHARP_WITH_DIFFERENCES,
     SHARP_WITH_EVENTS,
     SHARPEST_IN_ONE,
@@ -65,6 +66,13 @@ def _may_end_it(events: Any) -> bool:
     return any(np.any(event.terminal) for event in named_events(events))
 
 
+def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
+    """Whether the steps of a method are short enough for the events and switches that are looked for."""
+    if name == "rosenbrock":
+        return rtol <= SEEN_BY_ROSENBROCK or (events is None and not switches)
+    return not switches and (events is None or (rtol <= SHARP_WITH_EVENTS and not _may_end_it(events)))
+
+
 class FirstOrderChoice:
     """The method of the current segment, and whether another one goes on.
 
@@ -83,11 +91,10 @@ class FirstOrderChoice:
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
-            events = settings.events
-            seen = switches or (events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(events)))
-            name = "radau" if index_2 else "dassl" if seen else name
-            if name == "rosenbrock" and not plan.is_plain(request.span[0], *start):
+            if index_2 or (name == "rosenbrock" and not plan.is_plain(request.span[0], *start)):
                 name = "radau"
+            if not index_2 and not _sees(name, settings.events, switches, rtol):
+                name = "dassl"
         elif len(self._methods) > 1:
             name = "dassl"
         self.method = self._methods[name]

@@ -31,8 +31,6 @@ _ZERO_WEIGHT, _CALLBACK_RAISED = int(Ending.ZERO_WEIGHT), int(Ending.CALLBACK_RA
 
 _call_step = caller(STEP)
 
-_HIGH_DEGREE, _PIECES = 7, 3
-
 # Without a limit a run stops where so many steps advance by less than this part of the whole interval.
 _STEPS_TO_ADVANCE = 100_000
 _LEAST_ADVANCE = 1e-3
@@ -132,15 +130,19 @@ def step_end(run):
 
 @part
 def _search_end(run, roots):
-    """How far switching functions are searched at once: long steps, with polynomials of a high degree, in pieces.
+    """How far switching functions are searched at once: the long steps of one-step methods in pieces, by their degree.
 
-    Functions that are watched, whose events are ends of steps, are not.
+    A polynomial of degree s may turn s - 1 times, and so may the functions. Functions that are asked at the ends of
+    steps alone, and functions that are watched, whose events are ends of steps, are searched at once.
     """
     location, crooked = integers(roots.location, roots.n), integers(roots.crooked, roots.n)
-    whole = run.degree < _HIGH_DEGREE
+    interior, whole = integers(roots.interior, roots.n), True
+    for i in range(roots.n):
+        whole = whole and interior[i] == 0
+    whole = whole or run.attempt == 0
     for i in range(roots.n):
         whole = whole or location[i] == LAYER_WATCHED or crooked[i] != 0
-    piece = run.h_last / _PIECES
+    piece = run.h_last / run.degree
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
     lost = not (end - run.t_low) * piece > 0.0  # in the round-off of the time
