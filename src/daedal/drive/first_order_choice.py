@@ -31,6 +31,7 @@ FAILURES = (
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
 _MOST_CHANGES = 20  # of the method in one run
+_FIRST_LOOKS = {"radau": 4 * FIRST_LOOK, "rosenbrock": 16 * FIRST_LOOK}  # the cheaper the steps, the later
 
 
 def is_automatic(settings: Settings) -> bool:
@@ -79,13 +80,14 @@ class FirstOrderChoice:
         self._methods: dict[str, Any] = plan.methods
         self._request = request
         self.notes: list[str] = []
-        settings, rtol = request.settings, float(np.min(plan.rtol))
+        settings, rtol = request.settings, plan.sharpest
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
             events = settings.events
-            seen = switches or (events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(events)))
-            name = "radau" if index_2 else "dassl" if seen else name
+            seen = events is not None and (rtol > SHARP_WITH_EVENTS or _may_end_it(events))
+            long_steps = switches and name != "rosenbrock"  # within which a switch may be passed twice
+            name = "radau" if index_2 else "dassl" if seen or long_steps else name
             if name == "rosenbrock" and not plan.is_plain(request.span[0], *start):
                 name = "radau"
         elif len(self._methods) > 1:
@@ -99,7 +101,7 @@ class FirstOrderChoice:
         """One who looks at the next segment, for longer each time that the method was changed."""
         if self._is_open:
             longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
-            first = FIRST_LOOK if self.method.needs_past else 4 * FIRST_LOOK
+            first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
             self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch
 
