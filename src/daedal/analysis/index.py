@@ -233,7 +233,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
     With the left and right kernels of E, W and V, that is the case where W^T B V is regular. The last answers are kept:
     runs from the same start ask again and again.
     """
-    return _is_clearly_index_1(len(E), np.ascontiguousarray(E).tobytes(), np.ascontiguousarray(B).tobytes())
+    return _is_clearly_index_1(len(E), np.asarray(E, float).tobytes(), np.asarray(B, float).tobytes())
 
 
 @lru_cache(maxsize=8)
