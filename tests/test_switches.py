@@ -396,6 +396,17 @@ def test_algebraic_variables_that_jump_take_other_switches_along():
     assert sol.events[0].t == pytest.approx(1.0, abs=1e-7)
 
 
+def test_small_problems_with_switches_are_followed_by_rosenbrock_methods():
+    """Every stretch is smooth, and the steps of order 5 are no longer than those of DASSL."""
+    sharp = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), method="radau", rtol=1e-12, atol=1e-13)
+    error = {}
+    for method in ("auto", "dassl"):
+        sol = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), method=method)
+        assert len(sol.events) == len(sharp.events)
+        error[sol.method] = np.max(np.abs(sol.y[:, -1] - sharp.y[:, -1]))
+    assert error["Rosenbrock (RODAS5P), order 5"] < 3e-6 < error[daedal.DASSL().title]
+
+
 # --- beside everything else -------------------------------------------------------------------------------------------
 
 
@@ -410,7 +421,7 @@ def test_events_of_the_user_and_output_times():
     period = down + up
     assert sol.events[-1].t == pytest.approx(2.0 * period, abs=1e-5)
     np.testing.assert_allclose(sol.t, times[times < sol.events[-1].t])
-    free = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), rtol=1e-8, atol=1e-10)
+    free = daedal.solve(BOUNCE, (0.0, 4.0), ([1.0, 0.0], None), method="dassl", rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(sol.y, free(sol.t), atol=1e-9)
 
 

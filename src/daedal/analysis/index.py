@@ -13,6 +13,7 @@ the result is a strong hint, not a proof.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -269,8 +270,15 @@ def _highest_assignment(degrees):
 def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
     """Whether ``E y' + B y = f(t)`` has index 1 or less beyond doubt: the quick answer for most problems.
 
-    With the left and right kernels of E, W and V, that is the case where W^T B V is regular.
+    With the left and right kernels of E, W and V, that is the case where W^T B V is regular. The last answers are kept:
+    runs from the same start ask again and again.
     """
+    return _is_clearly_index_1(len(E), np.asarray(E, float).tobytes(), np.asarray(B, float).tobytes())
+
+
+@lru_cache(maxsize=8)
+def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
+    E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
     E, B, _ = _equilibrate(E, B)
     try:
         U, s, V = np.linalg.svd(E)

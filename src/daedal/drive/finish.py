@@ -66,7 +66,7 @@ def told(names: list[str]) -> str:
 
 def terminal_event(outcome):
     """The event that ended the run, or None."""
-    return next((event for event in reversed(outcome.events) if event.terminal), None)
+    return next((event for event in reversed(outcome.events) if event.terminal), None) if outcome.events else None
 
 
 def until_the_end(request: Request, dense: DenseOutput | None, segment: Segment) -> DenseOutput | None:

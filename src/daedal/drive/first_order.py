@@ -60,6 +60,7 @@ class FirstOrderPlan:
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
         self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
+        self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
         self._runs: dict[str, list] = {name: [] for name in self.methods}

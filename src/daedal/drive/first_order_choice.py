@@ -32,6 +32,7 @@ FAILURES = (
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
 _MOST_CHANGES = 20  # of the method in one run
+_FIRST_LOOKS = {"radau": 4 * FIRST_LOOK, "rosenbrock": 16 * FIRST_LOOK}  # the cheaper the steps, the later
 
 
 def is_automatic(settings: Settings) -> bool:
@@ -87,7 +88,7 @@ class FirstOrderChoice:
         self._methods: dict[str, Any] = plan.methods
         self._request = request
         self.notes: list[str] = []
-        settings, rtol = request.settings, float(np.min(plan.rtol))
+        settings, rtol = request.settings, plan.sharpest
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
         name = plan.first
         if self._is_open:
@@ -106,7 +107,7 @@ class FirstOrderChoice:
         """One who looks at the next segment, for longer each time that the method was changed."""
         if self._is_open:
             longest = self._request.settings.max_step if self._sharp and self.method.needs_past else 0.0
-            first = FIRST_LOOK if self.method.needs_past else 4 * FIRST_LOOK
+            first = _FIRST_LOOKS.get(self.method.name, FIRST_LOOK)
             self._watch = _Watch(first * 2**self._changes, longest)
         return self._watch
 

@@ -64,6 +64,8 @@ def finished(
 
 def methods_of(segments: list[Segment]) -> str:
     """What has run, in order."""
+    if len(segments) == 1:
+        return segments[0].method.title
     methods = [segment.method for segment in segments if segment.outcome.steps] or [segments[-1].method]
     if all(method is methods[0] for method in methods):
         return methods[0].title

@@ -16,6 +16,7 @@ from daedal.problems.symbols import check_values
 
 _COMPILE = ("auto", "never", "always")
 _SWITCHES = ("auto", "never")
+_PLAIN = (str, float, int, bool, type(None))  # types of values that are their own identity
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
@@ -44,7 +45,7 @@ class Settings:
     def key(self) -> tuple:
         """What a plan depends on; the rest may change from run to run."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
-        return tuple(_identity(value) for value in chosen)
+        return tuple([value if type(value) in _PLAIN else _identity(value) for value in chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +173,13 @@ def check_span(t_span) -> tuple[float, float]:
 def check_times(t_eval, span: tuple[float, float]) -> np.ndarray:
     """Output times, monotone and within the interval."""
     times = check_real(t_eval, "t_eval", "be a sequence of times").reshape(-1)
-    if times.size and not all(min(span) <= t <= max(span) for t in (times.item(0), times.item(-1))):
+    low, high = span if span[0] < span[1] else span[::-1]
+    if times.size and not (low <= times.item(0) <= high and low <= times.item(-1) <= high):
         _refuse_times(times, f"lie within t_span {span}")
     if times.size > 1:
         ahead = times[1:] > times[:-1] if span[1] > span[0] else times[1:] < times[:-1]
         if not ahead.all():
-            inside = min(span) <= times.min() and times.max() <= max(span)
+            inside = low <= times.min() and times.max() <= high
             what = "be strictly monotone in the direction of integration" if inside else f"lie within t_span {span}"
             _refuse_times(times, what)
     return times

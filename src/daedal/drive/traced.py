@@ -60,6 +60,7 @@ class TracedPlan:
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._switched: list[SwitchedProblem | None] = []  # one, once it is known
         self._compared, self._runs = False, 0
+        self._infinite: tuple[Any, tuple[str, ...]] = None, ()  # the last start, and what was infinite there
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
     @property
@@ -94,14 +95,9 @@ class TracedPlan:
         if traced is None or not traced.functions or self._is_sparse(request):
             words = self._untraced if traced is None or traced.functions else self._words(())
             return self._told(self._plan(None).solve(request), words)
-        left_out: tuple[str, ...] = ()
-        start = None if self._compared and not self._irregular else _start(self.problem, request)
-        if start is not None:
-            found = self._compare_at_start(*start)
-            if found is not None:
-                return self._repeated(request, found)
-            if self._irregular:
-                left_out = infinite_derivatives(traced, self.problem.params, *start)
+        found, left_out = self._look_at_start(request)
+        if found is not None:
+            return self._repeated(request, found)
         try:
             solution = self._solve(left_out, request)
         except IntegrationError as error:
@@ -123,6 +119,22 @@ class TracedPlan:
         raise error
 
     # --- comparison -------------------------------------------------------------------------------------------------
+
+    def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
+        """Whether code and functions differ there, and the derivatives that are infinite; the last answer is kept."""
+        traced, irregular = self.traced, self._irregular
+        if traced is None or (self._compared and not irregular):
+            return None, ()
+        numbers = None if traced.layout is None else traced.layout.numbers(self.problem.params).tobytes()
+        at = irregular, numbers, request.span[0], _bits(request.initial)
+        if self._compared and at[-1] is not None and self._infinite[0] == at:
+            return None, self._infinite[1]
+        start = _start(self.problem, request)
+        found = None if start is None else self._compare_at_start(*start)
+        if start is None or found is not None or not irregular:
+            return found, ()
+        self._infinite = at, infinite_derivatives(traced, self.problem.params, *start)
+        return None, self._infinite[1]
 
     def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
         if self._compared:
@@ -341,6 +353,14 @@ def _start(problem: Any, request: Request) -> tuple[float, dict[str, Any]] | Non
 
 
 _FACTORS = {"cj": 1.0, "c1": 1.0, "c2": 1.0}
+
+
+def _bits(initial: Any) -> list | None:
+    """Initial values as something that can be compared; None if they are not vectors of floats."""
+    known = isinstance(initial, (tuple, list))
+    if not known or not all([x is None or (type(x) is np.ndarray and x.dtype == np.float64) for x in initial]):
+        return None
+    return [None if x is None else (x.shape, x.tobytes()) for x in initial]
 
 
 def _vector(values: Any, n: int) -> np.ndarray:

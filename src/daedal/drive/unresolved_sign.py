@@ -20,6 +20,8 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
     """A variable that came out of a stretch below its atol with the other sign, and the ends of the stretch."""
     dense = solution.dense
     t, y = (solution.t, solution.y) if dense is None else (dense.ends, dense.coefficients[dense.starts].T)
+    if t.size < 2 * _LONG:
+        return None
     for i in np.flatnonzero((y.min(axis=1) < -atol) & (y.max(axis=1) > atol)):
         large = np.flatnonzero(np.abs(y[i]) > atol[i])
         first = np.argmax(y[i, large] * y[i, large[0]] < 0.0)  # with the other sign; up to there it had one

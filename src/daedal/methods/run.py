@@ -335,13 +335,13 @@ class Run:
         self._keep_events(task)
         slices = [self._collected[i] for i in sorted(self._collected)]
         t, y, yp = self._points(task, [part[:3] for part in slices])
-        if len(slices) == 1:
-            ends, sizes, degrees, starts, psi, coefficients = [view.copy() for view in slices[0][3:]]
-        else:
-            parts = zip(*[part[3:] for part in slices], strict=True)
-            ends, sizes, degrees, starts, psi, coefficients = [np.concatenate(part) for part in parts]
         history = dense = None
-        if ends.size:
+        if any([len(part[3]) for part in slices]):
+            if len(slices) == 1:
+                ends, sizes, degrees, starts, psi, coefficients = [view.copy() for view in slices[0][3:]]
+            else:
+                parts = zip(*[part[3:] for part in slices], strict=True)
+                ends, sizes, degrees, starts, psi, coefficients = [np.concatenate(part) for part in parts]
             history = ends, sizes, self.orders_of(degrees)
             if task.dense:
                 dense = DenseOutput(task.t_span[0], ends, degrees, starts, psi, coefficients)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,22 +121,19 @@ def statistics(
     counts: np.ndarray, steps: int = 0, error_failures: int = 0, newton_failures: int = 0, seconds: float = 0.0
 ) -> Statistics:
     """Counters of a run, as users see them; `counts` are the last fields of the SYSTEM record."""
+    further = (steps, error_failures + newton_failures, newton_failures, error_failures, seconds)
+    return Statistics(*_as_statistics()((*counts.tolist(), *further)))
+
+
+@cache
+def _as_statistics() -> itemgetter:
+    """The numbers in the order of Statistics, from the counters of the SYSTEM record and those of the run."""
     from daedal.kernels.system import CHANGING
 
-    count = dict(zip(CHANGING, counts.tolist(), strict=True))
-    return Statistics(
-        steps,
-        error_failures + newton_failures,
-        count["residuals"],
-        count["jacobian_residuals"],
-        count["jacobians"],
-        count["factorisations"],
-        count["newton_iterations"],
-        newton_failures,
-        error_failures,
-        count["linear_iterations"],
-        count["linear_failures"],
-        count["preconditioner_solves"],
-        count["event_evaluations"],
-        seconds,
+    given = (*CHANGING, "steps", "rejected", "newton_failures", "error_failures", "seconds")
+    wanted = (
+        *("steps", "rejected", "residuals", "jacobian_residuals", "jacobians", "factorisations", "newton_iterations"),
+        *("newton_failures", "error_failures", "linear_iterations", "linear_failures", "preconditioner_solves"),
+        *("event_evaluations", "seconds"),
     )
+    return itemgetter(*map(given.index, wanted))

@@ -69,6 +69,7 @@ class Workspace:
         self._matrix = linear.data[0]["matrix"]
         self._addresses = self.system.address, linear.address
         self._counters = self.system.data.view(np.int64)[-len(CHANGING) :]
+        self._scaled_rows = bool(self.system["scaled_rows"])
         self._own = linear.data[0]["matrix"]["own"] if linear.data[0]["matrix"]["has_own_residual"] else None
         self._residuals, self._differences = CHANGING.index("residuals"), CHANGING.index("jacobian_residuals")
 
@@ -82,7 +83,7 @@ class Workspace:
         """As it was when it was made: counters, scales of rows, parameters, what the linear solver has learnt."""
         self.bridge.refresh()
         self._counters[:] = 0
-        if self.system["scaled_rows"]:
+        if self._scaled_rows:
             self.system.array("row_scale")[:] = 1.0
         if self._own is not None:
             self._own["residuals"] = 0

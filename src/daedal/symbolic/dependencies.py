@@ -83,17 +83,27 @@ class Dependencies:
 
         def holds() -> bool:
             try:
-                if not all(all(map(is_, getter(space), values)) for getter, space, values in getters):
-                    return False
+                for getter, space, values in getters:
+                    if not all(map(is_, getter(space), values)):
+                        return False
             except KeyError:
                 return False
-            return (
-                not any(name in space for space, name in absent)
-                and all(_contents(cell) is value for cell, value in cells)
-                and all(getattr(owner, name, _MISSING) is value for owner, name, value in attributes)
-                and all(same_entries(entries(container), before) for container, before in containers)
-                and all(array.shape == shape and array.tobytes() == before for array, shape, before in arrays)
-            )
+            for space, name in absent:
+                if name in space:
+                    return False
+            for cell, value in cells:
+                if _contents(cell) is not value:
+                    return False
+            for owner, name, value in attributes:
+                if getattr(owner, name, _MISSING) is not value:
+                    return False
+            for container, before in containers:
+                if not same_entries(entries(container), before):
+                    return False
+            for array, shape, bits in arrays:
+                if array.shape != shape or array.tobytes() != bits:
+                    return False
+            return True
 
         return holds
 
