@@ -24,7 +24,7 @@ from daedal.kernels.system import SYSTEM, residual
 from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, STEP, differences
 
-VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights", "inherited", "noise")
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights", "inherited")
 
 IRK = np.dtype(
     [
@@ -58,7 +58,6 @@ IRK = np.dtype(
         ("inside_value", ADDRESS),
         ("inside_slope", ADDRESS),
         ("g", FLOAT),
-        ("roughness", FLOAT),  # by which round-off of values is larger in h times the slope
         ("inherits", INTEGER),  # whether errors of algebraic variables are passed on to the next step
         ("inside_inherited", ADDRESS),  # by which factors, at the places inside
         ("of_halves", FLOAT),  # and in the difference of a step and its halves

@@ -13,8 +13,6 @@ that they become smaller: what the start of the step is off by is left out.
 
 from __future__ import annotations
 
-import numpy as np
-
 from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import announce, caller, inlined, part, pointer
 from daedal.kernels.linear import LINEAR
@@ -28,8 +26,6 @@ from daedal.methods.implicit_stages import MOST_DEGREE, PLACES
 from daedal.methods.one_step import close_polynomial, combine, weighted_sum
 from daedal.methods.run_record import RUN, STEP, differences
 
-_ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # of a value
-_INHERITED = 2  # failures after which a defect of variables of index 2 and 3 does not come from the length of the step
 _SHARPEST = 2e10  # y in units of the tolerance from which the defect may be round-off
 
 _call = caller(STEP)
@@ -101,16 +97,15 @@ def find_points(run, method, h):
 def add_defect(system, linear, run, method, address, t, h):
     """run.error := the larger one of it and of the defect of the polynomial at some places inside of the step.
 
-    Where F is not defined, or the tolerance so sharp that the defect may be round-off, nothing is said.
+    Where F is not defined, or the tolerance so sharp that the defect may be round-off, nothing is said; nor where
+    variables have index 2 or 3, in which round-off and errors of the start come divided by h.
     """
     n, rows = run.n, _degree(run, method) + 1
     error, r = floats(run.error, n), floats(method.residual, n)
     y, yp, points = floats(method.stage_y, n), floats(method.stage_yp, n), float_rows(method.points, rows, n)
     value, slope = float_rows(method.inside_value, PLACES, rows), float_rows(method.inside_slope, PLACES, rows)
     inherited, share = floats(method.inherited, n), floats(method.inside_inherited, PLACES)
-    noise, power = floats(method.noise, n), floats(method.power, n)
-    old = run.steps == 0 or run.attempt_error_failures >= _INHERITED  # errors of the start, divided by a shorter h
-    if wrms(differences(run)[0], floats(run.inverse_weights, n)) > _SHARPEST:
+    if method.some_powers or wrms(differences(run)[0], floats(run.inverse_weights, n)) > _SHARPEST:
         return CONVERGED
     if method.h_matrix != h:
         method.h_matrix = h
@@ -124,10 +119,6 @@ def add_defect(system, linear, run, method, address, t, h):
             return status
         for j in range(n):
             error[j] -= method.of_halves * inherited[j]
-    if method.some_powers:
-        status = _find_noise(linear, run, method, t, h)
-        if status != 0:
-            return status
     for k in range(PLACES):
         weighted_sum(value[k], rows, points, 0, n, y)
         weighted_sum(slope[k], rows, points, 0, n, yp)
@@ -141,34 +132,8 @@ def add_defect(system, linear, run, method, address, t, h):
         if status != 0:
             return status
         for j in range(n):
-            if power[j] == 0.0 or not old:
-                error[j] = max(abs(error[j]), abs(r[j] - share[k] * inherited[j]) - noise[j])
+            error[j] = max(abs(error[j]), abs(r[j] - share[k] * inherited[j]))
     return CONVERGED
-
-
-@part
-def _find_noise(linear, run, method, t, h):
-    """What round-off makes of the defect of variables of index 2 and 3, where it is divided by h or h^2.
-
-    Values have it, and slopes more of it by a factor of the polynomial and 1/h.
-    """
-    n, entries = run.n, method.entries
-    rows, columns = integers(method.rows, entries), integers(method.columns, entries)
-    f_y, f_yp = floats(method.f_y, entries), floats(method.f_yp, entries)
-    start, power = differences(run)[0], floats(method.power, n)
-    noise, r = floats(method.noise, n), floats(method.residual, n)
-    noise[:] = 0.0
-    for alternating in range(2):
-        r[:] = 0.0
-        for e in range(entries):
-            term = (abs(f_y[e]) + abs(f_yp[e] / h) * method.roughness) * abs(start[columns[e]])
-            r[rows[e]] += -term if alternating and rows[e] % 2 else term
-        status = solve(linear.matrix, t, r)
-        if status != 0:
-            return status
-        for j in range(n):
-            noise[j] += _ROUNDOFF * abs(r[j]) if power[j] > 0.0 else 0.0
-    return 0
 
 
 @part

@@ -123,7 +123,6 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
         if passed is not None:
             self._inside["inside_inherited"] = self._inside["inside_value"] @ passed
             self.own["of_halves"] = passed[0] - passed[degree] if halved else 0.0
-        self.own["roughness"] = np.abs(self._inside["inside_slope"]).sum(axis=1).max()
         self.own["inherits"] = passed is not None
         for name, array in self._inside.items():
             self.own[name] = array.ctypes.data
