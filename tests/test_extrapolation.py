@@ -313,3 +313,10 @@ def test_difference_quotients_are_accurate_enough_for_schemes_without_iterations
         )
         assert sol.stats.jacobian_residual_evaluations > 0
         assert abs(sol.y[0, -1] / 0.7158270687194135 - 1.0) < 1e-8
+
+
+@pytest.mark.parametrize("scheme", ["linearly implicit", "limex", "implicit"])
+def test_index_2_is_refused_with_constant_steps_too(scheme):
+    problem = daedal.SemiExplicitDAE(lambda t, y, z: [z[0]], lambda t, y, z: [y[0] - np.sin(t)], 1, 1)
+    with pytest.raises(InvalidProblemError, match=r"index 0 and 1; this one has index 2 at t = 0"):
+        daedal.solve(problem, (0.0, 1.0), ([0.0], [1.0]), method=Extrapolation(scheme), fixed_step=0.1)

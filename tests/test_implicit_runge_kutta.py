@@ -262,6 +262,70 @@ def test_hard_problems_of_index_1_and_2(name, problem):
     assert np.max(np.abs(sol.y[: reference.size, -1] - reference) / (1e-3 + np.abs(reference))) < 1e-5
 
 
+BETWEEN = [
+    *("gauss2", "gauss3", "radau_ia3", "radau3", "radau5", "lobatto_iiia3", "lobatto_iiic3"),
+    *("sdirk4", "sirk3", "extrapolation_124", "implicit_midpoint"),
+]
+WITH_STIFFNESS = ImplicitDAE(
+    lambda t, y, yp: [
+        yp[0] - y[1],
+        y[1] - np.cos(3.0 * t) - 0.1 * (y[0] - np.sin(3.0 * t) / 3.0),
+        yp[2] + 1e4 * (y[2] - np.sin(2.0 * t)) - 2.0 * np.cos(2.0 * t),
+    ],
+    3,
+)
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_errors_between_steps_are_those_at_steps_or_the_tolerance(name):
+    """A differential, an algebraic and a stiff variable: the defect of the polynomial takes part in the error test."""
+
+    def exact(t):
+        return np.array([np.sin(3.0 * t) / 3.0, np.cos(3.0 * t), np.sin(2.0 * t)])
+
+    for tolerance in (1e-4, 1e-6):
+        sol = daedal.solve(
+            WITH_STIFFNESS,
+            (0.0, 3.0),
+            (exact(0.0), [1.0, 0.0, 2.0]),
+            method=ImplicitRungeKutta(name),
+            rtol=tolerance,
+            atol=tolerance,
+        )
+        times = np.linspace(0.0, 3.0, 3001)
+        between, at_steps = (np.abs(y - exact(t)).max(axis=1) for t, y in ((times, sol(times)), (sol.t, sol.y)))
+        assert np.all(between < 1.1 * at_steps + 6.0 * tolerance)
+
+
+@pytest.mark.parametrize(("name", "order"), [("trapezoidal", 3), ("lobatto_iiia3", 3), ("lobatto_iiia4", 5)])
+@pytest.mark.parametrize("stated", ["semi-explicit", "implicit"])
+def test_slopes_of_algebraic_variables_at_the_start_are_computed(name, order, stated):
+    """z = sin(3t + 1) has the slope 3 cos 1 at the start; an error of it would stay in the slopes of all steps."""
+    if stated == "implicit":
+        problem, start = (
+            ImplicitDAE(lambda t, y, yp: [yp[0] + y[0], y[1] - np.sin(3.0 * t + 1.0)], 2),
+            [1.0, np.sin(1.0)],
+        )
+        initial = start, None
+    else:
+        problem = daedal.SemiExplicitDAE(lambda t, y, z: [-y[0]], lambda t, y, z: [z[0] - np.sin(3.0 * t + 1.0)], 1, 1)
+        initial = [1.0], [np.sin(1.0)]
+    times, errors = np.linspace(0.0, 1.0, 301), []
+    for steps in (10, 20):
+        sol = daedal.solve(problem, (0.0, 1.0), initial, method=ImplicitRungeKutta(name), fixed_step=1.0 / steps)
+        errors.append(np.abs(sol(times)[1] - np.sin(3.0 * times + 1.0)).max())
+    assert abs(sol.yp[1, 0] - 3.0 * math.cos(1.0)) < 1e-8
+    assert abs(math.log2(errors[0] / errors[1]) - order) < 0.3
+
+
+def test_slopes_that_cannot_be_computed_are_asked_for():
+    n = 600
+    problem = ImplicitDAE(lambda t, y, yp: np.append(yp[:-1] + y[:-1], y[-1] - np.sin(t + 1.0)), n, bandwidth=(0, 0))
+    initial = np.append(np.ones(n - 1), np.sin(1.0)), None
+    with pytest.raises(InvalidProblemError, match=r"that of y\[599\] could not be computed: give yp0, or take"):
+        daedal.solve(problem, (0.0, 1.0), initial, method=ImplicitRungeKutta("trapezoidal"), fixed_step=0.1)
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -304,3 +368,46 @@ def test_inconsistent_coefficients_are_refused():
         daedal.ImplicitRungeKutta(([[1.0]], [2.0]))
     with pytest.raises(daedal.InvalidProblemError, match="embedded weights are b itself"):
         daedal.ImplicitRungeKutta(daedal.RungeKuttaTableau([[1.0]], [1.0], embedded=[1.0]))
+
+
+PENDULUM = daedal.library.get("planar_pendulum")
+
+
+@pytest.mark.parametrize(
+    ("name", "formulation", "index"), [("sdirk4", "index3", 3), ("gauss2", "ggl", 2), ("trapezoidal", "index2", 2)]
+)
+def test_mechanisms_for_which_no_order_is_predicted_are_refused_or_noted(name, formulation, index):
+    assert any(x.order is None for x in daedal.analyse_method(name).predicted(index))
+    options = {"method": ImplicitRungeKutta(name), "formulation": formulation}
+    if index == 3:
+        with pytest.raises(InvalidProblemError, match=r"has index 3, for which this method need not converge"):
+            daedal.solve(PENDULUM.problem, (0.0, 0.1), PENDULUM.initial, **options)
+    sol = daedal.solve(PENDULUM.problem, (0.0, 0.1), PENDULUM.initial, fixed_step=0.01, **options)
+    assert f"The problem has index {index}, for which" in str(sol) and "no guaranteed order in" in sol.message
+
+
+@pytest.mark.parametrize(("name", "formulation"), [("radau5", "ggl"), ("sdirk4", "index2"), ("gauss2", "index1")])
+def test_mechanisms_for_which_orders_are_predicted_run_without_a_note(name, formulation):
+    sol = daedal.solve(
+        PENDULUM.problem,
+        (0.0, 0.1),
+        PENDULUM.initial,
+        method=ImplicitRungeKutta(name),
+        formulation=formulation,
+        fixed_step=0.01,
+    )
+    assert "guaranteed" not in sol.message
+
+
+def test_index_2_without_a_prediction_is_noted_with_constant_steps():
+    jay = daedal.SemiExplicitDAE(
+        lambda t, y, z: [y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3.0 * y[1] ** 2 * z[0]],
+        lambda t, y, z: [y[0] ** 2 * y[1] - 1.0],
+        2,
+        1,
+    )
+    messages = [
+        daedal.solve(jay, (0.0, 0.1), ([1.0, 1.0], [1.0]), method=ImplicitRungeKutta(name), fixed_step=0.05).message
+        for name in ("gauss2", "radau5")
+    ]
+    assert ["no guaranteed order in" in message for message in messages] == [True, False]

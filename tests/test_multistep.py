@@ -392,3 +392,49 @@ def test_exceptions_arrive_unchanged():
 def test_inconsistent_coefficients_are_refused(method, given):
     with pytest.raises(InvalidProblemError, match="is not consistent"):
         method(given)
+
+
+# --- starting values --------------------------------------------------------------------------------------------------
+
+CIRCLE = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2, names=["a", "b"])
+
+
+def on_the_circle(t):
+    return np.array([np.sin(t), np.cos(t)])
+
+
+@pytest.mark.parametrize("kind", [daedal.Multistep, daedal.OneLeg, lambda f, **k: daedal.DASSL(max_order=3, **k)])
+def test_starting_values_that_contradict_the_initial_values_are_refused(kind):
+    method = kind("bdf3", starting_values=lambda t: on_the_circle(t) + [0.0, 0.1])
+    with pytest.raises(
+        InvalidProblemError, match=r"starting_values contradict.*t = 0 they say b = 1.1, and y0 says 1\."
+    ):
+        daedal.solve(CIRCLE, (0.0, 2.0), ([0.0, 1.0], None), method=method, fixed_step=0.1)
+
+
+@pytest.mark.parametrize("given", [None, on_the_circle], ids=["computed", "given"])
+@pytest.mark.parametrize("kind", [daedal.Multistep, daedal.OneLeg])
+def test_events_among_the_starting_values_are_found(kind, given):
+    """sin t = 0.1 long before the fourth starting value at t = 0.24."""
+    method, start = kind("bdf4", starting_values=given), ([0.0, 1.0], None)
+    for terminal in (True, False):
+        event = daedal.Event(lambda t, y, yp: y[0] - 0.1, terminal=terminal)
+        sol = daedal.solve(CIRCLE, (0.0, 1.2), start, method=method, fixed_step=0.08, events=event)
+        [found] = sol.events
+        assert found.t == pytest.approx(np.arcsin(0.1), abs=1e-9) and found.terminal == terminal
+        assert sol.t[-1] == pytest.approx(found.t if terminal else 1.2)
+        np.testing.assert_allclose(sol.y, on_the_circle(sol.t), atol=1e-5)
+    later = daedal.Event(lambda t, y, yp: y[0] - 0.5, terminal=True)
+    sol = daedal.solve(CIRCLE, (0.0, 1.2), start, method=method, fixed_step=0.08, events=later)
+    assert sol.t[-1] == pytest.approx(np.arcsin(0.5), abs=1e-5)
+
+
+def test_bdf_as_scheme_3_4_21_is_another_method_of_the_same_order():
+    """BCP 3.4: BDF of y itself, (3.4.20), is the default; where the kernel of F_y' turns (3.4.21) differs from it."""
+    found = {
+        scheme: [errors(fully_implicit, daedal.Multistep, "bdf2", steps, scheme=scheme).max() for steps in (40, 80)]
+        for scheme in ("auto", "x", "Px")
+    }
+    assert found["auto"] == found["x"] and abs(found["Px"][1] / found["x"][1] - 1.0) > 0.1
+    for coarse, fine in found.values():
+        assert abs(math.log2(coarse / fine) - 2.0) < 0.2

@@ -2,12 +2,14 @@
 
 import math
 import random
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import daedal
+from daedal.tracing.agreement import disagreement
 
 # --- lies: each takes an honest function and returns one with the same values -----------------------------------------
 
@@ -210,3 +212,35 @@ def test_coefficients_of_linear_problems_may_lie_too(lie):
     stabilised = daedal.solve(problem, (0.0, 1.0), ([0.0], [0.0]), formulation="stabilised_reduction", **options)
     assert stabilised.y[0, -1] == pytest.approx(sol.y[0, -1], abs=1e-6)
     assert LIES[lie] in problem.functions["g"] and problem.functions["f"].startswith("traced")
+
+
+def vanishing(t, y, z):
+    """Constraints that cancel to round-off near z = y."""
+    return [z[0] ** 3 - y[0] ** 3, np.sin(z[1]) ** 5 - np.sin(y[1]) ** 5]
+
+
+@pytest.mark.parametrize("method", ["dassl", "radau", "rosenbrock"])
+def test_constraints_that_cancel_to_round_off_are_no_lie(method):
+    """Machine code and Python differ by round-off of the terms, which is far more than that of their difference."""
+    problem, start = daedal.SemiExplicitDAE(lambda t, y, z: -z, vanishing, 2, 2), ([1.1, 0.7], [1.1, 0.7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", daedal.TraceWarning)
+        for rtol in (1e-3, 1e-6, 1e-9):
+            daedal.solve(problem, (0.0, 1.0), start, method=method, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-16, 1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize(("lie", "component"), [(0.0, None), (1e-15, None), (1e-9, 1), (1e-6, 1)])
+def test_a_lie_beside_terms_that_cancel_is_seen(off, lie, component):
+    """A difference of 1e-9 is no round-off of terms of size 1, however small their difference is."""
+
+    def rounded_otherwise(t, y, z):
+        sines = np.sin(z[1]), np.sin(y[1])
+        first = z[0] * z[0] * z[0] - y[0] * y[0] * y[0]
+        return 0, np.array([first, sines[0] ** 4 * sines[0] - sines[1] ** 4 * sines[1] + lie])
+
+    function = SimpleNamespace(evaluate=rounded_otherwise, reference=vanishing)
+    y = np.array([1.1, 0.7])
+    traced = SimpleNamespace(layout=None, arguments={"g": ("y", "z")})
+    found = disagreement(traced, {"g": function}, None, 1.0, {"y": y, "z": y * (1.0 + off)})
+    assert (None if found is None else found.component) == component

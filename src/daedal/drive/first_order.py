@@ -21,6 +21,7 @@ from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, 
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
+from daedal.initial.algebraic_slopes import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
@@ -88,9 +89,10 @@ class FirstOrderPlan:
 
             course = SwitchedCourse(self, request, follower)
         segments, excluded, notes = run(course, request), course.excluded, course.choice.notes
+        of_methods = course.notes
         course.give_back()
         del course  # of a large problem nothing but its output is left
-        further = [] if follower is None else follower.notes
+        further = of_methods if follower is None else [*of_methods, *follower.notes]
         try:
             solution = delivered(finished(self, request, segments, excluded, notes, further), segments)
         except IntegrationError as error:
@@ -226,6 +228,7 @@ class FirstOrderCourse(Course):
 
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
+        self.notes: list[str] = []
         try:
             self._begin()
         except Unevaluable as error:
@@ -262,6 +265,8 @@ class FirstOrderCourse(Course):
             )
         else:
             self.y0, self.yp0 = _start_of_fixed_steps(problem, workspace, span, y0, yp0, weights)
+        if yp0 is None and self.choice.method.begins_with_slopes:
+            self.yp0 = all_slopes(plan.implicit, span[0], self.y0, self.yp0, weights, request.sign, self.choice.method)
 
     def _take(self):
         """A run of the chosen method."""
@@ -285,6 +290,7 @@ class FirstOrderCourse(Course):
         searched = self.workspace.counts()
         outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
         outcome.counts += searched
+        self.notes += [note for note in self.ready.notes if note not in self.notes]
         return Segment(plan.equations, outcome, self.choice.method, None)
 
     def left(self, earlier: list[Segment], end: float) -> dict[str, Any]:

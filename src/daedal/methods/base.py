@@ -105,6 +105,11 @@ class Method(ABC):
         return f"{type(self).__name__}, order up to {self.max_order}"
 
     @property
+    def begins_with_slopes(self) -> bool:
+        """Whether the first step takes y' at the start as it is, that of algebraic variables included."""
+        return False
+
+    @property
     def needs_starting_values(self) -> bool:
         """Whether constant steps of it begin with more values than the initial ones, and these are not given."""
         return self.needs_past and self.max_order > 1 and self.starting_values is None

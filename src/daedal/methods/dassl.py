@@ -25,6 +25,7 @@ from daedal.methods.starting_values import (
     given_values,
     points_behind,
     require_room,
+    require_start,
     write_past,
 )
 from daedal.methods.task import Equations, Outcome, Task
@@ -279,7 +280,10 @@ class _DASSLRun(Run):
         k, given = self.method.max_order, self.method.starting_values
         if given is None and k == 1:
             return task.y0[None].copy()
-        return given_values(given, k, task.n, times, "max_order")
+        values = given_values(given, k, task.n, times, "max_order")
+        if values is not None:
+            require_start(values, task, self.equations.problem.label)
+        return values
 
     def _accurate_start(self, task: Task, times: np.ndarray) -> Outcome:
         """The solution at `times`, to nearly all digits, by steps of variable size."""

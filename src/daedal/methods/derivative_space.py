@@ -10,10 +10,10 @@ import numpy as np
 
 from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import part
-from daedal.kernels.matrix import fill
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers
 from daedal.kernels.system import residual
 from daedal.kernels.vectors import add_product, copy, squares
+from daedal.methods.partial_derivatives import separate
 
 _EXACT, _BY_DIFFERENCES = 1e-12, 1e-6  # parts of a row that count as zero
 _SHARE = 2e-3  # of the interval: the distance of differences with respect to t, if steps are not shorter
@@ -32,6 +32,8 @@ SPACE = np.dtype(
         ("entry_rows", ADDRESS),
         ("entry_columns", ADDRESS),
         ("place", ADDRESS),
+        ("f_y", ADDRESS),
+        ("f_yp", ADDRESS),
         ("varies", INTEGER),  # whether P' is not zero
         ("known", INTEGER),  # whether there is an earlier P
         ("span", FLOAT),
@@ -43,26 +45,21 @@ SPACE = np.dtype(
 def find_space(space, system, linear, run, t, y, yp, projector):
     """P at (t, y, y') into `projector`, and the smallest y'-change that solves the linearised F = 0 into `solution`."""
     n, matrix, cj, entries = y.size, linear.matrix, run.cj, space.entries
-    r, data, rows = floats(space.residual, n), floats(matrix.data, matrix.size), float_rows(space.rows, n, n)
-    place, of_rows = integers(space.place, entries), integers(space.entry_rows, entries)
-    of_columns = integers(space.entry_columns, entries)
-    status = residual(system, t, y, yp, r)
+    r, rows, sizes = floats(space.residual, n), float_rows(space.rows, n, n), floats(space.rest, n)
+    of_rows, of_columns = integers(space.entry_rows, entries), integers(space.entry_columns, entries)
+    f_y, f_yp = floats(space.f_y, entries), floats(space.f_yp, entries)
+    status = separate(system, matrix, run, t, y, yp, r, cj, run.h, integers(space.place, entries), f_y, f_yp)
+    if status == 0:
+        status = residual(system, t, y, yp, r)
     if status != 0:
         return status
-    weights, sizes = floats(run.inverse_weights, n), floats(space.rest, n)
-    system.jacobians += 1
     for i in range(n):
         sizes[i] = 0.0
         for j in range(n):
             rows[i, j] = 0.0
-    for second in range(2):
-        status = fill(system, matrix, t, y, yp, r, cj * (1 + second), run.h, weights)
-        if status != 0:
-            return status
-        for e in range(entries):
-            i, j, value = of_rows[e], of_columns[e], data[place[e]]
-            sizes[i] += abs(value)
-            rows[i, j] = value if second == 0 else (value - rows[i, j]) / cj
+    for e in range(entries):
+        sizes[of_rows[e]] += abs(f_y[e]) + abs(cj * f_yp[e])
+        rows[of_rows[e], of_columns[e]] = f_yp[e]
     tolerance = _EXACT if is_given(matrix.jacobian) else _BY_DIFFERENCES
     _orthonormalise(space, n, tolerance, cj, projector)
     return 0

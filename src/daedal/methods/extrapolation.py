@@ -114,7 +114,7 @@ class _ExtrapolationRun(OneStepRun):
         arena = Arena(
             {
                 **dict.fromkeys(euler.VECTORS, n),
-                **dict.fromkeys(("f_y", "f_yp", "moving_f_yp"), entries),
+                **dict.fromkeys(("f_y", "f_yp", "moving_f_y", "moving_f_yp"), entries),
                 "table": (MOST_COLUMNS, n),
                 "nabla": (euler.DIFFERENCES, n),
                 "derivatives": ((euler.MIDDLE + euler.DIFFERENCES) * MOST_COLUMNS, n),

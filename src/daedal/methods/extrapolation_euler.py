@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, part, pointer
 from daedal.kernels.linear import LINEAR
-from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, factor, fill, solve
+from daedal.kernels.matrix import BANDED, factor, solve
 from daedal.kernels.newton import DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
@@ -25,6 +24,7 @@ from daedal.kernels.system import SYSTEM, residual
 from daedal.methods.extrapolation_control import TABLE
 from daedal.methods.extrapolation_sequences import MOST_COLUMNS
 from daedal.methods.one_step import ATTEMPT
+from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, differences
 
 LINEARLY_IMPLICIT, LIMEX, IMPLICIT = 0, 1, 2
@@ -46,7 +46,8 @@ EXTRAPOLATION = np.dtype(
         ("entries", INTEGER),
         ("f_y", ADDRESS),
         ("f_yp", ADDRESS),
-        ("moving_f_yp", ADDRESS),  # of scheme 2
+        ("moving_f_y", ADDRESS),  # of scheme 2
+        ("moving_f_yp", ADDRESS),
         ("rows", ADDRESS),
         ("columns", ADDRESS),
         ("place", ADDRESS),
@@ -74,30 +75,10 @@ _NOISE = 4.0  # corrections by so many times the round-off end Newton's method
 
 
 @part
-def _coefficients(system, linear, run, method, t, y, yp, cj, f_y, f_yp, only_slope):
-    """F_y and F_y' at (t, y, y') from F_y and F_y + cj F_y', which is as it should be for steps 1/cj."""
-    n, matrix = run.n, linear.matrix
-    data, place, r = floats(matrix.data, matrix.size), integers(method.place, method.entries), floats(method.sum, n)
-    if not is_given(matrix.jacobian):
-        status = residual(system, t, y, yp, r)
-        if status != 0:
-            return status
-    system.jacobians += 1
-    for second in range(2):
-        status = fill(system, matrix, t, y, yp, r, cj * second, 1.0 / cj, floats(run.inverse_weights, n))
-        if status != 0:
-            run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
-            return status
-        for e in range(method.entries):
-            value = data[place[e]]
-            if second == 0:
-                f_yp[e] = value
-            else:
-                first = f_yp[e]
-                f_yp[e] = (value - first) / cj
-                if not only_slope:
-                    f_y[e] = first
-    return 0
+def _coefficients(system, linear, run, method, t, y, yp, h, f_y, f_yp):
+    """F_y and F_y' at (t, y, y')."""
+    place, r = integers(method.place, method.entries), floats(method.sum, run.n)
+    return separate(system, linear.matrix, run, t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
 
 @pointer(ATTEMPT)
@@ -108,7 +89,7 @@ def euler_linearise(address, t, h):
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
     start, yp = differences(run)[0], floats(run.yp, run.n)
     system, linear = record_at(run.system, SYSTEM), record_at(method.linear, LINEAR)
-    status = _coefficients(system, linear, run, method, run.t, start, yp, 1.0 / h, f_y, f_yp, False)
+    status = _coefficients(system, linear, run, method, run.t, start, yp, h, f_y, f_yp)
     method.jacobian_known = 1 if status == 0 else 0
     return status
 
@@ -207,7 +188,7 @@ def _solve_linear(system, linear, run, method, t, h):
     f_yp = floats(method.f_yp, method.entries)
     if method.scheme == LIMEX:
         f_yp = floats(method.moving_f_yp, method.entries)
-        status = _coefficients(system, linear, run, method, t, y, v, 1.0 / h, f_yp, f_yp, True)
+        status = _coefficients(system, linear, run, method, t, y, v, h, floats(method.moving_f_y, method.entries), f_yp)
         if status == 0:
             status = _factor(system, linear, method, f_yp, t, h)
         if status != 0:

@@ -5,19 +5,15 @@ The error of a step is the larger of the difference of the last two entries of a
 
 from __future__ import annotations
 
-from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, caller, part, pointer
-from daedal.kernels.endings import Ending
 from daedal.kernels.records import record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
 from daedal.methods.extrapolation_control import begin_table, count_polynomial, fill_table, next_step
 from daedal.methods.extrapolation_euler import EXTRAPOLATION
 from daedal.methods.extrapolation_output import interpolate, keep_polynomial, leave_out_noise
+from daedal.methods.first_look import after_first_look
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
-from daedal.methods.radau_index import is_plain
 from daedal.methods.run_record import RUN, STEP
-
-_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 
 _call = caller(ATTEMPT)
 
@@ -28,12 +24,7 @@ def extrapolation_begin(address):
     run = record_at(address, RUN)
     method = record_at(run.method, EXTRAPOLATION)
     begin_table(run, method)
-    if run.fixed:
-        return 0
-    status = _call(method.linearise, address, run.t, run.h)
-    if status == 0:
-        return 0 if is_plain(method, run.n) else _TROUBLED
-    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+    return after_first_look(_call(method.linearise, address, run.t, run.h), method, run.n)
 
 
 @pointer(ATTEMPT)

@@ -17,6 +17,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.base import Method, check_variable_index
 from daedal.methods.collocation import Collocation
 from daedal.methods.collocation_tableaux import kind_of
+from daedal.methods.implicit_stages import stages_of
 from daedal.methods.matrix_options import check_matrix_options, check_name, storage_kind
 from daedal.methods.named_formulas import formula
 from daedal.methods.run import OneStepRun
@@ -72,8 +73,16 @@ class ImplicitRungeKutta(Method):
     A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved as it stands by
     :class:`Collocation` where the coefficients are those of one of its methods, and in first-order form otherwise.
 
-    What orders are to be expected is said by :func:`daedal.analyse_method`. The error test looks at the ends of steps
-    alone; for output between them :class:`Radau` is the better choice.
+    What is compared with the tolerance is the error at the end of a step and that of the polynomial inside of it, so
+    that output between steps is as accurate as that at steps; for problems of index 2 and 3 it is the former alone.
+    Methods of stage order 1 need short steps for algebraic and stiff variables on that account; `error_test` can leave
+    out those whose course inside of steps does not matter.
+
+    What orders are to be expected is said by :func:`daedal.analyse_method`. Where none is guaranteed for the index of
+    the problem, variable steps are refused, and a run with `fixed_step` says so in its message.
+
+    The trapezoidal rule and Lobatto IIIA begin with y' of all variables; without `yp0` it is computed from the
+    equations and their derivative.
 
     Examples
     --------
@@ -121,6 +130,11 @@ class ImplicitRungeKutta(Method):
     def title(self) -> str:
         """What a solution says of the method."""
         return f"ImplicitRungeKutta, {self.coefficients.name}, order {self.max_order}"
+
+    @property
+    def begins_with_slopes(self) -> bool:
+        """Of the trapezoidal rule and Lobatto IIIA, whose first stage is the start of the step."""
+        return stages_of(self.coefficients).known
 
     def for_second_order(self) -> Method:
         """:class:`Collocation` where the coefficients are one of its methods, with no option that it lacks."""

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, caller, inlined, part, pointer
 from daedal.kernels.dense import LU
 from daedal.kernels.linear import LINEAR
-from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, MATRIX, factor, fill, solve
+from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.newton import CONVERGED, DIVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integer_rows, integers, record_at
 from daedal.kernels.system import SYSTEM, residual
+from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, STEP, differences
 
-VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights")
+VECTORS = ("stage_y", "stage_yp", "residual", "middle", "secant", "power", "weights", "inherited")
 
 IRK = np.dtype(
     [
@@ -51,6 +51,18 @@ IRK = np.dtype(
         ("halves", ADDRESS),  # slopes of the whole step at the stages of its halves
         ("degree", INTEGER),
         ("inner", ADDRESS),
+        # the polynomial of the step by its values at equidistant points, the last one first, and its defect: where it
+        # is looked for, with weights of the values and of the slopes; the matrix F_y + (g/h) F_y' and its h, or 0
+        ("points", ADDRESS),
+        ("inside", ADDRESS),
+        ("inside_value", ADDRESS),
+        ("inside_slope", ADDRESS),
+        ("g", FLOAT),
+        ("inherits", INTEGER),  # whether errors of algebraic variables are passed on to the next step
+        ("inside_inherited", ADDRESS),  # by which factors, at the places inside
+        ("of_halves", FLOAT),  # and in the difference of a step and its halves
+        ("factor", ADDRESS),
+        ("h_matrix", FLOAT),
         # matrices of Newton's method: for steps, then for their halves
         ("n_matrices", INTEGER),
         ("matrices", ADDRESS),  # their addresses
@@ -137,29 +149,13 @@ def irk_correct(address):
 
 @part
 def _linearise(system, linear, run, method):
-    """F_y, and F_y' from F_y + F_y' / h."""
-    n, matrix, entries = run.n, linear.matrix, method.entries
+    n, entries, h = run.n, method.entries, method.h
     y, yp, r = floats(method.stage_y, n), floats(method.stage_yp, n), floats(method.residual, n)
     f_y = float_rows(method.f_y, method.s + 1, entries)[method.slot]
     f_yp = float_rows(method.f_yp, method.s + 1, entries)[method.slot]
-    data, place = floats(matrix.data, matrix.size), integers(method.place, entries)
-    if not is_given(matrix.jacobian):
-        status = residual(system, method.stage_t, y, yp, r)
-        if status != 0:
-            return status
-    system.jacobians += 1
-    for second in range(2):
-        cj = second / method.h
-        status = fill(system, matrix, method.stage_t, y, yp, r, cj, method.h, floats(run.inverse_weights, n))
-        if status != 0:
-            run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
-            return status
-        for e in range(entries):
-            if second:
-                f_yp[e] = (data[place[e]] - f_y[e]) * method.h
-            else:
-                f_y[e] = data[place[e]]
-    return 0
+    place = integers(method.place, entries)
+    method.h_matrix = 0.0
+    return separate(system, linear.matrix, run, method.stage_t, y, yp, r, 1.0 / h, h, place, f_y, f_yp)
 
 
 @inlined

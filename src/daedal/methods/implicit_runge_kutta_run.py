@@ -11,8 +11,9 @@ from daedal.kernels.dense import dense_lu
 from daedal.kernels.records import Arena, Record
 from daedal.methods import implicit_runge_kutta_newton as newton
 from daedal.methods.block_storage import storage
+from daedal.methods.implicit_runge_kutta_output import irk_factor
 from daedal.methods.implicit_runge_kutta_step import irk_accept, irk_attempt, irk_begin
-from daedal.methods.implicit_stages import MOST_DEGREE, Stages, stages_of
+from daedal.methods.implicit_stages import MOST_DEGREE, PLACES, Stages, inside, stages_of
 from daedal.methods.one_step import MEMORY
 from daedal.methods.task import Equations, Task
 from daedal.methods.variable_classes import LARGEST_JUDGED, ClassifiedRun
@@ -45,6 +46,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
                 **dict.fromkeys(newton.VECTORS, n),
                 **dict.fromkeys(("whole", "first", "second", "guess"), (s + 1, n)),
                 "r": (s, n),
+                "points": (MOST_DEGREE + 1, n),
                 "hat": s * n,
                 "factored": 2 * len(matrices),
             }
@@ -59,6 +61,7 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             linearise=newton.irk_linearise.address,
             form=newton.irk_form.address,
             correct=newton.irk_correct.address,
+            factor=irk_factor.address,
             s=s,
             order=order,
             known=stages.known,
@@ -112,10 +115,22 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
             self.own["searches"] = not known and self.equations.n <= LARGEST_JUDGED
         halved = self.own["doubling"] and task.fixed_step is None
         self._inner = _inner(self._stages, MOST_DEGREE // 2 if halved else MOST_DEGREE)
-        self.own["degree"], self.own["inner"] = self._inner.shape[1] + 1, self._inner.ctypes.data
-        self._judges = bool(self.own["searches"])
-        if not self._stages.solvable or self.method.projection == "always":
-            self.own["searches"] = self.own["suspicious"] = True
+        degree = self._inner.shape[1] + 1
+        self.own["degree"], self.own["inner"] = degree, self._inner.ctypes.data
+        self._inside = inside(2 * degree if halved else degree)
+        passed = None if self.method.projection == "always" else self._stages.inherited(degree, bool(halved))
+        self._inside["inside_inherited"] = np.zeros(PLACES)
+        if passed is not None:
+            self._inside["inside_inherited"] = self._inside["inside_value"] @ passed
+            self.own["of_halves"] = passed[0] - passed[degree] if halved else 0.0
+        self.own["inherits"] = passed is not None
+        for name, array in self._inside.items():
+            self.own[name] = array.ctypes.data
+        self.own["g"] = self._inside["inside_value"].shape[1]
+        self.notes = ()
+        self._finds_classes = bool(self.own["searches"])
+        self.own["suspicious"] = not self._stages.solvable or self.method.projection == "always"
+        self.own["searches"] = self.own["suspicious"] or self.equations.n <= LARGEST_JUDGED
 
     def reconsider(self, task: Task) -> int:
         """Look at the equations at the start: what they are, whether the method can solve them, what is projected."""
@@ -128,22 +143,36 @@ class ImplicitRungeKuttaRun(ClassifiedRun):
                 raise InvalidProblemError(_FOR_DIFFERENTIAL_EQUATIONS.format(name=tableau.name))
         if self.method.projection == "always":
             self._project()
-        self.own["searches"] = self._judges
-        if not self._judges:
-            return 0
-        status = super().reconsider(task)
-        index = 1 + int(self.own.array("power").max(initial=0.0))
-        if index > 1 and task.fixed_step is None and self.method.projection == "never" and not self._converges(index):
-            raise InvalidProblemError(
-                f"{tableau.name}: the problem has index {index}, for which this method need not converge "
-                "(daedal.analyse_method says what is guaranteed), least of all with variable steps; take 'radau5', "
-                f"{_PROJECT if index == 2 else ''}or fixed_step to see what happens"
-            )
-        return status
+        elif self.equations.n <= LARGEST_JUDGED:
+            self._check_convergence(task)
+        self.own["searches"] = self._finds_classes
+        return super().reconsider(task) if self._finds_classes else 0
 
-    def _converges(self, index: int) -> bool:
-        """Whether an order is guaranteed for all variables."""
-        return all(prediction.order is not None for prediction in self.method.analysis.predicted(index))
+    def _check_convergence(self, task: Task) -> None:
+        """Refuse an index for which no order is guaranteed for some variables; with constant steps it is noted.
+
+        So it is for mechanisms of index 2, whose multipliers, not their motion, are what is lost.
+        """
+        found = self.index_at_start(task)
+        if found is None or found.index is None or found.index < 2:
+            return
+        index, name = found.index, self.method.coefficients.name
+        open_cases = [x for x in self.method.analysis.predicted(index) if x.order is None]
+        if not open_cases:
+            return
+        if task.fixed_step is not None or (index == 2 and self.equations.mechanism is not None):
+            classes = ", ".join(dict.fromkeys(x.variables for x in open_cases))
+            self.notes = (
+                f"The problem has index {index}, for which {name} has no guaranteed order in {classes} "
+                "(as daedal.analyse_method names the variables): smaller steps need not lead to smaller errors.",
+            )
+            return
+        other = _PROJECT if index == 2 else "another formulation, " if self.equations.mechanism is not None else ""
+        raise InvalidProblemError(
+            f"{name}: the problem has index {index}, for which this method need not converge "
+            "(daedal.analyse_method says what is guaranteed), least of all with variable steps; take 'radau5', "
+            f"{other}or fixed_step to see what happens"
+        )
 
     def _project(self) -> None:
         """Multipliers, constraints and derivatives of equations in Hessenberg form of index 2, for projections."""

@@ -3,28 +3,30 @@ r"""A step of an implicit Runge-Kutta method for F(t, y, y') = 0 in compiled cod
 The error is that of an embedded method, h sum (b_i - b^_i) Y'_i, where the tableau has one. Diagonally implicit ones
 filter it, (F_y' / h + a F_y)^{-1} F_y' / h: what algebraic equations or stiffness determine is no error (Hairer and
 Wanner II, IV.8). Otherwise the step is repeated with two halves, with which the run goes on: the difference is the
-error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4).
+error of the whole step, by which that of the halves is bounded (Hairer, Norsett and Wanner I, II.4). Either is compared
+with the defect of the polynomial of the step, and the larger one is tested.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, caller, part, pointer
 from daedal.kernels.endings import Ending
 from daedal.kernels.interpolation import newton_polynomial
+from daedal.kernels.linear import LINEAR
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM
+from daedal.methods.first_look import after_first_look
 from daedal.methods.implicit_runge_kutta_newton import IRK, linearise_at_start, solve_stages
+from daedal.methods.implicit_runge_kutta_output import add_defect, find_points, is_halved, keep_polynomial
 from daedal.methods.implicit_runge_kutta_projection import project
-from daedal.methods.one_step import ATTEMPT, close_polynomial, combine, give_to_owner, size_of_error, weighted_sum
-from daedal.methods.radau_index import is_plain
+from daedal.methods.one_step import ATTEMPT, combine, give_to_owner, size_of_error, weighted_sum
 from daedal.methods.radau_newton import share_of_class
 from daedal.methods.run_record import RUN, STEP, differences
 
-_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
+_TROUBLED = int(Ending.TROUBLED)
 _GOOD_RATE = 0.05  # below it F_y and F_y' are kept for the next step
 _SLOW_RATE = 0.6  # above it steps do not grow
 _TROUBLE = 5  # steps that do not grow after Newton's method has failed
@@ -43,9 +45,7 @@ def irk_begin(address):
     if not method.searches:
         return 0
     status = linearise_at_start(run, method, address, run.h)
-    if status == 0:
-        return _TROUBLED if method.suspicious or not is_plain(method, run.n) else 0
-    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+    return _TROUBLED if status == 0 and method.suspicious else after_first_look(status, method, run.n)
 
 
 @pointer(ATTEMPT)
@@ -75,6 +75,9 @@ def _attempt(system, run, method, address, t, h):
     status = _stages_and_end(system, run, method, address, run.t, t, h, start, whole, floats(run.y, run.n))
     if status == CONVERGED and not run.fixed:
         status = _halves(system, run, method, address, t, h) if method.doubling else _embedded(run, method, address, h)
+        if status == CONVERGED:
+            find_points(run, method, h)
+            status = add_defect(system, record_at(method.linear, LINEAR), run, method, address, t, h)
         if status == CONVERGED and method.some_powers:
             status = _discount_roundoff(run, method, address)
         if status == CONVERGED:
@@ -229,47 +232,17 @@ def _accept(system, run, method, t, h):
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
             return status
-    halved = method.doubling and not run.fixed
     start, y, secant = differences(run)[0], floats(run.y, n), floats(method.secant, n)
     for j in range(n):
         secant[j] = (y[j] - start[j]) / h
-    whole, second = float_rows(method.whole, s + 1, n), float_rows(method.second, s + 1, n)
-    _keep_polynomial(run, method, h, halved)
-    weighted_sum(floats(method.end_slope, s + 1), s + 1, second if halved else whole, 0, n, floats(run.yp, n))
+    last = float_rows(method.second if is_halved(run, method) else method.whole, s + 1, n)
+    if run.fixed:
+        find_points(run, method, h)
+    keep_polynomial(run, method, h)
+    weighted_sum(floats(method.end_slope, s + 1), s + 1, last, 0, n, floats(run.yp, n))
     method.trouble = max(method.trouble - 1, 0)
     method.jacobian_known = 1 if method.slowest <= _GOOD_RATE and not run.fixed else 0
     return 0
-
-
-@part
-def _keep_polynomial(run, method, h, halved):
-    """Values inside of the step, of the polynomials of both halves where there are two, and at its ends.
-
-    In the first step the slope of the start is left out: of algebraic variables it need not be known.
-    """
-    n, s = run.n, method.s
-    degree = 2 * method.degree if halved else method.degree
-    phi, y, middle = differences(run), floats(run.y, n), floats(method.middle, n)
-    whole = float_rows(method.whole, s + 1, n)
-    first, second = float_rows(method.first, s + 1, n), float_rows(method.second, s + 1, n)
-    count = degree // 2 - 1 if halved else degree - 1  # in one half
-    rows = method.degree - 1
-    inner = float_rows(method.inner, 2 * rows, s + 1)[0 if run.steps > 0 else rows :]
-    for q in range(degree - 1):
-        target = phi[q + 1]
-        if not halved:
-            combine(inner[q], s + 1, whole, phi[0], h, 0, n, target)
-        elif q < count:
-            combine(inner[q], s + 1, second, middle, 0.5 * h, 0, n, target)
-        elif q == count:
-            for j in range(n):
-                target[j] = middle[j]
-        else:
-            combine(inner[q - count - 1], s + 1, first, phi[0], 0.5 * h, 0, n, target)
-    for j in range(n):
-        phi[degree, j] = phi[0, j]
-        phi[0, j] = y[j]
-    close_polynomial(run, h, degree)
 
 
 announce(_attempt, "the steps of implicit Runge-Kutta methods")

@@ -20,6 +20,9 @@ from daedal.methods.runge_kutta_tableau import RungeKuttaTableau, same
 MOST_DEGREE = 7
 """Of the polynomial of a step."""
 
+PLACES = 3
+"""Inside of a step, at which the defect of its polynomial is looked for."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -166,10 +169,39 @@ class Stages:
         """Weights of the slopes of the stages in y at the end, if that interpolates the values of the stages."""
         return self.b if self.end >= 0 else self.slope(1.0)[1:] @ self.a
 
+    def inherited(self, degree: int, halved: bool) -> np.ndarray | None:
+        """What an error 1 of an algebraic variable at the start makes at 1 - q/degree, the degree that of one half.
+
+        The stages have no error, y_n + h sum_j a_ij Y'_j = 0: at the end r is left of it. None where the end of a step
+        is a stage, which forgets errors, and where A is singular and there are no algebraic variables.
+        """
+        if self.end >= 0 or np.linalg.matrix_rank(self.a) < self.s:
+            return None
+        slopes = -np.linalg.solve(self.a, np.ones(self.s))
+        inside, r = 1.0 + self.inner(degree, False)[:, 1:] @ slopes, 1.0 + self.b @ slopes
+        one = np.concatenate([[r], inside, [1.0]])
+        return np.concatenate([r * one, one[1:]]) if halved else one
+
     def inner(self, degree: int, hermite: bool) -> np.ndarray:
         """Weights at theta = 1 - q/degree, q = 1 .. degree - 1."""
         weights = self.hermite if hermite else self.value
         return np.array([weights(1.0 - q / degree) for q in range(1, degree)]).reshape(-1, self.s + 1)
+
+
+def inside(degree: int) -> dict[str, np.ndarray]:
+    r"""Places :math:`\theta` inside of a step, and weights of values at 1 - q/degree in the polynomial, and its slope.
+
+    Two of them lie between the last points at both ends, where interpolation is worst, and none where the slope of the
+    polynomial is right in general.
+    """
+    places = np.array([0.4 / degree, 0.3, 1.0 - 0.6 / degree])
+    powers = np.linalg.inv(np.vander(1.0 - np.arange(degree + 1) / degree, increasing=True))
+    slopes = np.arange(1, degree + 1) * np.vander(places, degree, increasing=True)
+    return {
+        "inside": places,
+        "inside_value": np.vander(places, degree + 1, increasing=True) @ powers,
+        "inside_slope": slopes @ powers[1:],
+    }
 
 
 @cache

@@ -29,13 +29,14 @@ from daedal.methods.starting_values import (
     given_values,
     points_behind,
     require_room,
+    require_start,
     write_past,
 )
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
 _ROUNDED = 1e-3  # relative error of coefficients with few digits
-_SCHEMES = ("Px", "x")
+_SCHEMES = ("auto", "Px", "x")
 _LARGEST = 400  # unknowns up to which the kernel of F_y' is looked for in every step
 _START_TOLERANCE = 1e-13
 _MOST_STEPS = 12
@@ -118,12 +119,13 @@ class Multistep(_WithFormula):
     formula : MultistepFormula, str or (rho, sigma)
         The coefficients, a name that :func:`daedal.formula` knows (``"bdf3"``, ``"adams_moulton2"``), or both
         polynomials, highest powers first. It must be implicit.
-    scheme : {"Px", "x"}
-        "Px" as above, of the order that the formula has for ODEs; "x" is (3.4.20), which differentiates y itself and
-        has a lower order where the kernel of :math:`F_{y'}` turns. For BDF, which needs no earlier y', both stand for
-        F with y' replaced by the formula, as in DASSL.
+    scheme : {"auto", "Px", "x"}
+        "Px" is (3.4.21) as above, of the order that the formula has for ODEs; "x" is (3.4.20), which differentiates y
+        itself and has a lower order where the kernel of :math:`F_{y'}` turns, but for BDF. "auto" is "Px", and "x" for
+        BDF: F with y' replaced by the formula, as in DASSL.
     starting_values : array (n, m) or callable, optional
-        y at t0, t0 + h, ..., or a function of t that gives them; by default they are computed by Radau IIA.
+        y at t0, t0 + h, ..., or a function of t that gives them; by default they are computed by Radau IIA. The first
+        is y0.
 
     Examples
     --------
@@ -138,7 +140,7 @@ class Multistep(_WithFormula):
     """
 
     formula: Any = "bdf2"
-    scheme: str = "Px"
+    scheme: str = "auto"
     starting_values: Any = None
 
     name = "multistep"
@@ -219,7 +221,9 @@ def _entries(problem, kind: str) -> dict[str, Any]:
     """Where the entries of the iteration matrix stand."""
     places = storage(problem.n, kind, problem.bandwidth, problem.sparsity)
     names = {"entry_rows": places.rows, "entry_columns": places.columns, "place": places.place}
-    return {"entries": places.rows.size} | {name: np.ascontiguousarray(x, dtype=np.int64) for name, x in names.items()}
+    room = {"f_y": np.zeros(places.rows.size), "f_yp": np.zeros(places.rows.size)}
+    indices = {name: np.ascontiguousarray(x, dtype=np.int64) for name, x in names.items()}
+    return {"entries": places.rows.size} | indices | room
 
 
 class _MultistepRun(Run):
@@ -232,7 +236,9 @@ class _MultistepRun(Run):
         from daedal.methods.multistep_step import MULTISTEP, VECTORS, multistep_begin, multistep_step
 
         n, k, (a, b) = equations.n, method.formula.k, _coefficients(method.formula)
-        slopes = not method.one_leg and bool(np.any(b[1:]))
+        scheme = getattr(method, "scheme", "x")
+        projects = scheme == "Px" or (scheme == "auto" and bool(np.any(b[1:])))
+        slopes = not method.one_leg and (projects or bool(np.any(b[1:])))
         if slopes and n > _LARGEST:
             raise InvalidProblemError(
                 f"{method.formula.name} needs the kernel of F_y' in every step, which is looked for in up to "
@@ -253,7 +259,7 @@ class _MultistepRun(Run):
             k=k,
             one_leg=method.one_leg,
             slopes=slopes,
-            of_projection=getattr(method, "scheme", "x") == "Px",
+            of_projection=projects,
             degree=min(k + 1, ROWS - 2),
             a=a,
             b=b,
@@ -278,16 +284,24 @@ class _MultistepRun(Run):
         k, given = self.method.formula.k, self.method.starting_values
         times, counted = fixed_times(task, k), None
         self._start = given_values(given, k, task.n, times, "the number of steps")
-        if self._start is None and k == 1:
+        if self._start is not None:
+            require_start(self._start, task, self.equations.problem.label)
+            times = fixed_times(task, len(self._start))
+        elif k == 1:
             self._start = task.y0[None].copy()
-        if self._start is None:
+        events: list[Any] = []
+        if self._start is None or (task.switching is not None and len(self._start) > 1):
             if self._accurate is None:
                 self._accurate = Radau().prepare(self.equations)
-            before = accurate_values(self._accurate, task, times, self.method.formula.name, _START_TOLERANCE)
-            if before.interrupted or before.exception is not None:
+            before = accurate_values(self._accurate, task, times, self.method.formula.name, _START_TOLERANCE, True)
+            ended = any(event.terminal for event in before.events)
+            if before.interrupted or before.exception is not None or ended:
                 return before
-            self._start, counted = before.y.T.copy(), before.counts
+            events, counted = before.events, before.counts
+            if self._start is None:
+                self._start = before.y.T.copy()
         outcome = super().integrate(task)
+        outcome.events[:0] = events
         if counted is not None:
             outcome.counts += counted
         return outcome

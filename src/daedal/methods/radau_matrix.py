@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import is_given
 from daedal.kernels.compilation import announce, inlined, part, pointer
 from daedal.kernels.linear import LINEAR
-from daedal.kernels.matrix import BANDED, JACOBIAN_UNEVALUABLE, MATRIX, factor, fill, solve
+from daedal.kernels.matrix import BANDED, MATRIX, factor, solve
 from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
-from daedal.kernels.system import SYSTEM, residual
+from daedal.kernels.system import SYSTEM
 from daedal.methods.one_step import ATTEMPT
+from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN, differences
 
 MOST_STAGES, MOST_PAIRS = 7, 3
@@ -143,31 +143,13 @@ def radau_correct(address, t, h):
 
 @part
 def _linearise(system, linear, run, method, h):
-    """F_y and F_y' from F_y + cj F_y' and F_y + 2 cj F_y'."""
-    n, matrix = run.n, linear.matrix
-    y, yp, r = differences(run)[0], floats(run.yp, n), floats(method.residual, n)
-    f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
-    data, place = floats(matrix.data, matrix.size), integers(method.place, method.entries)
+    y, yp, r, entries = differences(run)[0], floats(run.yp, run.n), floats(method.residual, run.n), method.entries
+    place, f_y, f_yp = integers(method.place, entries), floats(method.f_y, entries), floats(method.f_yp, entries)
     method.jacobian_known = 0
     method.h_matrix = 0.0
-    if not is_given(matrix.jacobian):
-        status = residual(system, run.t, y, yp, r)
-        if status != 0:
-            return status
-    system.jacobians += 1
-    cj = gamma_of(method) / h
-    for second in range(2):
-        status = fill(system, matrix, run.t, y, yp, r, cj * (1 + second), h, floats(run.inverse_weights, n))
-        if status != 0:
-            run.jacobian_unevaluable = status == JACOBIAN_UNEVALUABLE
-            return status
-        for e in range(method.entries):
-            value = data[place[e]]
-            if second == 0:
-                f_y[e] = value
-            else:
-                f_yp[e] = (value - f_y[e]) / cj
-                f_y[e] = 2.0 * f_y[e] - value
+    status = separate(system, linear.matrix, run, run.t, y, yp, r, gamma_of(method) / h, h, place, f_y, f_yp)
+    if status != 0:
+        return status
     method.jacobian_known = 1
     method.jacobian_fresh = 1
     return 0

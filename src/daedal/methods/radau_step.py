@@ -15,22 +15,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.kernels.callbacks import RAISED, UNEVALUABLE
+from daedal.kernels.callbacks import UNEVALUABLE
 from daedal.kernels.compilation import announce, caller, part, pointer
-from daedal.kernels.endings import Ending
 from daedal.kernels.linear import LINEAR
 from daedal.kernels.matrix import solve
 from daedal.kernels.newton import CONVERGED
 from daedal.kernels.norms import wrms
 from daedal.kernels.records import float_rows, floats, integers, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, residual
+from daedal.methods.first_look import after_first_look
 from daedal.methods.one_step import ATTEMPT, give_to_owner, size_of_error
-from daedal.methods.radau_index import is_plain
 from daedal.methods.radau_matrix import MOST_STAGES, RADAU, gamma_of, square, stages_of, vector
 from daedal.methods.radau_newton import most_iterations, share_of_class, solve_stages
 from daedal.methods.run_record import RUN, STEP, differences
-
-_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # by which a rejected first step is shortened
@@ -64,10 +61,7 @@ def radau_begin(address):
             method.scheme += 1
     if not method.searches:
         return 0
-    status = _call(method.linearise, address, run.t, run.h)
-    if status == 0:
-        return 0 if is_plain(method, run.n) else _TROUBLED
-    return _CALLBACK_RAISED if status == RAISED else 0  # else the first step will say what is wrong
+    return after_first_look(_call(method.linearise, address, run.t, run.h), method, run.n)
 
 
 @pointer(ATTEMPT)

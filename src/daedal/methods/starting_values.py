@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
+
+_SAME = 10.0  # tolerances by which the first of the given values may differ from y0
 
 
 def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:
@@ -27,24 +30,44 @@ def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.nda
     return np.ascontiguousarray(values.T)
 
 
-def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float) -> Outcome:
-    """The solution at `times` by a run with steps of variable size."""
-    n, t0 = task.n, task.t_span[0]
-    outcome = run.integrate(
-        replace(
-            task,
-            rtol=np.full(n, tolerance),
-            atol=np.full(n, tolerance * (float(np.max(np.abs(task.y0))) or 1.0)),
-            t_eval=times,
-            t_span=(t0, float(times[-1])),
-            t_stop=float(times[-1]),
-            switching=None,
-            dense=False,
-            first_step=None,
-            fixed_step=None,
-            index_2=False,
+def require_start(values: np.ndarray, task: Task, label) -> None:
+    """Refuse given values that do not begin with y0, to some tolerances; `label` names a variable by its number."""
+    off = np.abs(values[0] - task.y0) - _SAME * (task.rtol * np.abs(task.y0) + task.atol)
+    if np.max(off) > 0.0:
+        i = int(np.argmax(off))
+        raise InvalidProblemError(
+            f"starting_values contradict the initial values: at t = {task.t_span[0]:g} they say {label(i)} = "
+            f"{values[0, i]:.6g}, and y0 says {task.y0[i]:.6g}. They are y at t0, t0 + h, ..., the first of them y0"
         )
+
+
+def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float, events: bool = False) -> Outcome:
+    """The solution at `times` by a run with steps of variable size, with the events on the way if they are wished for.
+
+    A terminal event ends it: what comes then is the output of the whole task.
+    """
+    outcome = _accurate_run(run, task, times, name, tolerance, {} if events else {"switching": None})
+    if any(event.terminal for event in outcome.events):
+        asked = {"t_eval": task.t_eval, "dense": task.dense}
+        return _accurate_run(run, task, times, name, tolerance, asked)
+    return outcome
+
+
+def _accurate_run(run, task: Task, times: np.ndarray, name: str, tolerance: float, changes: dict[str, Any]) -> Outcome:
+    n, t0 = task.n, task.t_span[0]
+    alike = replace(
+        task,
+        rtol=np.full(n, tolerance),
+        atol=np.full(n, tolerance * (float(np.max(np.abs(task.y0))) or 1.0)),
+        t_eval=times,
+        t_span=(t0, float(times[-1])),
+        t_stop=float(times[-1]),
+        dense=False,
+        first_step=None,
+        fixed_step=None,
+        index_2=False,
     )
+    outcome = run.integrate(replace(alike, **changes))
     if outcome.failure is not None:
         raise InvalidProblemError(
             f"accurate starting values for {name} could not be computed; pass starting_values (y at t0, t0 + h, ...)"

@@ -19,7 +19,8 @@ _SAME = 1e-11  # relative difference that is round-off in any case
 _MOVE = 1e-12  # relative move of the arguments that shows how much round-off is to be expected
 _WRONG = 1e-3  # error of an entry of a given matrix, relative to the largest of its row
 _FACTORS = ("cj", "c1", "c2")
-_ALLOWED = 100.0  # changes by such a move that round-off may amount to
+_MOVES = 3
+_ALLOWED = 100.0  # changes by such moves that round-off may amount to
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,26 @@ def _beyond_round_off(function, t: float, arrays: list, last: tuple, found, expe
     wrong = ~((gap <= _SAME * np.abs(expected)) | (found == expected) | (np.isnan(found) & np.isnan(expected)))
     if not wrong.any():
         return None
-    moved = _value(function, t * (1.0 + _MOVE), [a * (1.0 + _MOVE * _signs(a)) for a in arrays], last)
-    if moved is None or moved.shape != found.shape:
-        return None  # at the edge of its domain
-    expected_noise = _ALLOWED * np.abs(moved - expected) + 1e-13 * np.max(np.abs(expected), initial=0.0)
-    wrong &= ~(gap <= expected_noise)
+    noise = 1e-13 * np.max(np.abs(expected), initial=0.0)
+    for k in range(_MOVES):
+        moved = _value(function, *_moved(t, arrays, k), last)
+        if moved is None or moved.shape != found.shape:
+            return None  # at the edge of its domain
+        noise = noise + _ALLOWED * np.abs(moved - expected)
+    wrong &= ~(gap <= noise)
     return int(np.argmax(np.where(wrong, gap, 0.0))) if wrong.any() else None
+
+
+def _moved(t: float, arrays: list, k: int) -> tuple[float, list]:
+    """All arguments moved by about one part in 10^12, every one by a share of its own, another one for every k.
+
+    Terms that cancel move apart then: what they change by shows their size, and with it the round-off to be expected.
+    """
+    sizes = [np.size(a) for a in arrays]
+    shares = np.cos(0.7 + 2.3 * np.arange(1 + sum(sizes)) + k * (1.0 + np.arange(1 + sum(sizes))))
+    parts = np.split(1.0 + _MOVE * shares, np.cumsum([1, *sizes])[:-1])
+    moved = [a * (part if np.ndim(a) else float(part[0])) for a, part in zip(arrays, parts[1:], strict=True)]
+    return t * float(parts[0][0]), moved
 
 
 def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.ndarray | None:
@@ -139,7 +154,3 @@ def _value(function: TracedFunction, t: float, arrays: list, last: tuple) -> np.
         return np.asarray(function.reference(t, *copies, *last), dtype=float)
     except Exception:  # whatever it is, the code should have seen it
         return None
-
-
-def _signs(values) -> Any:
-    return np.cos(0.7 + 2.3 * np.arange(np.size(values))) if np.ndim(values) else 1.0

@@ -140,8 +140,8 @@ class SparseEquations:
 
 
 def _increments(x: np.ndarray, slope: np.ndarray, cj: float, share: float) -> np.ndarray:
-    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), made exactly representable."""
-    size = np.maximum(np.abs(x), np.abs(slope / cj))
+    """share max(|x_j|, |x'_j / cj|, 1e-2 max |x|), made exactly representable; cj = 0 asks for dF/dy alone."""
+    size = np.maximum(np.abs(x), np.abs(slope / cj)) if cj else np.abs(x)
     largest = float(np.max(size, initial=0.0))
     size = np.maximum(size, 1e-2 * largest) if largest > 0.0 else np.ones_like(x)
     return (x + share * size) - x

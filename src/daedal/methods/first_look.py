@@ -1,17 +1,34 @@
-"""Whether F(t, y, y') = 0 shows an index of 0 or 1 at first sight, in compiled code; all else is judged in Python."""
+"""How a run begins: whether F(t, y, y') = 0 shows an index of 0 or 1 at first sight, in compiled code.
+
+All else is judged in Python, by the owner of the run.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import part
+from daedal.kernels.endings import Ending
 from daedal.kernels.records import floats, integers
 
+_CALLBACK_RAISED, _TROUBLED = int(Ending.CALLBACK_RAISED), int(Ending.TROUBLED)
 _RANK = 1e-7  # pivots below it count as zero, after scaling
 
 
 @part
-def is_plain(method, n):
+def after_first_look(status, method, n):
+    """0, or why a run does not begin at once, by F_y and F_y' at the start and the status of their evaluation.
+
+    The owner of the run is asked by TROUBLED. Where they cannot be evaluated the first step will say what is wrong.
+    """
+    if status == 0:
+        return 0 if _is_plain(method, n) else _TROUBLED
+    return _CALLBACK_RAISED if status == RAISED else 0
+
+
+@part
+def _is_plain(method, n):
     """Whether equations without derivatives determine as many variables without, and the others their derivatives."""
     rows, columns = integers(method.rows, method.entries), integers(method.columns, method.entries)
     f_y, f_yp = floats(method.f_y, method.entries), floats(method.f_yp, method.entries)
