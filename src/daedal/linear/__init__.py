@@ -1,0 +1,1 @@
+"""Linear DAEs: pencils, canonical forms, indices, exact solutions."""
