@@ -29,12 +29,15 @@ class Step:
     left, right : numpy.ndarray
         The orthogonal transformations of this step: ``left.T @ (A, B) @ right`` has the rows and columns that are
         removed first.
+    sizes : numpy.ndarray
+        For each column that is removed, how large it would be in B if nothing cancelled.
     A, B : numpy.ndarray
         The pencil after that transformation.
     """
 
     columns: int
     rows: int
+    sizes: np.ndarray
     left: np.ndarray
     right: np.ndarray
     A: np.ndarray
@@ -90,12 +93,14 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
     ----------
     A, B : numpy.ndarray, shape (m, n)
     tolerance : float
-        Singular values below this part of the norm of A, or of B, count as zero.
+        Singular values below this part of the norm of A count as zero, and so do those of B after its columns have been
+        divided by the sizes that they would have if nothing cancelled.
     names : pair of str
         How A and B are called in the decisions.
     """
     m, n = A.shape
-    norm_A, norm_B = (float(np.linalg.norm(x, 2)) if x.size else 0.0 for x in (A, B))
+    norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
+    column_norms = np.linalg.norm(B, axis=0)
     A, B = A.copy(), B.copy()
     left, right = np.eye(m), np.eye(n)
     steps: list[Step] = []
@@ -112,13 +117,15 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
         V = np.concatenate([Vt[rank:], Vt[:rank]]).T
         A[:, j:], B[:, j:], right[:, j:] = A[:, j:] @ V, B[:, j:] @ V, right[:, j:] @ V
         A[i:, j : j + null] = 0.0
-        U, s, _ = np.linalg.svd(B[i:, j : j + null])
-        decision = rank_decision(s, scale=norm_B, tolerance=tolerance, what=f"{names[1]} on ker {names[0]}{step_name}")
+        sizes = column_norms @ np.abs(right[:, j : j + null])
+        sizes[sizes == 0.0] = 1.0
+        U, s, _ = np.linalg.svd(B[i:, j : j + null] / sizes)
+        decision = rank_decision(s, scale=1.0, tolerance=tolerance, what=f"{names[1]} on ker {names[0]}{step_name}")
         decisions.append(decision)
         rows = decision.rank
         A[i:], B[i:], left[:, i:] = U.T @ A[i:], U.T @ B[i:], left[:, i:] @ U
         B[i + rows :, j : j + null] = 0.0
         A[i:, j : j + null] = 0.0
-        steps.append(Step(null, rows, U, V, A[i:, j:].copy(), B[i:, j:].copy()))
+        steps.append(Step(null, rows, sizes, U, V, A[i:, j:].copy(), B[i:, j:].copy()))
         i, j = i + rows, j + null
     return Staircase(A, B, left, right, tuple(steps), tuple(decisions))
