@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+import daedal
 from daedal import linear
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.linear.series import inverse, product, rate
@@ -208,6 +209,27 @@ def test_solvable_without_a_canonical_form():
     for t in times:
         expected = [np.sin(t) + 2.0 * flat(t) * np.sin(2 * t), np.cos(2 * t) - flat(-t) * np.cos(t)]
         np.testing.assert_allclose(system.consistent([0.0, 0.0], t).x, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("eta", [-10.0, -1.0, -0.5, 0.0, 1.0])
+def test_pencil_that_is_singular_for_one_parameter(eta):
+    """(3.1.13): index 2 for all eta, the pencil singular exactly for -1; elsewhere its index is 2 as well."""
+    system = example_3113(eta)
+    assert system.index(0.7) == 2
+    assert system.pencil(0.7).index == (None if eta == -1.0 else 2)
+
+
+def test_unclear_ranks_are_not_hidden():
+    """A coefficient at the threshold: the index is 1 or 2, and that is what is said."""
+    system = linear.TimeVarying([[1.0, 1.0], [0.0, 0.0]], lambda t: [[0.0, 1.0], [1.0, 1.0 + 4e-10 * np.cos(t)]])
+    with pytest.raises(linear.UnclearRankError, match="the index rests on a rank that the numbers do not decide"):
+        system.index(0.3)
+    with pytest.raises(linear.UnclearRankError):
+        system.consistent([0.0, 0.0], 0.3)
+    report = system.solvability([0.0, 0.3])
+    assert not report.clear and "unclear" in str(report)
+    strangeness = system.strangeness(0.3)
+    assert not strangeness.clear and "a rank is unclear" in str(strangeness)
 
 
 def test_rank_that_changes_is_refused_by_theories_that_need_it_constant():
@@ -422,3 +444,41 @@ def test_errors_of_the_user_arrive_unchanged():
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         linear.TimeVarying(A, [[1.0]]).index(0.0)
+
+
+# --- from problems
+
+
+def test_linear_system_of_a_problem_has_exact_derivatives():
+    """(3.1.13) as a residual whose functions are traced; the same array as from the coefficients."""
+
+    def residual(t, x, rates):
+        matrix = np.zeros((2, 2))
+        matrix[1] = [1.0, 0.5 * t]
+        return matrix @ rates + np.array([[1.0, 0.5 * t], [0.0, 1.5]]) @ x - np.array([math.sin(t), 0.0])
+
+    system = daedal.linear_system(daedal.ImplicitDAE(residual, 2, names=["a", "b"]))
+    expected = example_3113(0.5)
+    assert system.names == ("a", "b") and system.A.exact
+    for t in (0.0, 0.8):
+        found, wanted = system.array(t, 4), expected.array(t, 4)
+        np.testing.assert_allclose(found.A, wanted.A, atol=1e-14)
+        np.testing.assert_allclose(found.B, wanted.B, atol=1e-14)
+        np.testing.assert_allclose(found.f, wanted.f, atol=1e-14)
+
+
+def test_linear_system_of_a_linear_problem():
+    problem = daedal.LinearDAE(
+        A=[[0.0]], B=[[-1.0]], C=lambda t: [[1.0 + t]], D=[[0.0]], p=[0.0], q=lambda t: [-np.cos(t)], n_x=1, n_y=1
+    )
+    system = daedal.linear_system(problem)
+    assert system.index(0.5) == 2
+    x = np.cos(0.5) / 1.5
+    slope = (-np.sin(0.5) - x) / 1.5
+    np.testing.assert_allclose(system.consistent([0.0, 0.0], 0.5).x, [x, -slope], atol=1e-12)
+
+
+def test_equations_that_are_not_linear_are_named():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0], y[1] * y[0] - t], 2)
+    with pytest.raises(InvalidProblemError, match="equation 1 is not linear"):
+        daedal.linear_system(problem)

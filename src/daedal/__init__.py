@@ -162,6 +162,7 @@ __all__ = [
     "lagrange",
     "library",
     "linear",
+    "linear_system",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -181,6 +182,7 @@ _LATE = {
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
+    "linear_system": "structure.linear_system",
 }
 
 

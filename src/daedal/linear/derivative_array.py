@@ -9,6 +9,7 @@ where block (i, l) of script A_j is l A_{i-l+1} + B_{i-l} (Brenan, Campbell and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,6 +119,11 @@ class DerivativeArray(Shown):
 
     def __repr__(self) -> str:
         return f"<{self.title()}>"
+
+
+def determine_rates(arrays: Sequence[DerivativeArray]) -> bool:
+    """Whether arrays at several times are 1-full, with the same rank."""
+    return all(array.one_full for array in arrays) and len({array.rank.rank for array in arrays}) == 1
 
 
 def array_matrices(A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

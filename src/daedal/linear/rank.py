@@ -131,11 +131,11 @@ def rank_decision(
     """
     array = np.asarray(matrix)
     if array.ndim == 1:
-        values = array.astype(float)
+        values = np.abs(array.astype(float))
     elif 0 in array.shape:
         values = np.zeros(0)
     else:
-        values = np.linalg.svd(array, compute_uv=False)
+        values = np.abs(np.linalg.svd(array, compute_uv=False))  # no -0
     size = (values[0] if values.size else 0.0) if scale is None else scale
     threshold = tolerance * float(size)
     if threshold == 0.0:

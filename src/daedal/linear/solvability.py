@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daedal.linear.derivative_array import determine_rates
 from daedal.linear.rank import RankDecision
 from daedal.linear.words import Shown
 from daedal.tabular import Tabular
@@ -92,6 +93,6 @@ def solvability(system: TimeVarying, times: np.ndarray) -> Solvability:
         tuple(array.rank.rank for array in last),
         tuple(array.one_full for array in last),
         tuple(all(array.full_row_rank for array in row) for row in arrays),
-        system.index(times),
+        next((j for j in range(largest) if determine_rates([row[j] for row in arrays])), None),
         tuple(unclear),
     )

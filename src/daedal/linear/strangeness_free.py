@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.linear.derivative_array import array_matrices
-from daedal.linear.rank import RankDecision, decision_table, rank_decision
+from daedal.linear.rank import RankDecision, decision_table, rank_decision, require_clear
 from daedal.linear.words import Shown, plural
 from daedal.tabular import Tabular
 
@@ -89,6 +89,7 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
         third = rank_decision(s, scale=scale, tolerance=tolerance, what="A on what they leave free")
         d = third.rank
         if d == m - a - v:
+            require_clear((first, second, third), "the strangeness-free system")
             Z2, Z1 = (U.T @ Z)[:a], Z1[:, :d].T
             return StrangenessFree(
                 t,

@@ -12,10 +12,10 @@ from daedal.linear.canonical_form import StandardCanonicalForm, standard_canonic
 from daedal.linear.coefficients import Coefficient
 from daedal.linear.completion import Completion, completion
 from daedal.linear.constraints import Consistency
-from daedal.linear.derivative_array import DerivativeArray, array_matrices
+from daedal.linear.derivative_array import DerivativeArray, array_matrices, determine_rates
 from daedal.linear.forcing import as_forcing
 from daedal.linear.pencil import Pencil
-from daedal.linear.rank import TOLERANCE
+from daedal.linear.rank import TOLERANCE, require_clear
 from daedal.linear.scaling import equilibrate
 from daedal.linear.solvability import Solvability, solvability
 from daedal.linear.start import InitialValues, array_consistency, initial_values
@@ -139,11 +139,17 @@ class TimeVarying:
         Parameters
         ----------
         t : float or sequence of floats
+
+        Raises
+        ------
+        UnclearRankError
+            If the numbers do not decide the rank of an array.
         """
         times = np.atleast_1d(np.asarray(t, dtype=float))
         for j in range(1, self.n + 2):
             arrays = [self.array(time, j) for time in times]
-            if all(array.one_full for array in arrays) and len({array.rank.rank for array in arrays}) == 1:
+            require_clear([decision for array in arrays for decision in (array.rank, array.tail)], "the index")
+            if determine_rates(arrays):
                 return j - 1
         return None
 
@@ -167,6 +173,7 @@ class TimeVarying:
         """The smallest array at t that determines x'."""
         for j in range(1, self.n + 2):
             array = self.array(t, j)
+            require_clear((array.rank, array.tail), "what the equations say of x and x'")
             if array.one_full:
                 return array
         raise InvalidProblemError(
@@ -222,6 +229,7 @@ class TimeVarying:
         index = self.index(t)
         local = self.series(t, 2 * (self.n if index is None else index) + 6)
         form = standard_canonical_form(t, local.A, local.B, self.tolerance)
+        require_clear(form.decisions, "the standard canonical form")
         return _in_given_units(form, local)
 
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
