@@ -23,24 +23,29 @@ MAY_USE = {
     "progress": [],
     "kernels": [],
     "symbolic": [],
+    "linear": [],
     "problems": ["kernels"],
     "lagrangian": ["symbolic", "problems"],
     "sympy_problems": ["symbolic", "problems", "lagrangian"],
     "tracing": ["kernels", "symbolic", "problems"],
+    "structure": ["kernels", "symbolic", "linear", "problems", "tracing"],
     "linear_solvers": ["kernels", "problems"],
     "events": ["kernels", "problems"],
     "solution": ["kernels", "problems"],
     "mechanics": ["kernels", "problems"],
-    "analysis": ["kernels", "problems", "mechanics"],
-    "initial": ["kernels", "problems", "mechanics", "analysis"],
+    "analysis": ["kernels", "linear", "problems", "mechanics"],
+    "initial": ["kernels", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
+    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
+    + ["analysis", "initial", "formulations"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
-    + ["formulations", "methods"],
+    + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
+    "conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations", "solve"],
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
@@ -263,7 +268,8 @@ def test_import_daedal_loads_neither_numba_nor_matplotlib():
 
 
 @pytest.mark.parametrize(
-    "name", ["daedal", "daedal.comparison", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"]
+    "name",
+    ["daedal", "daedal.comparison", "daedal.linear", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"],
 )
 def test_public_namespaces_show_public_names_only(name):
     module = importlib.import_module(name)

@@ -161,6 +161,8 @@ __all__ = [
     "impact",
     "lagrange",
     "library",
+    "linear",
+    "linear_system",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -180,6 +182,7 @@ _LATE = {
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
+    "linear_system": "structure.linear_system",
 }
 
 
@@ -187,7 +190,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("order_conditions", "viz"):
+    if name in ("linear", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

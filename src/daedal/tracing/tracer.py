@@ -154,7 +154,7 @@ class Tracer:
             return None
         self.result.arguments[name] = tuple(arguments)
         try:
-            traced = replace(self._trace(function, arguments, shape), name=name)
+            traced = replace(self.trace(function, [self._symbols[name] for name in arguments], shape), name=name)
             found = len(switches(self.graph, traced.nodes))
             if self.modes is not None:
                 traced = replace(traced, nodes=tuple(self.modes.nodes(traced.nodes)))
@@ -239,9 +239,14 @@ class Tracer:
             return ModalFunction(name, code, self.modal, function, **options)
         return TracedFunction(name, code, self.layout, function, **options)
 
-    def _trace(self, function, arguments: Sequence[str], shape: tuple[int, ...] | None) -> Traced:
+    def symbols(self, name: str) -> Any:
+        """An argument as functions see it: a number or a vector."""
+        return self._symbols[name]
+
+    def trace(self, function, symbols: Sequence[Any], shape: tuple[int, ...] | None) -> Traced:
+        """Run a function on symbols, time before and parameters behind; raises Untraceable if that is impossible."""
         last = self._params[1:] if is_compiled(function) else self._params[:1]
-        return trace(function, [self.t, *[self._symbols[name] for name in arguments], *last], shape)
+        return trace(function, [self.t, *symbols, *last], shape)
 
     def code(
         self,

@@ -1,0 +1,1 @@
+"""How strongly the solutions of DAEs answer to perturbations."""

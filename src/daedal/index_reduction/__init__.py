@@ -1,0 +1,1 @@
+"""Problems of any index, rewritten as problems of index 1 with the same solutions."""

@@ -1,0 +1,1 @@
+"""What the equations of a problem are made of: their total derivatives, which unknowns occur in them, index."""

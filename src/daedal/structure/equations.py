@@ -1,0 +1,175 @@
+"""The equations of a problem and their total derivatives on one graph: the derivative array, row by row.
+
+A problem F(t, x, x', ..., x^(m)) = 0 determines its solution together with its derivatives
+
+    F = 0,   dF/dt = F_t + F_x x' + ... + F_{x^(m)} x^(m+1) = 0,   d^2F/dt^2 = 0, ...
+
+in which x', x'', ... are unknowns of their own (Brenan, Campbell and Petzold, section 2.4.2; S. L. Campbell, SIAM J.
+Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only as often as somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
+from daedal.symbolic import Traced
+from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
+from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.machine import compile_function
+from daedal.tracing.parameters import NAME
+from daedal.tracing.tracer import Tracer
+
+
+def argument_name(order: int) -> str:
+    """The name by which the derivatives of this order stand in the graph: x0 for x itself, x1 for x', ..."""
+    return f"x{order}"
+
+
+class Equations:
+    """n equations in n unknowns on a graph, differentiated on demand.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SecondOrderDAE, or anything with ``implicit()``
+        Functions that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+
+    Attributes
+    ----------
+    n : int
+        Number of equations and of unknowns.
+    order : int
+        The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+    names : list of str
+        Names of the unknowns.
+    graph : Graph
+        Where all nodes live.
+    traces : list of Traced
+        The functions of the problem on it.
+    params : numpy.ndarray or None
+        The numbers of the parameters, in the order of the graph's argument ``p``.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.structure.equations import Equations
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2)
+    >>> equations = Equations(problem)
+    >>> equations.signature()
+    [{0: 1, 1: 0}, {0: 0}]
+    >>> equations.values([equations.equation(1, 1)], 0.0, [[3.0, 0.0], [0.5, 0.0]])  # 2 x x' - 1
+    array([2.])
+    """
+
+    def __init__(self, problem: Any):
+        self.problem = problem if isinstance(problem, (SecondOrderDAE, SemiExplicitDAE)) else _implicit(problem)
+        self.n, self.order = self.problem.n, 2 if isinstance(problem, SecondOrderDAE) else 1
+        self.names = [self.problem.label(j) for j in range(self.n)]
+        arguments = dict.fromkeys(map(argument_name, range(self.order + 1)), self.n)
+        tracer = Tracer(self.problem, arguments, always=True)
+        self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
+        self.t = self.graph.argument("t", 0)
+        self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
+        nodes = [node for trace in self.traces for node in trace.nodes]
+        if isinstance(self.problem, SemiExplicitDAE):  # y' - f
+            for j in range(self.problem.n_y):
+                nodes[j] = self.graph.subtract(self.unknown(j, 1), nodes[j])
+        self._derivatives: list[list[int]] = [[node] for node in nodes]
+
+    @property
+    def nodes(self) -> list[int]:
+        """The equations as they are given."""
+        return [levels[0] for levels in self._derivatives]
+
+    def unknown(self, j: int, order: int = 0) -> int:
+        """The node of the derivative of this order of unknown j."""
+        return self.graph.argument(argument_name(order), j)
+
+    def unknowns(self, orders: Iterable[int]) -> list[int]:
+        """The nodes of all unknowns, derivatives of these orders one after the other."""
+        return [self.unknown(j, k) for k in orders for j in range(self.n)]
+
+    def equation(self, i: int, times: int = 0) -> int:
+        """The node of equation i, differentiated so often with respect to time."""
+        levels = self._derivatives[i]
+        while len(levels) <= times:
+            levels += self.rates([levels[-1]])
+        return levels[times]
+
+    def rates(self, nodes: Sequence[int]) -> list[int]:
+        """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
+        direction = {self.t: self.graph.one}
+        for i in self.graph.needed(nodes):
+            name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
+            if name.startswith("x"):
+                direction[i] = self.unknown(j, int(name[1:]) + 1)
+        return directional(self.graph, nodes, direction)
+
+    def signature(self) -> list[dict[int, int]]:
+        """For each equation the unknowns in it, each with its highest derivative: {j: order}, Pryce's sigma."""
+        orders = range(self.order + 1)
+        found: list[dict[int, int]] = []
+        for places in sparsity(self.graph, self.nodes, self.unknowns(orders)):
+            row: dict[int, int] = {}
+            for place in places:  # in the order of the derivatives
+                row[place % self.n] = place // self.n
+            found.append(dict(sorted(row.items())))
+        return found
+
+    def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
+        """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""
+        return jacobian(self.graph, nodes, variables)
+
+    def arguments(self, nodes: Iterable[int]) -> dict[str, int]:
+        """Names and lengths of the vectors on which nodes depend, up to the highest derivative among them."""
+        return {argument_name(k): self.n for k in range(self.highest(nodes) + 1)}
+
+    def highest(self, nodes: Iterable[int]) -> int:
+        """The highest derivative that occurs in nodes; 0 if there is none."""
+        found = (self.graph.data[i] for i in self.graph.needed(list(nodes)) if self.graph.operations[i] == "argument")
+        return max((int(name[1:]) for name, _ in found if name.startswith("x")), default=0)
+
+    def function(self, name: str, nodes: Any) -> GraphFunction:
+        """Nodes as a function of (t, x, x', ..., p), up to the highest derivative that occurs in them."""
+        array = np.asarray(nodes, dtype=np.int64)
+        params = None if self.params is None else (NAME, self.params.size)
+        return GraphFunction(name, self.graph, array, self.arguments(array.ravel().tolist()), params)
+
+    def evaluator(self, nodes: Any) -> Callable[[float, Any], np.ndarray]:
+        """Machine code for nodes: a function of t and the array of x, x', ... (one row for each derivative)."""
+        array = np.asarray(nodes, dtype=np.int64)
+        sizes = self.arguments(array.ravel().tolist())
+        own = {} if self.params is None else {NAME: self.params.size}
+        code = compile_function(self.graph, sizes, {"result": array}, own)
+        given = {} if self.params is None else {NAME: self.params}
+
+        def value(t: float, derivatives: Any) -> np.ndarray:
+            rows = np.asarray(derivatives, dtype=float)
+            vectors = {name: np.ascontiguousarray(row) for name, row in zip(sizes, rows, strict=False)}
+            return code(float(t), **vectors, **given)[1]["result"]
+
+        return value
+
+    def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
+        """The values of nodes at one point; see :meth:`evaluator` for many."""
+        return self.evaluator(nodes)(t, derivatives)
+
+
+def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
+    if not isinstance(problem, SemiExplicitDAE):
+        return [tracer.trace(problem.residual, symbols, (problem.n,))]
+    y, z = symbols[0][: problem.n_y], symbols[0][problem.n_y :]
+    return [tracer.trace(problem.f, (y, z), (problem.n_y,)), tracer.trace(problem.g, (y, z), (problem.n_z,))]
+
+
+def _implicit(problem: Any) -> ImplicitDAE:
+    if not hasattr(problem, "implicit"):
+        raise InvalidProblemError(
+            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; give an ImplicitDAE, SemiExplicitDAE, "
+            "LinearDAE or SecondOrderDAE"
+        )
+    return problem.implicit()
