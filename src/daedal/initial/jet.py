@@ -10,10 +10,10 @@ import numpy as np
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.array_newton import SATISFIED, ArrayPoint, solve_array
+from daedal.structure.characteristics import ArrayRanks, array_ranks
 from daedal.structure.derivative_array import LARGEST_DENSE, DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.equilibration import equilibrate
-from daedal.structure.one_full import undetermined
 
 MOST_DIFFERENTIATIONS = 12
 """How often equations are differentiated at most before they are said not to determine the solution."""
@@ -90,37 +90,41 @@ def consistent_jet(
     if times is not None:
         array = DerivativeArray(equations, times)
         return _solved(array, t, given, known, held, weights).jet
-    jet, found = given, known
-    for k in range(MOST_DIFFERENTIATIONS + 1):
-        array = DerivativeArray(equations, k)
-        jet = _solved(array, t, jet, found, held, weights).jet
-        open_rates = undetermined_rates(array, t, jet)
-        if open_rates.size == 0:
-            break
-        found = np.ones(jet.shape, dtype=bool)
-    else:
-        raise _undetermined(array, t, open_rates)
+    array, jet, ranks = resolved_array(equations, t, given, known, held, weights)
+    if ranks[-1].open_rates:
+        raise _undetermined(array, t, ranks[-1])
     try:  # from the given values in one go: they move less than on the way through arrays that are too small
         return _solved(array, t, given, known, held, weights).jet
     except InconsistentInitialError:
         return jet
 
 
-def _undetermined(array: DerivativeArray, t: float, open_rates: np.ndarray) -> InconsistentInitialError:
-    names = listing((array.label(c) for c in open_rates[:MOST_NAMED]), open_rates.size)
+def resolved_array(
+    equations: Equations, t: float, given: np.ndarray, known: np.ndarray, held: np.ndarray, weights: np.ndarray | None
+) -> tuple[DerivativeArray, np.ndarray, list[ArrayRanks]]:
+    """The smallest array that determines x', a point that satisfies it, and the ranks there.
+
+    Where nothing determines x', the array is one whose constraints and differential equations are all there are.
+    """
+    jet, array = given, DerivativeArray(equations, 0)
+    while True:
+        jet = _solved(array, t, jet, known, held, weights).jet
+        known = np.ones(jet.shape, dtype=bool)
+        ranks = array_ranks(array, t, jet)
+        k = len(ranks) - 1
+        settled = k > 0 and ranks[-1].missing == 0 and ranks[-2].missing == 0 and ranks[-1].v == ranks[-2].v > 0
+        if ranks[-1].one_full or settled or k == MOST_DIFFERENTIATIONS:
+            return array, jet, ranks
+        array = array.extended()
+
+
+def _undetermined(array: DerivativeArray, t: float, ranks: ArrayRanks) -> InconsistentInitialError:
+    names = listing((f"{array.equations.names[j]}'" for j in ranks.open_rates[:MOST_NAMED]), len(ranks.open_rates))
     return InconsistentInitialError(
         f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
-        f"({MOST_DIFFERENTIATIONS} times were tried). Remedy: look for an equation that follows from the others, or "
+        f"({ranks.times} times were tried). Remedy: look for an equation that follows from the others, or "
         "that is missing; where only these initial values are singular, start beside them."
     )
-
-
-def undetermined_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
-    """The columns of the highest derivatives that occur (at least x') which the array leaves open at a point."""
-    excess = array.excess
-    above = np.flatnonzero(excess >= 0)
-    matrix = array.jacobian(t, jet)[:, above].toarray()
-    return above[undetermined(matrix, np.flatnonzero(excess[above] == 0))]
 
 
 def _checked(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
