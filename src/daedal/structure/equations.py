@@ -11,6 +11,7 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,12 @@ class Equations:
                 row[place % self.n] = place // self.n
             found.append(dict(sorted(row.items())))
         return found
+
+    @cached_property
+    def partials(self) -> list[dict[tuple[int, int], int]]:
+        """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
+        rows = jacobian(self.graph, self.nodes, self.unknowns(range(self.order + 1)))
+        return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
 
     def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
         """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""
