@@ -75,6 +75,7 @@ class Equations:
         self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
+        self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         nodes = [node for trace in self.traces for node in trace.nodes]
         if isinstance(self.problem, SemiExplicitDAE):  # y' - f
             for j in range(self.problem.n_y):
@@ -90,6 +91,10 @@ class Equations:
     def unknown(self, j: int, order: int = 0) -> int:
         """The node of the derivative of this order of unknown j."""
         return self.graph.argument(argument_name(order), j)
+
+    def parameter_name(self, k: int) -> str:
+        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        return self._parameter_names[k]
 
     def unknowns(self, orders: Iterable[int]) -> list[int]:
         """The nodes of all unknowns, derivatives of these orders one after the other."""
