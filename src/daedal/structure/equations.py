@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced
+from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -181,6 +181,14 @@ class Equations:
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
         """The values of nodes at one point; see :meth:`evaluator` for many."""
         return self.evaluator(nodes)(t, derivatives)
+
+
+def equations_of(problem: Any) -> Equations | None:
+    """The equations of a problem, or None where its functions cannot be traced."""
+    try:
+        return Equations(problem)
+    except Untraceable:
+        return None
 
 
 def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
