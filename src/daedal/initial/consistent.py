@@ -8,7 +8,6 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
 from daedal.initial.euler_step import damped_euler_step
-from daedal.initial.exact_array import exact_array_initial
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
 from daedal.initial.second_order_start import consistent_second_order
@@ -217,6 +216,8 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
     """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences."""
     masks = {"fixed": fixed, "fixed_slope": fixed_slope}
     if trace or hasattr(problem.residual, "operations"):
+        from daedal.initial.exact_array import exact_array_initial
+
         exact = exact_array_initial(problem, t, y, yp, **masks, weights=weights)
         if exact is not None:
             return exact

@@ -98,14 +98,20 @@ def consistent_jet(
 
 
 def resolved_array(
-    equations: Equations, t: float, given: np.ndarray, known: np.ndarray, held: np.ndarray, weights: Any
+    equations: Equations,
+    t: float,
+    given: np.ndarray,
+    known: np.ndarray,
+    held: np.ndarray,
+    weights: Any,
+    first: int | None = None,
 ) -> tuple[DerivativeArray, np.ndarray]:
     """An array that determines x', and a point that satisfies it.
 
-    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
-    Where nothing determines x', the array is one that contains all constraints.
+    The search begins with `first` differentiations, or as many as the structure asks for; their number need not be the
+    smallest. Where nothing determines x', the array is one that contains all constraints.
     """
-    array = DerivativeArray(equations, _structural_guess(equations))
+    array = DerivativeArray(equations, _structural_guess(equations) if first is None else first)
     try:
         jet = _solved(array, t, given, known, held, weights).jet
     except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
