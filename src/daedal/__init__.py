@@ -169,6 +169,7 @@ __all__ = [
     "impact",
     "lagrange",
     "library",
+    "linear",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -195,7 +196,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("order_conditions", "viz"):
+    if name in ("linear", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)
