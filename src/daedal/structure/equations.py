@@ -11,6 +11,7 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -100,6 +101,14 @@ class Equations:
         while len(levels) <= times:
             levels += self.rates([levels[-1]])
         return levels[times]
+
+    def replaced(self, i: int, node: int) -> Equations:
+        """The same equations on the same graph, but for equation i, which becomes node = 0."""
+        other = copy(self)
+        other.__dict__.pop("partials", None)
+        other._derivatives = [[node] if k == i else levels for k, levels in enumerate(self._derivatives)]
+        other.order = other.highest(other.nodes)
+        return other
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
         """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
