@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced
+from daedal.structure.statement import statement
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -37,8 +35,9 @@ class Equations:
 
     Parameters
     ----------
-    problem : ImplicitDAE, SecondOrderDAE, or anything with ``implicit()``
-        Functions that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
+        A mechanical system is taken as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
+        that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
 
     Attributes
     ----------
@@ -46,6 +45,8 @@ class Equations:
         Number of equations and of unknowns.
     order : int
         The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+    parts : list of tuple
+        What the equations are, one group after the other: (number, in words).
     names : list of str
         Names of the unknowns.
     graph : Graph
@@ -68,18 +69,15 @@ class Equations:
     """
 
     def __init__(self, problem: Any):
-        self.problem = problem if isinstance(problem, (SecondOrderDAE, SemiExplicitDAE)) else _implicit(problem)
-        self.n, self.order = self.problem.n, 2 if isinstance(problem, SecondOrderDAE) else 1
-        self.names = [self.problem.label(j) for j in range(self.n)]
+        form = statement(problem)
+        self.problem, self.names, self.order, self.parts = form.problem, form.names, form.order, form.parts
+        self.n = len(self.names)
         arguments = dict.fromkeys(map(argument_name, range(self.order + 1)), self.n)
         tracer = Tracer(self.problem, arguments, always=True)
-        self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
+        self.graph = tracer.graph
+        self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
-        nodes = [node for trace in self.traces for node in trace.nodes]
-        if isinstance(self.problem, SemiExplicitDAE):  # y' - f
-            for j in range(self.problem.n_y):
-                nodes[j] = self.graph.subtract(self.unknown(j, 1), nodes[j])
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
 
@@ -186,19 +184,3 @@ class Equations:
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
         """The values of nodes at one point; see :meth:`evaluator` for many."""
         return self.evaluator(nodes)(t, derivatives)
-
-
-def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
-    if not isinstance(problem, SemiExplicitDAE):
-        return [tracer.trace(problem.residual, symbols, (problem.n,))]
-    y, z = symbols[0][: problem.n_y], symbols[0][problem.n_y :]
-    return [tracer.trace(problem.f, (y, z), (problem.n_y,)), tracer.trace(problem.g, (y, z), (problem.n_z,))]
-
-
-def _implicit(problem: Any) -> ImplicitDAE:
-    if not hasattr(problem, "implicit"):
-        raise InvalidProblemError(
-            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; give an ImplicitDAE, SemiExplicitDAE, "
-            "LinearDAE or SecondOrderDAE"
-        )
-    return problem.implicit()

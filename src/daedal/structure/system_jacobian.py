@@ -25,7 +25,7 @@ SINGULAR, REGULAR = 1e-11, 1e-7
 """A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
 is not; between them round-off and a true small number cannot be told apart with certainty."""
 _SWEEPS = 8
-_DENSE = 600
+_DENSE = 200
 
 
 @dataclass(frozen=True)
