@@ -159,8 +159,9 @@ def test_contradictory_equations_are_named():
 def test_a_point_at_which_the_matrix_is_singular_gives_no_index():
     """y^2 = t has index 1 on both branches and none where they meet."""
     equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [y[0] ** 2 - t], 1, names=["root"]))
-    assert StructuralAnalysis.of(equations, 1.0, [[1.0]]).index == 1
-    found = StructuralAnalysis.of(equations, 0.0, [[0.0]])
+    anywhere = StructuralAnalysis.of(equations)
+    assert anywhere.index == anywhere.at(1.0, [[1.0]]).index == 1
+    found = anywhere.at(0.0, [[0.0]])
     assert not found.succeeds and found.index is None and found.degrees_of_freedom is None
     assert "equation 0, root" in str(found) and "identically" not in str(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,8 @@ class StructuralAnalysis:
     at_point: bool = False
 
     @classmethod
-    def of(cls, equations: Equations, t: float = 0.0, derivatives: Any = None) -> StructuralAnalysis:
-        """Analyse equations, at a point where one is given: t and x, x', ... (one row for each derivative).
+    def of(cls, equations: Equations) -> StructuralAnalysis:
+        """Analyse equations, with their system Jacobian at random points; see :meth:`at` for one of them.
 
         Raises
         ------
@@ -84,10 +84,17 @@ class StructuralAnalysis:
                 break
             steps.append(step)
             current = current.replaced(step.replaced, step.node)
-        rows = None if derivatives is None else np.atleast_2d(np.asarray(derivatives, dtype=float))
-        at_point = rows is not None and len(rows) > current.highest(jacobian.nodes)
-        regularity = jacobian.regularity(t, rows) if at_point else jacobian.generic
-        return cls(equations, current, signature, jacobian, steps, regularity, at_point)
+        return cls(equations, current, signature, jacobian, steps, jacobian.generic)
+
+    def at(self, t: float, derivatives: Any) -> StructuralAnalysis:
+        """The same, judged by the system Jacobian at a point: t and x, x', ... (one row for each derivative).
+
+        Where combinations contain higher derivatives than are given, nothing changes.
+        """
+        rows = np.atleast_2d(np.asarray(derivatives, dtype=float))
+        if len(rows) <= self.equations.highest(self.jacobian.nodes):
+            return self
+        return replace(self, regularity=self.jacobian.regularity(t, rows), at_point=True)
 
     @property
     def succeeds(self) -> bool:
