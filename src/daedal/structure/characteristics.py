@@ -102,25 +102,27 @@ def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[Array
     """
     matrix = array.jacobian(t, jet).toarray()
     levels = np.array([r for _, r in array.rows])
-    excess, order = array.excess, array.equations.order
     found: list[ArrayRanks] = []
     for k in range(int(array.times.max()) + 1):
-        columns = array.order <= k + order
+        columns = array.order <= k + array.equations.order
         part = matrix[np.ix_(levels <= k, columns)]
-        found.append(_ranks(k, part, excess[columns], array, found[-1].corank if found else 0))
+        found.append(_ranks(k, part, array.excess[columns], array, found[-1].corank if found else 0))
     return found
+
+
+def open_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
+    """Unknowns whose derivatives the array leaves open at a point; none if it is 1-full."""
+    above = np.flatnonzero(array.excess >= 0)
+    matrix = array.jacobian(t, jet).toarray()[:, above]
+    return _open(_kernels(matrix, equilibrate(matrix))[1], above, array.excess, array.n)
 
 
 def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArray, corank_before: int) -> ArrayRanks:
     base, above = np.flatnonzero(excess < 0), np.flatnonzero(excess >= 0)
-    rates = np.flatnonzero(excess[above] == 0)
     rows, columns = equilibrate(matrix)
     scaled = rows[:, None] * matrix * columns
     further, factors = equilibrate(scaled[:, above])
-    u, s, wt = np.linalg.svd(further[:, None] * scaled[:, above] * factors)
-    upper = rank_decision(s, tolerance=TOLERANCE, what=f"the derivatives in {_array(k)}")
-    left, kernel = u[:, upper.rank :].T, wt[upper.rank :]
-    open_rates = above[rates[np.linalg.norm(kernel[:, rates], axis=0) > _OPEN]] % array.n
+    left, kernel, upper = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
     # combinations of equations in which only x is left, compared with what they are combined of
     terms = further[:, None] * scaled[:, base]
     left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
@@ -135,7 +137,7 @@ def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArra
     v = corank - corank_before
     return ArrayRanks(
         times=k,
-        open_rates=tuple(int(j) for j in open_rates),
+        open_rates=tuple(int(j) for j in _open(kernel, above, excess, array.n)),
         a=a,
         d=moving.rank,
         v=v,
@@ -148,6 +150,19 @@ def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArra
         sizes=sizes,
         decisions=(upper, lower, moving),
     )
+
+
+def _kernels(matrix: np.ndarray, factors: tuple[np.ndarray, np.ndarray], what: str = ""):
+    """Left and right kernel of a matrix, scaled by factors of rows and columns, and the decision about its rank."""
+    u, s, vt = np.linalg.svd(factors[0][:, None] * matrix * factors[1])
+    decision = rank_decision(s, tolerance=TOLERANCE, what=what)
+    return u[:, decision.rank :].T, vt[decision.rank :], decision
+
+
+def _open(kernel: np.ndarray, above: np.ndarray, excess: np.ndarray, n: int) -> np.ndarray:
+    """Unknowns whose derivatives take part in a right kernel of the columns `above` x."""
+    moving = np.linalg.norm(kernel, axis=0) > _OPEN
+    return np.sort(above[moving & (excess[above] == 0)] % n)
 
 
 def _leading(matrix: np.ndarray, excess: np.ndarray, base: np.ndarray) -> np.ndarray:

@@ -115,6 +115,11 @@ class DerivativeArray:
         i, r = self.rows[row]
         return equation_in_words(i, r)
 
+    def node(self, column: int) -> int:
+        """The node of the derivative that a column belongs to."""
+        order, j = divmod(column, self.n)
+        return self.equations.unknown(j, order)
+
     def label(self, column: int) -> str:
         """Which derivative of which unknown a column belongs to: ``x''``."""
         order, j = divmod(int(column), self.n)

@@ -78,6 +78,7 @@ class Equations:
         self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
+        self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
 
@@ -89,6 +90,10 @@ class Equations:
     def unknown(self, j: int, order: int = 0) -> int:
         """The node of the derivative of this order of unknown j."""
         return self.graph.argument(argument_name(order), j)
+
+    def parameter_name(self, k: int) -> str:
+        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        return self._parameter_names[k]
 
     def unknowns(self, orders: Iterable[int]) -> list[int]:
         """The nodes of all unknowns, derivatives of these orders one after the other."""
