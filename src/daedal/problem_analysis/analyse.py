@@ -16,6 +16,8 @@ from daedal.structure.structural_analysis import StructuralAnalysis
 from daedal.structure.tractability import tractability
 from daedal.symbolic import Untraceable
 
+_MOST_COLUMNS = 1000  # of a derivative array whose ranks are computed: some seconds
+
 
 def analyse(problem: Any, at: Any = None) -> Analysis:
     """Analyse a problem: its structure, its index by several notions, hidden constraints, degrees of freedom, units.
@@ -70,17 +72,24 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
         structural = StructuralAnalysis.of(equations)
     except StructurallySingularError as error:
         return Analysis(problem, equations, t, None, error)
-    local, why = _local(equations, t, rows, given=at is not None)
+    local, why = _local(structural, t, rows, given=at is not None)
     if local is None:
-        return Analysis(problem, equations, t, structural, not_local=why)
+        known = not np.isnan(rows).any()
+        return Analysis(problem, equations, t, structural.at(t, rows) if known else structural, not_local=why)
     structural = structural.at(t, local.jet)
     scaling = Scaling.of(structural.jacobian.matrix(t, local.jet)) if structural.at_point else None
     chain = tractability(equations, t, local.jet)
     return Analysis(problem, equations, t, structural, None, local, "", chain, scaling)
 
 
-def _local(equations: Equations, t: float, rows: np.ndarray, *, given: bool) -> tuple[LocalStructure | None, str]:
+def _local(
+    structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
+) -> tuple[LocalStructure | None, str]:
     """The structure at a point, or why there is none."""
+    equations = structural.given
+    columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
+    if columns > _MOST_COLUMNS:
+        return None, f"{equations.n} unknowns are too many for ranks of the derivative array"
     try:
         return local_structure(equations, t, rows), ""
     except InconsistentInitialError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from daedal.structure.singularity import equations_named
+from daedal.structure.singularity import equations_named, primes
 from daedal.tabular import Tabular, listing
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 12
 _WIDTH = 100
-_OFTEN = {0: "not", 1: "once", 2: "twice"}
+_OFTEN = {1: "once", 2: "twice"}
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,15 @@ def sections(analysis: Analysis) -> list[Section]:
     """All that there is to say."""
     found = [_problem(analysis)]
     if analysis.singular is not None:
-        found.append(Section("These equations do not determine the unknowns", lines=[f"{analysis.singular}."]))
+        message = str(analysis.singular)
+        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}."]))
         return [*found, Section("Structure", picture=True, lines=[_READING])]
     found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
-    further = [("scaling", analysis.scaling.advice(analysis.equations.names))] if analysis.scaling is not None else []
-    if further:
-        found.append(Section("Numbers", further))
+    if analysis.scaling is not None and analysis.offsets is not None:
+        determined = [
+            f"{name}{primes(k)}" for name, k in zip(analysis.equations.names, analysis.offsets[1], strict=True)
+        ]
+        found.append(Section("Numbers", [("scaling", analysis.scaling.advice(determined))]))
     return found
 
 
@@ -102,14 +105,14 @@ def _index(analysis: Analysis) -> Section:
         rows.append(("differentiation index", f"not computed: {analysis.not_local}"))
     found = "unknown" if structural.index is None else str(structural.index)
     rows.append(("structural index", f"{found} (Pryce's signature method). {structural}"))
-    if analysis.tractability is not None:
+    if analysis.tractability is not None and (local is None or local.index is not None):
         found = "above 2" if analysis.tractability.index is None else str(analysis.tractability.index)
         rows.append(("tractability index", f"{found} (chain of matrices of März)"))
     freedom = "unknown" if analysis.degrees_of_freedom is None else str(analysis.degrees_of_freedom)
     rows.append(("degrees of freedom", freedom))
     chosen = "; ".join(analysis.initial_choices)
     if chosen:
-        rows.append(("initial values", f"may be chosen: {chosen}"))
+        rows.append(("initial values", f"may be chosen near this point: {chosen}"))
     lines = []
     if local is not None:
         fixed = [name for choice in local.choices if choice.count == 0 for name in choice.names]
@@ -123,16 +126,23 @@ def _index(analysis: Analysis) -> Section:
 def _disagreement(analysis: Analysis) -> list[str]:
     """Where structure and derivative array do not say the same, and what that means."""
     local, structural = analysis.local, analysis.structural
-    if local is None or structural is None or structural.index is None or local.index == structural.index:
-        return []
-    if local.index is not None and local.index < structural.index:
-        return [
-            "The structural index is an upper bound: equations can be combined so that fewer differentiations are needed "
-            "(Reissig, Martinson and Barton, SIAM J. Sci. Comput. 21, 2000)."
-        ]
+    assert local is not None and structural is not None
     if local.index is None:
         names = listing(local.undetermined[:_MOST_NAMED], len(local.undetermined))
-        return [f"However often the equations are differentiated, they do not determine {names} at this point."]
+        lines = [f"However often the equations are differentiated, they do not determine {names} at this point."]
+        if local.redundant_equations:
+            which = equations_named(local.redundant_equations)
+            lines.append(
+                f"Among {which}, with their derivatives, {local.v} follow{'s' * (local.v == 1)} from the others."
+            )
+        return lines
+    if structural.index is None or local.index == structural.index:
+        return []
+    if local.index < structural.index:
+        return [
+            "The structural index is an upper bound: equations can be combined so that fewer differentiations are "
+            "needed (Reissig, Martinson and Barton, SIAM J. Sci. Comput. 21, 2000)."
+        ]
     return ["The index at this point is higher than the structure allows elsewhere: the point is a singular one."]
 
 
@@ -151,18 +161,18 @@ def _structure(analysis: Analysis) -> Section:
     for i, count in enumerate(times):
         groups.setdefault(count, []).append(i)
     said = [
-        f"{equations_named(which)} {_OFTEN.get(count, f'{count} times')}"
+        f"{_OFTEN.get(count, f'{count} times')}: {equations_named(which)}"
         for count, which in sorted(groups.items(), reverse=True)
         if count
     ]
     sizes = [len(block.part.rows) for block in analysis.layout.blocks]
     blocks = f"{len(sizes)}, the largest of {max(sizes)} equation{'s' * (max(sizes) != 1)}"
     rows = [("differentiated", "; ".join(said) or "nothing"), ("blocks", blocks)]
-    return Section("Structure", rows, [_READING], picture=True)
+    return Section("Structure", rows, [f"{_READING} {_OFFSETS}"], picture=True)
 
 
 _READING = (
-    "Numbers are the highest derivatives of the unknowns in the equations: [k] is determined by this equation, k takes part "
-    "in determining it, (k) is known from the state. c: how often an equation is differentiated, d: which derivative "
-    "that determines."
+    "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "
+    "known from the state."
 )
+_OFFSETS = "c: how often an equation is differentiated; d: the derivative of the unknown that this determines."

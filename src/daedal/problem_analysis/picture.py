@@ -15,7 +15,7 @@ _WIDTH = 420.0  # of the matrix where labels are not shown
 _LABELLED = 40  # unknowns up to which they have names in the picture
 _CELLS = 300  # beyond which neighbouring entries share a square
 _LONGEST_NAME = 14
-_IN_LETTERS = 30
+_IN_LETTERS, _WIDEST = 30, 110  # rows, and letters in a row
 
 
 def svg(layout: Layout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
@@ -48,13 +48,13 @@ def letters(layout: Layout, names: Sequence[str], offsets: tuple[Sequence[int], 
     A structure that is too large for that is listed by its blocks.
     """
     n = len(layout.rows)
-    if n > _IN_LETTERS:
+    header = [_short(names[j], 7) for j in layout.columns]
+    widths = [max(4, len(name) + 2) for name in header]
+    if n > _IN_LETTERS or sum(widths) > _WIDEST:
         return _listed(layout.blocks, names)
     cells = [["   ."] * n for _ in range(n)]
     for row, column, order, kind in layout.places():
         cells[row][column] = {"matched": f" [{order}]", "leading": f"  {order} ", "other": f" ({order})"}[kind]
-    header = [_short(names[j], 7) for j in layout.columns]
-    widths = [max(4, len(name) + 2) for name in header]
     first = len(f"equation {n}") + 1
     lines = [" " * first + "".join(_placed(name, w) for name, w in zip(header, widths, strict=True))]
     if offsets is not None:
@@ -117,7 +117,7 @@ def _entries(layout: Layout, n: int, cell: float, scale: float, left: float, top
         x, y, side = left + column * cell + inset, top + row * cell + inset, cell - 2 * inset
         found.append(
             f'<rect x="{x:.2f}" y="{y:.2f}" width="{side:.2f}" height="{side:.2f}" fill="{_ENTRIES[kind]}"'
-            f'{" rx=" + chr(34) + "3" + chr(34) if inset else ""}/>'
+            f"{' rx=' + chr(34) + '3' + chr(34) if inset else ''}/>"
         )
         if n <= _LABELLED:
             ink = INK if kind == "other" else "white"
@@ -132,7 +132,9 @@ def _labels(layout: Layout, names, offsets, cell: float, left: float, top: float
     for k, i in enumerate(layout.rows):
         y = top + (k + 0.5) * cell + 4.0
         if offsets is not None:
-            found.append(f'<text x="{left - 16:.1f}" y="{y:.1f}" text-anchor="middle" fill="{FAINT}">{offsets[0][i]}</text>')
+            found.append(
+                f'<text x="{left - 16:.1f}" y="{y:.1f}" text-anchor="middle" fill="{FAINT}">{offsets[0][i]}</text>'
+            )
         x = left - 6.0 - (24.0 if offsets is not None else 0.0)
         found.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="end" fill="{INK}">equation {i}</text>')
     for k, j in enumerate(layout.columns):

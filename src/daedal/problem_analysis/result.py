@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class Analysis:
     local: LocalStructure | None = None
     not_local: str = ""
     tractability: Tractability | None = None
-    scaling: Scaling | None = field(default=None)
+    scaling: Scaling | None = None
 
     @property
     def index(self) -> int | None:

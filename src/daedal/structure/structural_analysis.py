@@ -129,37 +129,37 @@ class StructuralAnalysis:
         return self.jacobian.decomposition
 
     def __str__(self) -> str:
-        return " ".join(self._sentences())
+        steps = [
+            f"Equation {step.replaced} was replaced by a combination: {_combined(step)}." for step in self.combinations
+        ]
+        return " ".join([*steps, f"{self.verdict}."])
 
-    def _sentences(self) -> list[str]:
-        sentences = [_combined(step) for step in self.combinations]
+    @property
+    def verdict(self) -> str:
+        """What the system Jacobian says, in words."""
         regularity = self.regularity
-        where = "at the given point" if self.at_point else "at random points"
-        measure = f"(smallest singular value {regularity.smallest:.1e} of the largest, {where})"
+        where = "at the point" if self.at_point else "at random points"
+        measure = f"smallest singular value {regularity.smallest:.1e} of the largest, {where}"
         if self.succeeds:
-            return [*sentences, f"The system Jacobian is nonsingular {measure}: the structural index may be believed."]
+            return f"The system Jacobian is nonsingular ({measure})"
         if regularity.verdict == "unclear":
-            return [
-                *sentences,
-                f"Whether the system Jacobian is singular is unclear {measure}: no index follows from it.",
-            ]
+            return (
+                f"Whether the system Jacobian is singular is unclear ({measure}): no index follows from the structure"
+            )
         identically = "" if self.at_point and self.jacobian.generic else "identically "
         parts = f"{equations_named(regularity.equations)}, {unknowns_named(regularity.unknowns, self.given.names)}"
-        return [
-            *sentences,
-            f"The signature method fails: the system Jacobian is {identically}singular {measure}, in {parts}. The "
-            f"index that the structure suggests ({self.signature.index}) says nothing.",
-        ]
+        return (
+            f"The signature method fails: the system Jacobian is {identically}singular ({measure}), in {parts}. The "
+            f"index that the structure suggests, {self.signature.index}, says nothing"
+        )
 
 
 _OFTEN = {1: "the first derivative", 2: "the second derivative", 3: "the third derivative"}
 
 
 def _combined(step: Combination) -> str:
-    parts = listing(
-        f"{_OFTEN.get(k, f'derivative {k}')} of equation {i}" if k else f"equation {i}" for i, k in step.members
-    )
-    return f"Equation {step.replaced} is replaced by a combination in which derivatives cancel: of {parts}."
+    parts = (f"{_OFTEN.get(k, f'derivative {k}')} of equation {i}" if k else f"equation {i}" for i, k in step.members)
+    return listing(parts)
 
 
 def _refuse_dependent(equations: Equations, steps: Sequence[Combination]) -> None:

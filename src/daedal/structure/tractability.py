@@ -5,9 +5,9 @@ For A x' + B x = q with A = F_x', B = F_x and Q_0, Q_1 projectors onto the kerne
     G_0 = A,   G_1 = A + B Q_0,   G_2 = G_1 + B P_0 Q_1,
 
 the index is the first i for which G_i is nonsingular (R. März, Numerical methods for differential algebraic equations,
-Acta Numerica 1, 1992, definitions 2.1 and 2.3). The derivative of a projector that varies adds to B a matrix in the range
-of G_1, which does not change whether G_2 is nonsingular. It is defined here where the kernel of A does not change: the
-unknowns whose derivatives occur have independent columns in A.
+Acta Numerica 1, 1992). The derivative of a projector that varies adds to B a matrix in the range of G_1, which does not
+change whether G_2 is nonsingular. It is defined here where the kernel of A does not change: the unknowns whose
+derivatives occur have independent columns in A.
 """
 
 from __future__ import annotations
@@ -63,24 +63,28 @@ def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tra
         matrices[k, i, j] = value
     if not np.all(np.isfinite(matrices)):
         return None
-    rows, columns = equilibrate(np.abs(matrices).max(axis=0))
-    B, A = rows[:, None] * matrices * columns
+    B, A = matrices
     dynamic = sorted({j for _, j, k, _ in places if k == 1})
-    leading = rank_decision(A[:, dynamic], tolerance=_TOLERANCE, what="F_x'")
-    if leading.rank < len(dynamic):
+    decisions = [_rank(A[:, dynamic], "F_x'")]
+    if decisions[0].rank < len(dynamic):
         return None
-    decisions = [leading]
     P = np.diag(np.isin(np.arange(n), dynamic).astype(float))
     G, index = A, 0
     while decisions[-1].rank < n and index < 2:
-        Q = np.eye(n) - P if index == 0 else _kernel_projector(G, decisions[-1].rank)
-        G = G + B @ Q if index == 0 else G + B @ P @ Q
-        index += 1
-        decisions.append(rank_decision(G, tolerance=_TOLERANCE, what=f"G_{index}"))
+        Q = np.eye(n) - P if index == 0 else P @ _kernel_projector(G, decisions[-1].rank)
+        G, index = G + B @ Q, index + 1
+        decisions.append(_rank(G, f"G_{index}"))
     return Tractability(index if decisions[-1].rank == n else None, decisions)
 
 
+def _rank(matrix: np.ndarray, what: str) -> RankDecision:
+    rows, columns = equilibrate(matrix)
+    return rank_decision(rows[:, None] * matrix * columns, tolerance=_TOLERANCE, what=what)
+
+
 def _kernel_projector(matrix: np.ndarray, rank: int) -> np.ndarray:
-    """The orthogonal projector onto the kernel."""
-    kernel = np.linalg.svd(matrix)[2][rank:].T
-    return kernel @ kernel.T
+    """A projector onto the kernel."""
+    rows, columns = equilibrate(matrix)
+    kernel = np.linalg.svd(rows[:, None] * matrix * columns)[2][rank:].T * columns[:, None]
+    orthonormal, _ = np.linalg.qr(kernel)
+    return orthonormal @ orthonormal.T
