@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from daedal.structure.statement import statement
+from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -189,3 +190,11 @@ class Equations:
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
         """The values of nodes at one point; see :meth:`evaluator` for many."""
         return self.evaluator(nodes)(t, derivatives)
+
+
+def equations_of(problem: Any) -> Equations | None:
+    """The equations of a problem, or None where its functions cannot be traced."""
+    try:
+        return Equations(problem)
+    except Untraceable:
+        return None
