@@ -39,6 +39,7 @@ MAY_USE = {
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
     + ["analysis", "initial", "formulations"],
+    "problem_analysis": ["symbolic", "problems", "structure", "initial"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]

@@ -17,7 +17,8 @@ for DAEs, BIT 41, 2001, 364-394: sections 3 and 4, equation (9) for J, algorithm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sparse
@@ -90,15 +91,15 @@ class Signature:
         """
         sigma, vanished = true_orders(equations)
         refuse_singular(DulmageMendelsohn.of(sigma, equations.n), equations.names, vanished)
-        return replace(cls.of_orders(sigma), vanished=vanished)
+        return cls.of_orders(sigma, vanished)
 
     @classmethod
-    def of_orders(cls, sigma: Orders) -> Signature:
+    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> Signature:
         """The signature of equations that are known by the orders of the derivatives in them alone."""
         transversal = highest_value_transversal(sigma)
         c, d = canonical_offsets(sigma, transversal)
         index = int(c.max(initial=0)) + int(bool(np.any(d == 0)))
-        return cls(sigma, transversal, c, d, index, int(d.sum() - c.sum()))
+        return cls(sigma, transversal, c, d, index, int(d.sum() - c.sum()), list(vanished))
 
     def leading(self) -> Orders:
         """The part of sigma with d_j - c_i = sigma_ij: the places of the system Jacobian."""

@@ -25,7 +25,7 @@ SINGULAR, REGULAR = 1e-11, 1e-7
 """A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
 is not; between them round-off and a true small number cannot be told apart with certainty."""
 _SWEEPS = 8
-_DENSE = 600
+_DENSE = 200
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,31 @@ class SystemJacobian:
         return regularity(self.matrix(t, derivatives), self.decomposition)
 
     @cached_property
-    def generic(self) -> Regularity:
-        """Whether it is nonsingular at some random points, which need not be consistent: the best of them.
-
-        Where it is singular at all of them it is so identically, and the signature method fails.
-        """
+    def samples(self) -> list[sparse.csr_array]:
+        """Its values at some random points, at which it is defined but which need not be consistent."""
         found = []
         points = random_points(self.equations, self.equations.order)
         for k in range(points["t"].shape[1]):
             here = {name: vector[:, k] for name, vector in points.items()}
             values = np.array(evaluate(self.equations.graph, self.nodes, here), dtype=float)
             if np.all(np.isfinite(values)):
-                found.append(regularity(self._with_values(values), self.decomposition))
-                if found[-1]:
-                    break
-        undefined = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan))
-        return max(found, key=lambda one: one.smallest, default=undefined)
+                found.append(self._with_values(values))
+        return found
+
+    @cached_property
+    def generic(self) -> Regularity:
+        """Whether it is nonsingular at some random points: the best of them.
+
+        Where it is singular at all of them it is so identically, and the signature method fails.
+        """
+        best = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan))
+        for matrix in self.samples:
+            found = regularity(matrix, self.decomposition)
+            if found.smallest >= best.smallest:
+                best = found
+            if best:
+                break
+        return best
 
     def _with_values(self, values: np.ndarray) -> sparse.csr_array:
         n = self.equations.n
