@@ -4,7 +4,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from derivative_array_problems import KNOWN, implicit, pendulum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ import daedal
 from daedal.initial.local_structure import local_structure
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
+from derivative_array_problems import KNOWN, implicit, pendulum
 
 PENDULUM = implicit(pendulum, "x", "y", "u", "v", "lam")
 

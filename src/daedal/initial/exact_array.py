@@ -1,10 +1,11 @@
-"""Consistent y and y' of a first-order problem of any index, where its functions can be traced."""
+"""Consistent values of problems of any index, from the exact derivative array of functions that can be traced."""
 
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.initial.newton import InitialResult
+from daedal.problems import SecondOrderDAE
 from daedal.structure.equations import equations_of
 
 LARGEST = 200
@@ -43,6 +44,23 @@ def exact_array_initial(
     except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
         return None
     return InitialResult(jet[0], jet[1], True, 0.0) if _agree(problem, t, jet[0], jet[1], sizes) else None
+
+
+def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[np.ndarray] | None:
+    """(x, x', x'') of a second-order problem of any index near `values`; None where there are none, or no array.
+
+    `held` are masks of x and x' that keep their values.
+    """
+    equations = equations_of(problem) if problem.n <= LARGEST else None
+    if equations is None:
+        return None
+    try:
+        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None)
+    except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
+        return None
+    residual, moved = (problem.evaluate(t, *(jet[:3] * factor)) for factor in (1.0, 1.001))
+    agree = np.all(np.abs(residual) <= _AGREES * (1e3 * np.abs(moved - residual) + np.max(np.abs(jet[:3]))))
+    return list(jet[:3]) if agree else None
 
 
 def _agree(problem, t: float, y: np.ndarray, yp: np.ndarray, sizes: np.ndarray) -> bool:

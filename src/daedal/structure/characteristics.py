@@ -103,7 +103,6 @@ def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[Array
     Examples
     --------
     >>> import daedal
-    >>> from daedal.initial.jet import consistent_jet
     >>> from daedal.structure.characteristics import array_ranks
     >>> from daedal.structure.derivative_array import DerivativeArray
     >>> from daedal.structure.equations import Equations
