@@ -11,7 +11,7 @@ import numpy as np
 
 from daedal.analysis.wording import MOST_NAMED
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.jet import checked_values, resolved_array
+from daedal.initial.jet import MOST_DIFFERENTIATIONS, checked_values, resolved_array
 from daedal.structure.characteristics import ArrayRanks, Weakest, array_ranks, dominant
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
@@ -23,6 +23,7 @@ _HALVINGS = 30
 _DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
 _NEAR = 1e-5  # part of the largest value below which it counts as zero
 _RESOLVED = 1e-9
+_FURTHER = 2  # differentiations more than at the time before
 
 
 @dataclass(frozen=True)
@@ -176,11 +177,12 @@ class _Follower:
     def _consistent(self, t: float) -> tuple[DerivativeArray, np.ndarray] | None:
         """Consistent values near the solution; derivatives of the point before are the first guess."""
         x = np.asarray(self.solution(t), dtype=float)
-        guess, first = x, None
+        guess, first, most = x, None, MOST_DIFFERENTIATIONS
         if self.last is not None and self.last.jet is not None and self.last.array is not None:
             guess, first = np.vstack([x, self.last.jet[1:]]), int(self.last.array.times.max())
+            most = first + _FURTHER
         try:
-            return resolved_array(self.equations, t, *checked_values(self.equations, guess, None), None, first)
+            return resolved_array(self.equations, t, *checked_values(self.equations, guess, None), None, first, most)
         except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
             return None
 
