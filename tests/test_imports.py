@@ -34,11 +34,12 @@ MAY_USE = {
     "solution": ["kernels", "problems"],
     "mechanics": ["kernels", "problems"],
     "analysis": ["kernels", "linear", "problems", "mechanics"],
-    "initial": ["kernels", "problems", "structure", "mechanics", "analysis"],
+    "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
     + ["analysis", "initial", "formulations"],
+    "problem_analysis": ["symbolic", "problems", "structure", "initial"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
