@@ -1,5 +1,7 @@
 """Structural indices of known problems, the system Jacobian as their judge, and combinations where it is singular."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -212,3 +214,102 @@ def test_ten_thousand_equations():
     found = analysed(residual, 2 * m + 1)
     assert (found.index, found.degrees_of_freedom) == (2, 2 * m - 1)
     assert len(found.blocks.blocks) == 2 * m + 1
+
+
+def network(nodes, seed):
+    """Resistors, capacitors between nodes, inductors and a voltage source at random, by modified nodal analysis."""
+    random = np.random.default_rng(seed)
+    elements = [("R", k, int(random.integers(0, k))) for k in range(1, nodes + 1)]
+    for kind, count in (("C", nodes // 2), ("L", nodes // 4)):
+        ends = random.integers(0, nodes + 1, (count, 2))
+        elements += [(kind, int(a), int(b)) for a, b in ends if a != b]
+    elements.append(("V", 1, 0))
+    branches = [element for element in elements if element[0] in "LV"]
+    n = nodes + len(branches)
+    A, B = np.zeros((n, n)), np.zeros((n, n))
+    for kind, a, b in elements:
+        if kind in "RC":
+            matrix, value = (B, 0.01) if kind == "R" else (A, 1e-6)
+            for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+                if i and j:
+                    matrix[i - 1, j - 1] += sign * value
+    for k, (kind, a, b) in enumerate(branches, nodes):
+        for end, sign in ((a, 1), (b, -1)):
+            if end:
+                B[end - 1, k] = sign
+                B[k, end - 1] = -sign
+        A[k, k] = 1e-3 if kind == "L" else 0.0
+    return A, B
+
+
+def degree_of_determinant(A, B):
+    """deg det(s A + B), the number of finite eigenvalues."""
+    s = 1234.5
+    values = np.linalg.eigvals(np.linalg.solve(s * A + B, s * A))  # s / (s - eigenvalue), and 0 of infinite ones
+    return int(np.sum(np.abs(values) > 1e-5))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5])
+def test_circuits_with_floating_capacitors(seed):
+    """Each set of nodes that only capacitors join hides an equation without derivatives."""
+    A, B = network(12, seed)
+    found = analysed(lambda t, y, yp: A @ yp + B @ y - np.sin(t), len(A))
+    assert found.combinations
+    assert found.degrees_of_freedom == degree_of_determinant(A, B)
+    assert pencil_index(100 * A, B) <= found.index <= 2
+
+
+def exact_determinant(rows):
+    """The determinant of a matrix of whole numbers, by Bareiss' elimination."""
+    rows, sign, previous = [list(map(int, row)) for row in rows], 1, 1
+    for k in range(len(rows) - 1):
+        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if pivot is None:
+            return 0
+        if pivot != k:
+            rows[k], rows[pivot], sign = rows[pivot], rows[k], -sign
+        for i in range(k + 1, len(rows)):
+            for j in range(k + 1, len(rows)):
+                rows[i][j] = (rows[i][j] * rows[k][k] - rows[i][k] * rows[k][j]) // previous
+        previous = rows[k][k]
+    return sign * rows[-1][-1]
+
+
+def exact_degree(A, B):
+    """The degree of det(s A + B) in s, by differences of its values; None if it vanishes identically."""
+    values, degree = [exact_determinant(s * A + B) for s in range(len(A) + 2)], None
+    for k in range(len(A) + 1):
+        if values[0]:
+            degree = k
+        values = [b - a for a, b in pairwise(values)]
+    return degree
+
+
+@st.composite
+def pencils(draw):
+    """Matrices of small whole numbers with many zeros, and with rows that repeat others in A: many cancellations."""
+    n = draw(st.integers(2, 5))
+    entries = st.lists(st.sampled_from([0, 0, 0, 1, -1, 2]), min_size=n * n, max_size=n * n)
+    A, B = (np.array(draw(entries)).reshape(n, n) for _ in range(2))
+    for i, j in draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2)):
+        A[i] = A[j]
+    return A, B
+
+
+@given(pencils())
+@settings(max_examples=120, deadline=None)
+def test_linear_problems_never_get_a_wrong_answer(pencil):
+    """Against exact arithmetic: degrees of freedom are the degree of det(s A + B), the index is at most that found."""
+    A, B = pencil
+    degree = exact_degree(A, B)
+    try:
+        found = analysed(lambda t, y, yp: A @ yp + B @ y - np.exp(t) * (1.0 + np.arange(len(A))), len(A))
+    except daedal.StructurallySingularError:
+        assert degree is None
+        return
+    if degree is None:
+        assert not found.succeeds
+        return
+    assert found.succeeds and found.degrees_of_freedom == degree
+    shift = next(s for s in range(1, 40) if exact_determinant(s * A + B))
+    assert pencil_index(shift * A, B) <= found.index

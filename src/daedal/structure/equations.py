@@ -10,7 +10,7 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -111,12 +111,12 @@ class Equations:
             levels += self.rates([levels[-1]])
         return levels[times]
 
-    def replaced(self, i: int, node: int) -> Equations:
-        """The same equations on the same graph, but for equation i, which becomes node = 0."""
+    def replaced(self, changes: Mapping[int, int]) -> Equations:
+        """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
         other = copy(self)
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
-        other._derivatives = [[node] if k == i else levels for k, levels in enumerate(self._derivatives)]
+        other._derivatives = [[changes[i]] if i in changes else levels for i, levels in enumerate(self._derivatives)]
         other.order = other.highest(other.nodes)
         return other
 

@@ -21,12 +21,17 @@ import numpy as np
 import scipy.linalg
 
 from daedal.structure.equations import Equations
-from daedal.structure.system_jacobian import SINGULAR, SystemJacobian
-from daedal.structure.vanishing import vanishing
+from daedal.structure.equilibration import equilibrate
+from daedal.structure.system_jacobian import SystemJacobian
+from daedal.structure.vanishing import CANCELLATION, vanishing
 from daedal.symbolic.derivative import sparsity
+from daedal.symbolic.evaluate import evaluate
+from daedal.symbolic.modes import replaced as substituted
 
-_MOST_ROWS = 300
+_MOST_ROWS = 1500
 _MOST_COMBINED = 6
+_DEPENDENT = 1e-10  # part of a row that is not a combination of others
+_TAKES_PART = 1e-7  # part of the largest coefficient of a combination
 _COMMON = 1000
 """Coefficients that are fractions of such denominators are taken for them."""
 
@@ -53,65 +58,65 @@ class Combination:
     node: int
 
 
-def combination(equations: Equations, jacobian: SystemJacobian) -> Combination | None:
-    """A combination that lowers the value of the signature matrix; None if none is found.
+def combinations(equations: Equations, jacobian: SystemJacobian) -> list[Combination]:
+    """Combinations that lower the value of the signature matrix, each in place of another equation; there may be none.
 
     Examples
     --------
     >>> import daedal
     >>> from daedal.structure.equations import Equations
-    >>> from daedal.structure.linear_combination import combination
+    >>> from daedal.structure.linear_combination import combinations
     >>> from daedal.structure.signature import Signature
     >>> from daedal.structure.system_jacobian import SystemJacobian
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + yp[1] - y[0], 2 * yp[0] + 2 * yp[1] + y[1]], 2)
     >>> equations = Equations(problem)
-    >>> found = combination(equations, SystemJacobian(equations, Signature.of(equations)))
+    >>> (found,) = combinations(equations, SystemJacobian(equations, Signature.of(equations)))
     >>> found.replaced, found.members
-    (0, [(0, 0), (1, 0)])
+    (1, [(0, 0), (1, 0)])
     """
-    rows = _dependent_rows(jacobian)
-    if rows is None:
+    rows = _concerned(jacobian)
+    if not jacobian.samples or len(rows) > _MOST_ROWS:
+        return []
+    found = (_combination(equations, jacobian, replaced, circuit) for replaced, circuit in _circuits(jacobian, rows))
+    return [step for step in found if step is not None]
+
+
+def _combination(
+    equations: Equations, jacobian: SystemJacobian, replaced: int, circuit: list[int]
+) -> Combination | None:
+    """The combination of equations that are dependent, no fewer of which are, if it is allowed."""
+    factors = _constant_factors(equations, jacobian, circuit) or _cofactors(equations, jacobian, circuit)
+    if factors is None or not _cancel(equations, jacobian, circuit, factors):
         return None
-    coefficients = _constant_factors(equations, jacobian, rows) or _cofactors(equations, jacobian, rows)
-    if coefficients is None or not _cancel(equations, jacobian, rows, coefficients):
+    graph, c = equations.graph, jacobian.signature.c
+    lowest = min(int(c[i]) for i in circuit)
+    if not _lower_orders(equations, factors, jacobian.signature.d - lowest):
         return None
-    graph, signature = equations.graph, jacobian.signature
-    lowest = min(int(signature.c[i]) for i in rows)
-    if not _lower_orders(equations, coefficients, signature.d - lowest):
-        return None
-    members = [(i, int(signature.c[i]) - lowest) for i in rows]
+    members = [(i, int(c[i]) - lowest) for i in circuit]
     total = graph.zero
-    for (i, times), factor in zip(members, coefficients, strict=True):
+    for (i, times), factor in zip(members, factors, strict=True):
         total = graph.add(total, graph.multiply(factor, equations.equation(i, times)))
-    places = [k for k, (_, times) in enumerate(members) if not times]
-    replaced = next((k for k in places if graph.is_constant(coefficients[k])), places[0])
-    return Combination(rows[replaced], members, coefficients, total)
+    cancelled = _linear(equations, jacobian, circuit, lowest)
+    return Combination(replaced, members, factors, substituted(graph, [total], dict.fromkeys(cancelled, graph.zero))[0])
 
 
-def _dependent_rows(jacobian: SystemJacobian) -> list[int] | None:
-    """The fewest rows that can be found which are linearly dependent at a random point."""
-    if not jacobian.samples:
-        return None
-    rows = _needed_blocks(jacobian)
-    if len(rows) > _MOST_ROWS:
-        return None
-    matrix = jacobian.samples[0][rows].toarray()
-    matrix = matrix[:, np.any(matrix != 0.0, axis=0)]
-    sizes = np.abs(matrix).max(axis=1, initial=0.0)
-    matrix /= np.where(sizes > 0.0, sizes, 1.0)[:, None]
-    kept = list(range(len(rows)))
-    for k in range(len(rows)):
-        fewer = [i for i in kept if i != k]
-        if fewer and _rank(matrix[fewer]) < len(fewer):
-            kept = fewer
-    return [rows[k] for k in kept] if _rank(matrix[kept]) < len(kept) else None
+def _linear(equations: Equations, jacobian: SystemJacobian, circuit: list[int], lowest: int) -> list[int]:
+    """The derivatives that cancel and stand in the equations with constant factors.
+
+    They are taken out of the sum, since of factors such as 0.1 + 0.2 - 0.3 round-off would be left.
+    """
+    entries: dict[int, list[int]] = {}
+    for i in circuit:
+        for j, node in jacobian.rows[i].items():
+            entries.setdefault(j, []).append(node)
+    linear = [j for j, nodes in entries.items() if all(map(equations.graph.is_constant, nodes))]
+    return [equations.unknown(j, int(jacobian.signature.d[j]) - lowest) for j in linear]
 
 
-def _needed_blocks(jacobian: SystemJacobian) -> list[int]:
-    """The rows of the first singular diagonal block and of all blocks whose columns it needs, directly or not."""
-    decomposition, bad = jacobian.decomposition, set(jacobian.generic.equations)
-    row_of = {int(j): i for i, j in enumerate(decomposition.matching)}
-    waiting = next((list(block.rows) for block in decomposition.blocks if bad & set(block.rows)), [])
+def _concerned(jacobian: SystemJacobian) -> list[int]:
+    """The rows of singular diagonal blocks and of all blocks whose columns they need, directly or not."""
+    row_of = {int(j): i for i, j in enumerate(jacobian.decomposition.matching)}
+    waiting = [i for block in jacobian.generic.singular_blocks for i in block.rows]
     seen = set(waiting)
     while waiting:
         for j in jacobian.rows[waiting.pop()]:
@@ -121,25 +126,63 @@ def _needed_blocks(jacobian: SystemJacobian) -> list[int]:
     return sorted(seen)
 
 
-def _rank(matrix: np.ndarray) -> int:
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.sum(values > SINGULAR * values[0])) if values.size and values[0] > 0.0 else 0
+def _circuits(jacobian: SystemJacobian, rows: list[int]) -> list[tuple[int, list[int]]]:
+    """Minimal sets of rows that are dependent at a random point, each with a row that is in no other of them.
+
+    Rows are taken into a basis in the order of decreasing c; one that depends on the basis, and on no smaller part of
+    it than the rows that are needed to combine it, has the lowest c of its set.
+    """
+    c = jacobian.signature.c
+    order = sorted(rows, key=lambda i: (-c[i], i))
+    matrix = jacobian.samples[0][order].toarray()
+    matrix = matrix[:, np.any(matrix != 0.0, axis=0)]
+    by_row, by_column = equilibrate(matrix)
+    matrix = by_row[:, None] * matrix * by_column
+    directions = np.zeros((min(matrix.shape), matrix.shape[1]))
+    basis, dependent = list[int](), list[int]()
+    for k, row in enumerate(matrix):
+        known, rest = directions[: len(basis)], row
+        for _ in range(2):  # Gram and Schmidt, twice is enough
+            rest = rest - (known @ rest) @ known
+        size = np.linalg.norm(rest)
+        if size <= _DEPENDENT * np.linalg.norm(row) or len(basis) == len(directions):
+            dependent.append(k)
+        else:
+            directions[len(basis)] = rest / size
+            basis.append(k)
+    if not dependent:
+        return []
+    shares = scipy.linalg.lstsq(matrix[basis].T, matrix[dependent].T)[0].T
+    found = []
+    for k, share in zip(dependent, np.abs(shares), strict=True):
+        others = [basis[place] for place in np.flatnonzero(share > _TAKES_PART * share.max(initial=0.0))]
+        found.append((order[k], sorted(order[place] for place in (k, *others))))
+    return found
 
 
 def _constant_factors(equations: Equations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
     """The factors if they are the same at all random points."""
+    graph = equations.graph
+    columns = sorted({j for i in rows for j in jacobian.rows[i]})
+    constant = all(graph.is_constant(node) for i in rows for node in jacobian.rows[i].values())
+    by_row, by_column = equilibrate(_part(jacobian, 0, rows, columns))
     found = []
-    for sample in jacobian.samples:
-        left, _, _ = np.linalg.svd(sample[rows].toarray())
-        vector = left[:, -1]
+    for k in range(1 if constant else len(jacobian.samples)):
+        scaled = by_row[:, None] * _part(jacobian, k, rows, columns) * by_column
+        vector = np.linalg.svd(scaled, full_matrices=len(columns) < len(rows))[0][:, -1] * by_row
         found.append(vector / vector[np.argmax(np.abs(vector))])
     if np.abs(np.array(found) - found[0]).max() > 1e-9:
         return None
     nodes = []
     for value in found[0]:
         near = float(Fraction(value).limit_denominator(_COMMON))
-        nodes.append(equations.graph.constant(near if abs(near - value) < 1e-11 else value))
+        nodes.append(graph.constant(near if abs(near - value) < 1e-11 else value))
     return nodes
+
+
+def _part(jacobian: SystemJacobian, sample: int, rows: list[int], columns: list[int]) -> np.ndarray:
+    """Some rows and columns of a sample."""
+    return jacobian.samples[sample][rows][:, columns].toarray()
 
 
 def _cofactors(equations: Equations, jacobian: SystemJacobian, rows: list[int]) -> list[int] | None:
@@ -170,13 +213,16 @@ def _determinant(equations: Equations, rows: Sequence[dict[int, int]], columns: 
 
 
 def _cancel(equations: Equations, jacobian: SystemJacobian, rows: list[int], factors: list[int]) -> bool:
-    """Whether u^T J = 0 at all random points, and no u_i."""
-    graph, sums = equations.graph, dict[int, int]()
-    for i, factor in zip(rows, factors, strict=True):
-        for j, node in jacobian.rows[i].items():
-            sums[j] = graph.add(sums.get(j, graph.zero), graph.multiply(factor, node))
-    zeros = vanishing(equations, [*sums.values(), *factors])
-    return zeros.issuperset(sums.values()) and zeros.isdisjoint(factors)
+    """Whether u^T J = 0 at all random points, and no u_i is."""
+    if not vanishing(equations, factors).isdisjoint(factors):
+        return False
+    columns = sorted({j for i in rows for j in jacobian.rows[i]})
+    for k, point in enumerate(jacobian.points):
+        u = np.array(evaluate(equations.graph, factors, point), dtype=float)
+        terms = u[:, None] * _part(jacobian, k, rows, columns)
+        if np.any(np.abs(terms.sum(axis=0)) > CANCELLATION * np.abs(terms).sum(axis=0)):
+            return False
+    return True
 
 
 def _lower_orders(equations: Equations, factors: list[int], limit: np.ndarray) -> bool:

@@ -131,9 +131,16 @@ def highest_value_transversal(sigma: Orders) -> np.ndarray:
 
     There must be one: see :func:`daedal.structure.singularity.refuse_singular`.
     """
-    rows, columns, orders = triplets(sigma)
-    weights = 1.0 + orders.max(initial=0) - orders  # positive: a zero is no entry of a sparse matrix
-    matrix = sparse.csr_array((weights, (rows, columns)), shape=(len(sigma), len(sigma)))
+    return best_transversal(*triplets(sigma), len(sigma))
+
+
+def best_transversal(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """For each row a column, each column once, such that the values there (whole numbers) add up to as much as can be.
+
+    Raises ValueError if there is none.
+    """
+    weights = 1.0 + values.max(initial=0) - values  # positive: a zero is no entry of a sparse matrix
+    matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     matched, transversal = min_weight_full_bipartite_matching(matrix)
     return transversal[np.argsort(matched)]
 
@@ -141,11 +148,20 @@ def highest_value_transversal(sigma: Orders) -> np.ndarray:
 def canonical_offsets(sigma: Orders, transversal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest c, d >= 0 of a highest-value transversal, by Pryce's fix-point iteration (algorithm 3.1)."""
     rows, columns, orders = triplets(sigma)
-    on_transversal = np.array([row[int(j)] for row, j in zip(sigma, transversal, strict=True)], dtype=np.int64)
-    c = np.zeros(transversal.size, dtype=np.int64)
+    return smallest_duals(rows, columns, orders, transversal)
+
+
+def smallest_duals(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, transversal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest c >= 0, with d, such that d_j - c_i >= value_ij, with equality on a transversal of highest value."""
+    on_transversal = np.zeros(transversal.size, dtype=values.dtype)
+    here = transversal[rows] == columns
+    on_transversal[rows[here]] = values[here]
+    c = np.zeros_like(on_transversal)
     while True:
-        d = np.zeros_like(c)
-        np.maximum.at(d, columns, orders + c[rows])
+        d = np.full_like(c, values.min(initial=0))  # every column has an entry
+        np.maximum.at(d, columns, values + c[rows])
         following = d[transversal] - on_transversal
         if np.array_equal(following, c):
             return c, d

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.errors import StructurallySingularError
 from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.structure.equations import Equations
-from daedal.structure.linear_combination import Combination, combination
+from daedal.structure.linear_combination import Combination, combinations
 from daedal.structure.signature import Signature, true_orders
 from daedal.structure.singularity import equations_named, refuse_singular, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
@@ -71,19 +71,20 @@ class StructuralAnalysis:
         >>> found.index, found.degrees_of_freedom, len(found.combinations)
         (1, 1, 1)
         """
-        current, steps = equations, list[Combination]()
+        current, steps, last = equations, list[Combination](), list[Combination]()
         while True:
             sigma, vanished = true_orders(current)
-            if steps and not sigma[steps[-1].replaced]:
-                _refuse_dependent(equations, steps)
+            for step in last:
+                if not sigma[step.replaced]:
+                    _refuse_dependent(equations, steps, step)
             refuse_singular(DulmageMendelsohn.of(sigma, current.n), equations.names, vanished)
             signature = Signature.of_orders(sigma, vanished)
             jacobian = SystemJacobian(current, signature)
-            step = combination(current, jacobian) if jacobian.generic.verdict == "singular" else None
-            if step is None:
+            last = combinations(current, jacobian) if jacobian.generic.verdict == "singular" else []
+            if not last:
                 break
-            steps.append(step)
-            current = current.replaced(step.replaced, step.node)
+            steps += last
+            current = current.replaced({step.replaced: step.node for step in last})
         return cls(equations, current, signature, jacobian, steps, jacobian.generic)
 
     def at(self, t: float, derivatives: Any) -> StructuralAnalysis:
@@ -162,13 +163,13 @@ def _combined(step: Combination) -> str:
     return listing(parts)
 
 
-def _refuse_dependent(equations: Equations, steps: Sequence[Combination]) -> None:
+def _refuse_dependent(equations: Equations, steps: Sequence[Combination], last: Combination) -> None:
     """The last combination contains no unknown: the equations in it are redundant or contradictory."""
-    involved = {steps[-1].replaced}
+    involved = {last.replaced}
     for step in reversed(steps):  # what was itself a combination is traced back to what it was made of
         if step.replaced in involved:
             involved |= {i for i, _ in step.members}
-    node, named = steps[-1].node, equations_named(sorted(involved))
+    node, named = last.node, equations_named(sorted(involved))
     if equations.graph.is_zero(node) or node in vanishing(equations, [node]):
         cause = f"{named} are dependent: a combination of them says 0 = 0. One of them is redundant"
     else:

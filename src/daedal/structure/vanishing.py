@@ -14,7 +14,7 @@ from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS
 from daedal.tracing.parameters import NAME
 
 _POINTS = 6
-_CANCELLATION = 1e-11
+CANCELLATION = 1e-11
 """What is left of a sum, relative to its terms, where they cancel: round-off of a few dozen operations."""
 
 Probe = tuple[np.ndarray, np.ndarray]
@@ -67,7 +67,7 @@ def vanishing(equations: Equations, nodes: Sequence[int]) -> set[int]:
             continue
         value, magnitude = probe
         defined = np.isfinite(value) & np.isfinite(magnitude)
-        if defined.any() and np.all(np.abs(value[defined]) <= _CANCELLATION * magnitude[defined]):
+        if defined.any() and np.all(np.abs(value[defined]) <= CANCELLATION * magnitude[defined]):
             found.add(i)
     return found
 
