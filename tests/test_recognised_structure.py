@@ -44,11 +44,13 @@ def residual_of_motion(found, problem, seed=1):
     system, rng = found.system.compiled(backend="trace"), np.random.default_rng(seed)
     q, v, r = (rng.uniform(0.3, 1.0, size) for size in (system.n_q, system.n_q, system.n_r))
     point = system.at(0.4, q, v, r=r)
-    lam = found.multipliers([0.4], q[:, None], point.reaction[:, None])[:, 0]
-    x = found.unknowns(q, v, r, lam)
-    xp = found.unknowns(v, point.acceleration, point.rate, np.zeros(lam.size))
+    x, xp = found.at(0.4, q, v, r)
+    expected = found.unknowns(v, point.acceleration, point.rate, xp[list(found.roles.multipliers)])
+    np.testing.assert_allclose(xp, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    if found.shares is not None:
+        np.testing.assert_allclose(found.shares @ point.multipliers, x[list(found.roles.multipliers)], rtol=1e-6)
     if found.order == 2:
-        xpp = found.unknowns(point.acceleration, np.empty(0), np.zeros(system.n_r), np.zeros(lam.size))
+        xpp = found.unknowns(point.acceleration, np.empty(0), np.zeros(system.n_r), np.zeros(system.n_lambda))
         values = problem.evaluate(0.4, x, xp, xpp)
     else:
         values = problem.evaluate(0.4, x, xp)

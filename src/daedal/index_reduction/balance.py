@@ -31,10 +31,14 @@ class Balance:
         For each velocity its row.
     factors : numpy.ndarray
         The multiples of these rows, in the same order.
+    shares : numpy.ndarray or None
+        The inverse of S, by which the multipliers of a :class:`MechanicalSystem` give those of the equations; None if
+        it is another one at every point.
     """
 
     order: np.ndarray
     factors: np.ndarray
+    shares: np.ndarray | None
 
     @property
     def is_plain(self) -> bool:
@@ -70,7 +74,16 @@ def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:
     factors = _without_work(b, free, factors, parts)
     if factors is None or not _is_definite(factors[:, None] * a, free):
         return None
-    return Balance(order, factors)
+    return Balance(order, factors, _shares(factors[:, None] * b, k))
+
+
+def _shares(b: np.ndarray, k: np.ndarray) -> np.ndarray | None:
+    """The constant matrix with K^T = B T."""
+    found = [np.linalg.lstsq(force, gradient.T, rcond=None)[0] for force, gradient in zip(b, k, strict=True)]
+    first = found[0]
+    if any(np.any(np.abs(other - first) > _SAME * np.max(np.abs(first), axis=1, keepdims=True)) for other in found):
+        return None
+    return _rounded(np.where(np.abs(first) <= _EXACT * np.max(np.abs(first), axis=1, keepdims=True), 0.0, first))
 
 
 def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:

@@ -73,8 +73,10 @@ class RecognisedMechanism:
         Which unknown is what.
     order : int
         That of the problem: 1 or 2.
-    forces : GraphFunction
-        d B as a function of (t, q): the forces that belong to the unknowns' own multipliers.
+    shares : numpy.ndarray or None
+        The matrix by which the multipliers of `system` give those of the problem; None if it depends on the point.
+    accelerations, rates : GraphFunction
+        Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right side.
     is_plain : bool
         Whether it holds for all parameters; not if rows had to be multiplied by numbers.
     """
@@ -83,7 +85,9 @@ class RecognisedMechanism:
     roles: Roles
     order: int
     names: tuple[str, ...]
-    forces: GraphFunction = field(repr=False)
+    shares: np.ndarray | None
+    accelerations: GraphFunction = field(repr=False)
+    rates: GraphFunction = field(repr=False)
     is_plain: bool = True
 
     @property
@@ -108,7 +112,7 @@ class RecognisedMechanism:
         return (q, v, x[list(roles.states)]) if roles.states else (q, v)
 
     def unknowns(self, q: np.ndarray, v: np.ndarray, r: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        """The unknowns of the problem, (n,) or (n, nt); of derivatives (v, a, r', lam') their derivatives."""
+        """The unknowns of the problem, (n,) or (n, nt); from (v, a, r', lam') their derivatives."""
         roles = self.roles
         x = np.zeros((len(self.names), *q.shape[1:]))
         x[list(roles.positions)], x[list(roles.states)], x[list(roles.multipliers)] = q, r, multipliers
@@ -116,14 +120,25 @@ class RecognisedMechanism:
             x[list(roles.velocities)] = (v.T / np.array(roles.factors)).T
         return x
 
-    def multipliers(self, t: Sequence[float] | np.ndarray, q: np.ndarray, reaction: np.ndarray) -> np.ndarray:
-        """The multipliers of the problem, (m, nt), from the constraint forces: d B lam = -reaction."""
-        last = () if self.system.params is None else (self.system.params,)
-        result = np.empty((len(self.roles.multipliers), q.shape[1]))
-        for i, time in enumerate(t):
-            force = self.forces(float(time), np.ascontiguousarray(q[:, i]), *last)
-            result[:, i] = np.linalg.lstsq(force, -reaction[:, i], rcond=None)[0]
-        return result
+    def at(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The unknowns of the problem and their derivatives in one state of the mechanism."""
+        system, n = self.system, self.system.n_q
+        last = () if system.params is None else (system.params,)
+        further: tuple[np.ndarray, ...] = (r,) if system.n_r else ()
+        rate = system.state_rate(t, q, v, r, *last) if system.state_rate is not None else np.empty(0)
+        solution = self._solved(self.accelerations(t, q, v, *further, *last))
+        a, lam = solution[:n], solution[n:]
+        further = (r, rate) if system.n_r else ()
+        slope = self._solved(self.rates(t, q, v, a, lam, *further, *last))[n:]
+        return self.unknowns(q, v, r, lam), self.unknowns(v, a, rate, slope)
+
+    def _solved(self, values: np.ndarray) -> np.ndarray:
+        size = self.system.n_q + self.system.n_lambda
+        matrix, right = values[:-size].reshape(size, size), values[-size:]
+        try:
+            return np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:  # a singular position: the run says so
+            return np.full(size, np.nan)
 
 
 def _counted(count: int, what: str) -> str:
@@ -178,7 +193,9 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
         roles=roles,
         order=equations.order,
         names=tuple(equations.names),
-        forces=function("forces", motion.forces(balance), ("q",)),
+        shares=balance.shares,
+        accelerations=function("accelerations", motion.accelerations(), state),
+        rates=function("rates", motion.rates(), ("q", "v", "a", "lam", *(("r", "s") if n_r else ()))),
         is_plain=balance.is_plain,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from daedal.index_reduction.balance import Balance
 from daedal.index_reduction.roles import Roles
 from daedal.structure.equations import Equations, argument_name
-from daedal.symbolic.derivative import Row, jacobian, sparsity
+from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
@@ -41,7 +41,7 @@ class Motion:
         places = [name for name in names for _ in range(sizes[name])]
         contents = [{places[k] for k in row} for row in found]
         self.dynamics = [i for i, row in zip(rows, contents) if "a" in row]
-        self.rates = [i for i, row in zip(rows, contents) if "s" in row and "a" not in row]
+        self.state_rows = [i for i, row in zip(rows, contents) if "s" in row and "a" not in row]
         still = [(i, row, k) for i, row, k in zip(rows, contents, roles.others) if not row & {"a", "s"}]
         self.position = [(i, k) for i, row, k in still if row == {"q"}]
         self.velocity = [(i, k) for i, row, k in still if row in ({"v"}, {"q", "v"})]
@@ -68,16 +68,16 @@ class Motion:
     def is_mechanical(self) -> bool:
         """Whether all equations have the form of mechanics, as far as the graph tells."""
         n, n_r = self.sizes["q"], self.sizes["r"]
-        if not self.is_complete or len(self.dynamics) != n or len(self.rates) != n_r:
+        if not self.is_complete or len(self.dynamics) != n or len(self.state_rows) != n_r:
             return False
         by_velocity = [i for i, _ in self.velocity]
         return (
             self._is_affine(self.dynamics, ("a", "lam"), {"q"})
             and self._is_affine(by_velocity, ("v",), {"q"})
-            and self._is_affine(self.rates, ("s",), set())
-            and not self._reads(self.rates, ("lam",))
+            and self._is_affine(self.state_rows, ("s",), set())
+            and not self._reads(self.state_rows, ("lam",))
             and not self._reads(self.dynamics, ("s",))
-            and sorted(tuple(row) for row in self._by(self.rates, ("s",))) == [(k,) for k in range(n_r)]
+            and sorted(tuple(row) for row in self._by(self.state_rows, ("s",))) == [(k,) for k in range(n_r)]
         )
 
     def _by(self, nodes: Sequence[int], names: Iterable[str]):
@@ -147,24 +147,47 @@ class Motion:
         nodes = self._without([self.dynamics[row] for row in balance.order], ("a", "lam"))
         return [self._times(-factor, node) for factor, node in zip(balance.factors, nodes, strict=True)]
 
-    def forces(self, balance: Balance) -> np.ndarray:
-        """The nodes of d B."""
-        n, m = self.sizes["q"], self.sizes["lam"]
-        result = np.full((n, m), self.graph.zero)
-        for i, (row, factor) in enumerate(zip(balance.order, balance.factors, strict=True)):
-            for j, node in self._motion_rows[row].items():
-                if j >= n:
-                    result[i, j - n] = self._times(factor, node)
-        return result
-
     def state_rate(self) -> list[int]:
         """The nodes of r'."""
         result = [self.graph.zero] * self.sizes["r"]
-        free = self._without(self.rates, ("s",))
-        for row, node in zip(self._by(self.rates, ("s",)), free, strict=True):
+        free = self._without(self.state_rows, ("s",))
+        for row, node in zip(self._by(self.state_rows, ("s",)), free, strict=True):
             ((k, coefficient),) = row.items()
             result[k] = self.graph.negative(self.graph.divide(node, coefficient))
         return result
+
+    # --- accelerations, multipliers and their rates -----------------------------------------------------------------
+
+    def accelerations(self) -> list[int]:
+        """The matrix [A, B; K, 0], row by row, and the right side of its equation for (a, lam), of the state.
+
+        The second block row is the second derivative of position constraints and the first one of velocity constraints.
+        """
+        still = self._without(self.dynamics, ("a", "lam"))
+        hidden = self._without(self._hidden(), ("a",))
+        return [*self._matrix(), *(self.graph.negative(node) for node in [*still, *hidden])]
+
+    def rates(self) -> list[int]:
+        """The same for (a', lam'), as functions of the state, its derivative, a and lam."""
+        rows = self._along([*self.dynamics, *self._hidden()])
+        return [*self._matrix(), *(self.graph.negative(node) for node in rows)]
+
+    def _matrix(self) -> list[int]:
+        size = self.sizes["q"] + self.sizes["lam"]
+        rows = [*self._motion_rows, *self._constraint_rows]
+        return [row.get(k, self.graph.zero) for row in rows for k in range(size)]
+
+    def _hidden(self) -> list[int]:
+        """The constraints on the level of accelerations."""
+        position = self._along([i for i, _ in self.position])
+        return self._along([*position, *(i for i, _ in self.velocity)])
+
+    def _along(self, nodes: Sequence[int]) -> list[int]:
+        """Derivatives along a motion, with a and lam as they are."""
+        direction = {self.t: self.graph.one}
+        for of, rate in (("q", "v"), ("v", "a"), ("r", "s")):
+            direction |= dict(zip(self.nodes[of], self.nodes[rate], strict=True))
+        return directional(self.graph, nodes, direction)
 
     def _times(self, factor: float, node: int) -> int:
         return self.graph.multiply(self.graph.constant(factor), node)
