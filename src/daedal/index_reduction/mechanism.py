@@ -122,23 +122,42 @@ class RecognisedMechanism:
 
     def at(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The unknowns of the problem and their derivatives in one state of the mechanism."""
-        system, n = self.system, self.system.n_q
-        last = () if system.params is None else (system.params,)
-        further: tuple[np.ndarray, ...] = (r,) if system.n_r else ()
-        rate = system.state_rate(t, q, v, r, *last) if system.state_rate is not None else np.empty(0)
-        solution = self._solved(self.accelerations(t, q, v, *further, *last))
-        a, lam = solution[:n], solution[n:]
-        further = (r, rate) if system.n_r else ()
-        slope = self._solved(self.rates(t, q, v, a, lam, *further, *last))[n:]
+        matrix, right = self._system(t, q, v, r)
+        try:
+            solution = np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:  # a singular position: the run says so
+            solution = np.full(right.size, np.nan)
+        a, lam = np.split(solution, [q.size])
+        last = () if self.system.params is None else (self.system.params,)
+        rate = np.empty(0) if self.system.state_rate is None else self.system.state_rate(t, q, v, r, *last)
+        slope = self.multiplier_rates(t, q, v, r, a, rate, lam)
         return self.unknowns(q, v, r, lam), self.unknowns(v, a, rate, slope)
 
-    def _solved(self, values: np.ndarray) -> np.ndarray:
-        size = self.system.n_q + self.system.n_lambda
-        matrix, right = values[:-size].reshape(size, size), values[-size:]
+    def multipliers(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """The multipliers of the problem at a point with accelerations a: B lam = f - A a."""
+        n = q.size
+        matrix, right = self._system(t, q, v, r)
+        return np.linalg.lstsq(matrix[:n, n:], right[:n] - matrix[:n, :n] @ a, rcond=None)[0]
+
+    def multiplier_rates(self, t, q, v, r, a, rate, lam) -> np.ndarray:
+        """The derivatives of the problem's multipliers: dynamics and hidden constraints, differentiated once more."""
+        states = (r, rate) if self.system.n_r else ()
+        last = () if self.system.params is None else (self.system.params,)
+        matrix, right = _split(self.rates(t, q, v, a, lam, *states, *last), q.size + lam.size)
         try:
-            return np.linalg.solve(matrix, right)
-        except np.linalg.LinAlgError:  # a singular position: the run says so
-            return np.full(size, np.nan)
+            return np.linalg.solve(matrix, right)[q.size :]
+        except np.linalg.LinAlgError:
+            return np.full(lam.size, np.nan)
+
+    def _system(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        states = (r,) if self.system.n_r else ()
+        last = () if self.system.params is None else (self.system.params,)
+        return _split(self.accelerations(t, q, v, *states, *last), q.size + self.system.n_lambda)
+
+
+def _split(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Matrix and right side."""
+    return values[:-size].reshape(size, size), values[-size:]
 
 
 def _counted(count: int, what: str) -> str:
