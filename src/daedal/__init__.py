@@ -10,7 +10,14 @@ from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
 from daedal.drive.solver import Solver, prepare
-from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError, Unevaluable
+from daedal.errors import (
+    DaedalError,
+    InconsistentInitialError,
+    IntegrationError,
+    InvalidProblemError,
+    StructurallySingularError,
+    Unevaluable,
+)
 from daedal.events.event import Event, EventRecord
 from daedal.formulations import (
     GGL,
@@ -143,6 +150,7 @@ __all__ = [
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
+    "StructurallySingularError",
     "SwitchWarning",
     "Table",
     "TraceWarning",
@@ -164,6 +172,7 @@ __all__ = [
     "modified_euler",
     "order_conditions",
     "prepare",
+    "reduce_index",
     "solve",
     "solve_dae",
     "unilateral",
@@ -180,6 +189,7 @@ _LATE = {
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
+    "reduce_index": "index_reduction.reduce",
 }
 
 

@@ -11,6 +11,7 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,7 @@ class Equations:
             for j in range(self.problem.n_y):
                 nodes[j] = self.graph.subtract(self.unknown(j, 1), nodes[j])
         self._derivatives: list[list[int]] = [[node] for node in nodes]
+        self._rates: dict[int, int] = {}
 
     @property
     def nodes(self) -> list[int]:
@@ -102,12 +104,14 @@ class Equations:
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
         """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
+        missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
         direction = {self.t: self.graph.one}
-        for i in self.graph.needed(nodes):
+        for i in self.graph.needed(missing):
             name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
             if name.startswith("x"):
                 direction[i] = self.unknown(j, int(name[1:]) + 1)
-        return directional(self.graph, nodes, direction)
+        self._rates.update(zip(missing, directional(self.graph, missing, direction), strict=True))
+        return [self._rates[node] for node in nodes]
 
     def signature(self) -> list[dict[int, int]]:
         """For each equation the unknowns in it, each with its highest derivative: {j: order}, Pryce's sigma."""
@@ -119,6 +123,21 @@ class Equations:
                 row[place % self.n] = place // self.n
             found.append(dict(sorted(row.items())))
         return found
+
+    @cached_property
+    def orders(self) -> np.ndarray:
+        """The highest derivative of each unknown that occurs in the equations as they are given."""
+        found = np.zeros(self.n, dtype=np.int64)
+        for row in self.signature():
+            for j, order in row.items():
+                found[j] = max(found[j], order)
+        return found
+
+    @cached_property
+    def partials(self) -> list[dict[tuple[int, int], int]]:
+        """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
+        rows = jacobian(self.graph, self.nodes, self.unknowns(range(self.order + 1)))
+        return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
 
     def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
         """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""

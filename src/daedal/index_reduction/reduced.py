@@ -1,0 +1,260 @@
+"""A problem of any index as one of index 1 in more unknowns, with the way there and back."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from daedal.index_reduction.constraints import Constraints, arguments
+from daedal.index_reduction.prolongation import Block, Prolongation
+from daedal.index_reduction.selection import amplification, choose, stacked
+from daedal.problems import ImplicitDAE
+from daedal.problems.compile import with_numbers
+from daedal.structure.derivative_array import equation_in_words
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Signature
+from daedal.structure.singularity import equations_named
+from daedal.symbolic.functions import GraphFunction, inlined
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.machine import compile_function
+from daedal.tabular import listing
+from daedal.tracing.parameters import NAME
+
+
+class ReducedProblem:
+    r"""All equations of a problem and as many of their derivatives as its structure asks for, in index 1.
+
+    The unknowns :math:`u` are those of the problem and derivatives of them, taken as independent. Beside the equations
+    :math:`f_i^{(r)} = 0`, hidden ones included, stand
+
+    .. math::
+
+        S\,(u' - \dot u) = 0,
+
+    where :math:`\dot u` are the unknowns that are the derivatives of others, and the rows of S select as many of them
+    as there are degrees of freedom. For unit vectors these are dummy derivatives (S. E. Mattsson and G. Soederlind,
+    Index reduction in differential-algebraic equations using dummy derivatives, SIAM J. Sci. Comput. 14, 1993,
+    677-692): all others are not integrated, but follow from the equations. S is data: another selection is the
+    same problem with other parameters.
+
+    It is made by :func:`daedal.reduce_index`.
+
+    Attributes
+    ----------
+    original : ImplicitDAE, SemiExplicitDAE or SecondOrderDAE
+        What was reduced.
+    problem : ImplicitDAE
+        The problem of index 1. Its first unknowns are those of `original`; its functions are graphs, of which tracing
+        makes machine code with exact derivatives.
+    constraints : Constraints
+        All equations f(t, u) = 0 with their Jacobian, for bringing points back to them.
+    signature : Signature
+        Pryce's offsets, the structural index and the number of degrees of freedom.
+    words : list of str
+        What was done, in words.
+    """
+
+    def __init__(self, original: Any, equations: Equations, signature: Signature):
+        self.original, self.signature, self.n = original, signature, original.n
+        self.prolongation = prolongation = Prolongation(equations, signature)
+        self.blocks = prolongation.blocks
+        numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
+        self.constraints = Constraints(prolongation, numbers)
+        highest = prolongation.is_highest()
+        # The highest derivative of what nothing ties down is no unknown of its own: it is y' of the one below.
+        slopes = {
+            block.targets[0]: block.columns[0]
+            for block in self.blocks
+            if not block.rows and block.targets[0] >= self.n and highest[block.targets[0]]
+        }
+        self._relations = [0 if block.targets[0] in slopes else block.free for block in self.blocks]
+        inside = [column for column in range(prolongation.n) if column not in slopes]
+        place = {column: k for k, column in enumerate(inside)}
+        self._inside = np.array(inside)
+        self._slopes = np.array(list(slopes), dtype=np.int64)
+        self._of_slopes = np.array([place[low] for low in slopes.values()], dtype=np.int64)
+        self._place = place
+        self.is_highest = highest[inside]
+        self._chosen: list[np.ndarray] | None = None
+        self.problem = self._made(slopes)
+
+    @property
+    def index(self) -> int:
+        """The structural index of the original problem."""
+        return self.signature.index
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What was found and done, in sentences."""
+        often = {1: "once", 2: "twice"}
+        groups: dict[int, list[int]] = {}
+        for i, c in self.prolongation.differentiated:
+            groups.setdefault(c, []).append(i)
+        done = [f"{equations_named(own)} {often.get(c, f'{c} times')}" for c, own in sorted(groups.items())]
+        told = [f"The problem has index {self.signature.index} (structural)."]
+        if done:
+            told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
+        free = self.signature.degrees_of_freedom
+        told.append(
+            f"Solved by dummy derivatives in {self.problem.n} unknowns with {free} degree{'s' * (free != 1)} of freedom."
+        )
+        return told
+
+    def __repr__(self) -> str:
+        names = listing(self.problem.names[:12], self.problem.n)
+        return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
+
+    @cached_property
+    def equation_words(self) -> list[str]:
+        """Which equation of the original problem each equation of `problem` is."""
+        found = [equation_in_words(i, r) for i, r in self.prolongation.kept]
+        names = self.prolongation.names
+        for block, count in zip(self.blocks, self._relations, strict=True):
+            relations = [f"({names[a]})' = {names[b]}" for a, b in zip(block.columns, block.targets, strict=True)]
+            found += [f"the relation {' or '.join(relations[:3])}"] * count
+        return found
+
+    # --- the problem ----------------------------------------------------------------------------------------------------
+
+    def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
+        prolongation, equations = self.prolongation, self.prolongation.equations
+        graph, n, count = Graph(), self._inside.size, self.constraints.numbers.size
+        places = {column: graph.argument("y", k) for column, k in self._place.items()}
+        places |= {high: graph.argument("yp", self._place[low]) for high, low in slopes.items()}
+        nodes = [equations.equation(i, r) for i, r in prolongation.kept]
+        residual = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
+        for block in self.blocks:
+            differences = [
+                graph.subtract(graph.argument("yp", self._place[low]), places[high])
+                for low, high in zip(block.columns, block.targets, strict=True)
+            ]
+            if not block.rows:
+                residual += [] if block.targets[0] in slopes else differences
+                continue
+            for _ in range(block.free):
+                total = graph.zero
+                for difference in differences:
+                    total = graph.add(total, graph.multiply(graph.argument(NAME, count), difference))
+                    count += 1
+                residual.append(total)
+        params = (NAME, count) if count else None
+        function = GraphFunction("residual", graph, residual, {"y": n, "yp": n}, params)
+        names = [prolongation.names[column] for column in self._inside]
+        numbers = np.concatenate([self.constraints.numbers, np.zeros(count - self.constraints.numbers.size)])
+        return ImplicitDAE(function, n, params=numbers if count else None, names=names)
+
+    # --- selection ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tied(self) -> list[Block]:
+        """The blocks in which there is something to select."""
+        return [block for block in self.blocks if block.rows and block.free]
+
+    @cached_property
+    def _matrices(self):
+        """Machine code for the matrices of the blocks that have equations, of (t, u)."""
+        prolongation, equations = self.prolongation, self.prolongation.equations
+        graph = Graph()
+        nodes = [node for block in self.blocks for row in block.rows for node in row.values()]
+        places = {column: graph.argument("u", column) for column in range(prolongation.n)}
+        made = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
+        return compile_function(graph, {"u": prolongation.n}, {"": made}, {NAME: self.constraints.numbers.size})
+
+    def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
+        """For each block what its equations say of the changes of its derivatives, row by row."""
+        values = iter(self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""])
+        found = []
+        for block in self.blocks:
+            matrix = np.zeros((len(block.rows), len(block.columns)))
+            for i, row in enumerate(block.rows):
+                for column in row:
+                    matrix[i, block.columns.index(column)] = next(values)
+            found.append(matrix)
+        return found
+
+    def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
+        """The same problem with the selection that suits a point best; `scale` are the sizes of u.
+
+        Raises :class:`daedal.index_reduction.selection.SingularBlock` where there is none.
+        """
+        return self._with(choose(self.blocks, self.matrices(t, u), scale))
+
+    def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
+        other = copy(self)
+        other.__dict__.pop("_fixed", None)
+        other._chosen = chosen
+        tied = [rows.ravel() for block, rows in zip(self.blocks, chosen, strict=True) if block.rows]
+        numbers = np.concatenate([self.constraints.numbers, *tied])
+        if numbers.size:
+            other.problem = with_numbers(self.problem, numbers)
+        return other
+
+    @property
+    def chosen(self) -> list[np.ndarray]:
+        """For each block the rows S of the selection."""
+        assert self._chosen is not None, "nothing is selected yet"
+        return self._chosen
+
+    def amplification(self, t: float, u: np.ndarray, scale: np.ndarray) -> float:
+        """How much dependent derivatives change with those that are integrated, in units of `scale`."""
+        return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
+
+    @cached_property
+    def _fixed(self) -> tuple[sp.csr_array, sp.csr_array]:
+        return stacked(self.blocks, self.chosen, self.prolongation.n)
+
+    # --- there and back -------------------------------------------------------------------------------------------------
+
+    def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
+        u = np.empty((y.shape[0], self.prolongation.n))
+        u[:, self._inside] = y
+        u[:, self._slopes] = yp[:, self._of_slopes]
+        return u
+
+    def exact(self, t: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points on all equations with what is integrated as it is, their slopes u', and where they were found."""
+        fixed, following = self._fixed
+        u, found = self.constraints.project(t, u, fixed)
+        return u, self.constraints.slopes(t, u, fixed, u @ following.T), found
+
+    def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
+        """u on all equations near values of the original problem, with its second part where it is known."""
+        from daedal.initial.jet import consistent_jet
+
+        given = [y] if yp is None else [y, yp]
+        return self.from_jet(consistent_jet(self.prolongation.equations, t, given, offsets=self.prolongation.c))
+
+    def start(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y and y' of `problem` at a point u on all equations."""
+        point, slope, _ = self.exact(np.array([t]), u[None, :])
+        return point[0, self._inside], slope[0, self._inside]
+
+    def restrict(self, u: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y and y' of the original problem from points u and their slopes, one in each row."""
+        return u[:, : self.n], slope[:, : self.n]
+
+    def jet(self, u: np.ndarray) -> np.ndarray:
+        """x, x', ... in rows, as far as u has them; NaN where it does not."""
+        found = np.full((max(self.prolongation.d) + 1, self.n), np.nan)
+        for (j, k), column in self.prolongation.column.items():
+            found[k, j] = u[column]
+        return found
+
+    def from_jet(self, jet: np.ndarray) -> np.ndarray:
+        """u from x, x', ... in rows."""
+        u = np.empty(self.prolongation.n)
+        for (j, k), column in self.prolongation.column.items():
+            u[column] = jet[k, j]
+        return u
+
+    def tolerance(self, given: np.ndarray) -> np.ndarray:
+        """rtol or atol of the unknowns of `problem`: derivatives have that of the unknown they belong to."""
+        values = np.empty(self.prolongation.n)
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            values[column] = given[j]
+        return values[self._inside]
