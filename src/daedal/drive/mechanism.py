@@ -252,9 +252,9 @@ class MechanismCourse(Course):
             return events.arguments(t, state) if foreign else (state[:n], state[:n])
 
         if foreign:
-            point = events.arguments(start.t, np.concatenate([start.z, start.r]))
+            y0, yp0 = events.arguments(start.t, np.concatenate([start.z, start.r]))
             own = self.request.changed(events=events.events)
-            return switching_functions(own, events.view, start.t, *point, recover, earlier)
+            return switching_functions(own, events.view, start.t, y0, yp0, recover, earlier)
         params = self.plan.problem.params
         given = params.given if isinstance(params, Moded) else params
         view = EventView(given, split or None, ("q", "v"))

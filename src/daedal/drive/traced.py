@@ -13,6 +13,7 @@ import numpy as np
 
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
+from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
@@ -59,6 +60,7 @@ class TracedPlan:
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._switched: list[SwitchedProblem | None] = []  # one, once it is known
+        self._mechanism: list[Any] = []  # the plan for the mechanism that the problem describes, or None, once known
         self._compared, self._runs = False, 0
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
@@ -86,6 +88,11 @@ class TracedPlan:
             if isinstance(plan.problem.params, Moded):
                 params = plan.problem.params.fresh(params)
             other._plans[key] = shared(with_numbers(plan.problem, params) if key is not None else problem)
+        if any(plan is not None for plan in self._mechanism):
+            layout = None if self.traced is None else self.traced.layout
+            numbers = None if layout is None else layout.numbers(problem.params)
+            plan = self._mechanism[0].with_problem(problem, numbers)
+            other._mechanism = [] if plan is None else [plan]
         return other
 
     def solve(self, request: Request):
@@ -176,6 +183,9 @@ class TracedPlan:
     def _solve(self, left_out: tuple[str, ...], request: Request):
         """With the switches followed if there are any; where that fails, with the functions as they are written."""
         settings = request.settings
+        mechanism = self.mechanism(request)
+        if mechanism is not None:
+            return mechanism.solve(request)
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
@@ -228,6 +238,15 @@ class TracedPlan:
             if status == other_status == 0 and np.any(np.abs(one - other) > terms):
                 return False
         return True
+
+    def mechanism(self, request: Request):
+        """The plan for the mechanism that the problem describes; None if it describes none, or all choices are made."""
+        if not self._mechanism:
+            from daedal.drive.recognised import plan_of_mechanism
+
+            assert self.traced is not None
+            self._mechanism.append(plan_of_mechanism(self.problem, self.traced.problem, request))
+        return self._mechanism[0]
 
     @property
     def switched(self) -> SwitchedProblem | None:
@@ -371,10 +390,15 @@ def _point(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
         point = {}
     elif isinstance(problem, SemiExplicitDAE):
         y = solution.y[:, i]
-        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}
+        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": _slope(solution, i)}
     elif isinstance(problem, SecondOrderDAE):
         point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
     else:
-        point = {"y": solution.y[:, i], "yp": solution.yp[:, i]}
+        point = {"y": solution.y[:, i], "yp": _slope(solution, i)}
     point["cj"] = point["c1"] = point["c2"] = 1.0
     return float(solution.t[i]), point
+
+
+def _slope(solution: Any, i: int) -> np.ndarray:
+    """y' at one point, without all others where it is computed only now."""
+    return solution.slope(i) if isinstance(solution, RecognisedSolution) else solution.yp[:, i]

@@ -15,7 +15,7 @@ B at points in general position. Everything else is no mechanism.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,10 @@ class RecognisedMechanism:
         found += [_counted(system.n_velocity_constraints, "velocity constraint")] * bool(system.n_velocity_constraints)
         found += [_counted(system.n_r, "first-order state")] if system.n_r else []
         return f"a mechanism with {', '.join(found[:-1])} and {found[-1]}"
+
+    def with_params(self, numbers: np.ndarray | None) -> RecognisedMechanism:
+        """The same with other numbers for the parameters, if it is plain."""
+        return replace(self, system=self.system.with_params(numbers))
 
     def initial(self, values: Any, slopes: Any = None) -> tuple[np.ndarray, ...]:
         """(q, v) or (q, v, r) from the unknowns; `slopes` are asked where velocities are no unknowns."""

@@ -66,6 +66,10 @@ class RecognisedSolution(Solution):
         """Their derivatives."""
         return self._slopes(self.t, self._motion)
 
+    def slope(self, i: int) -> np.ndarray:
+        """The derivatives at output point i alone."""
+        return self._slopes(self.t[i : i + 1], tuple(part[:, i : i + 1] for part in self._motion))[:, 0]
+
     @cached_property
     def message(self) -> str:  # type: ignore[override]
         """How it ended, in words, and what was found in the equations."""
@@ -87,7 +91,7 @@ class RecognisedSolution(Solution):
         return told
 
     def __call__(self, t, derivative: bool = False) -> np.ndarray:
-        """Dense output: the unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
+        """Dense output: unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
         times = check_real(t, "t", "be a number or a vector")
         state = self.mechanical(np.atleast_1d(times))
         motion = self._told(state.t, state.y)
