@@ -32,7 +32,7 @@ def plan_of_mechanism(problem: Any, traced: Any, request: Request) -> Recognised
     """
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) or not _is_open(request.settings):
         return None
-    if problem.n > _MOST_UNKNOWNS or not _may_be_mechanism(traced.implicit(), request):
+    if problem.n > _MOST_UNKNOWNS or not _may_be_mechanism(problem, traced.implicit(), request):
         return None
     try:
         found = recognise_mechanism(Equations(problem))
@@ -47,13 +47,13 @@ def _is_open(settings: Settings) -> bool:
     return automatic and not settings.options and settings.fixed_step is None
 
 
-def _may_be_mechanism(implicit: ImplicitDAE, request: Request) -> bool:
+def _may_be_mechanism(problem: Any, implicit: ImplicitDAE, request: Request) -> bool:
     """A quick look at the start: whether an equation contains neither derivatives nor unknowns without derivatives.
 
     Such are constraints on positions and velocities, and problems of index 1 have none.
     """
     try:
-        y0, yp0 = split_initial(implicit, request.initial)
+        y0, yp0 = split_initial(problem, request.initial)
     except DaedalError:  # which the run will raise with more to say
         return False
     partials = implicit.exact_partials(request.span[0], y0, np.zeros(y0.size) if yp0 is None else yp0)

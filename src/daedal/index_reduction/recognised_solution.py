@@ -37,18 +37,21 @@ class RecognisedSolution(Solution):
 
     @cached_property
     def _motion(self) -> tuple[np.ndarray, ...]:
-        return self._told(self.t, self.mechanical.y)
-
-    def _told(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
-        """q, v, r, a, r' and the multipliers of the problem at the columns of `state`."""
-        found, n = self._found, self._found.system.n_q
-        q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
+        """q, v, r, a, r' and the multipliers of the problem at the output points."""
+        t, state, n = self.t, self.mechanical.y, self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
-        if found.shares is not None and lam.shape[1] == found.system.n_lambda:
-            return q, v, r, a.T, rate.T, found.shares @ lam.T
-        points = [found.multipliers(t[i], *_column(i, q, v, r), a[i]) for i in range(t.size)]
-        return q, v, r, a.T, rate.T, np.array(points).reshape(t.size, -1).T
+        if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
+            lam = self.mechanical.lam.T
+        q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
+        return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
+
+    def _multipliers(self, t: np.ndarray, q, v, r, a, lam) -> np.ndarray:
+        """Those of the problem, from those of the mechanism."""
+        found = self._found
+        if found.shares is not None:
+            return found.shares @ lam
+        return np.array([found.multipliers(t[i], *_column(i, q, v, r, a)) for i in range(t.size)]).T.reshape(lam.shape)
 
     def _slopes(self, t: np.ndarray, motion: tuple[np.ndarray, ...]) -> np.ndarray:
         _, v, _, a, rate, lam = motion
@@ -93,10 +96,13 @@ class RecognisedSolution(Solution):
     def __call__(self, t, derivative: bool = False) -> np.ndarray:
         """Dense output: unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
         times = check_real(t, "t", "be a number or a vector")
-        state = self.mechanical(np.atleast_1d(times))
-        motion = self._told(state.t, state.y)
-        q, v, r, _, _, lam = motion
-        result = self._slopes(state.t, motion) if derivative else self._found.unknowns(q, v, r, lam)
+        state, n = self.mechanical(np.atleast_1d(times)), self._found.system.n_q
+        lam = self._multipliers(state.t, state.q, state.v, state.r, state.a, state.lam)
+        if derivative:
+            rate = self.mechanical(state.t, derivative=True)[2 * n :]
+            result = self._slopes(state.t, (state.q, state.v, state.r, state.a, rate, lam))
+        else:
+            result = self._found.unknowns(state.q, state.v, state.r, lam)
         return result[:, 0].copy() if times.ndim == 0 else result
 
     def summary(self) -> list[tuple[str, str]]:
