@@ -12,56 +12,23 @@ from daedal.drive.event_view import EventsOf
 from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
-from daedal.errors import DaedalError, IntegrationError
+from daedal.errors import IntegrationError
 from daedal.index_reduction.mechanism import RecognisedMechanism, recognise_mechanism
 from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.consistent import split_initial
 from daedal.mechanical_solution import MechanicalSolution
-from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.structure.equations import Equations
 from daedal.symbolic import Untraceable
 
-_MOST_UNKNOWNS = 1500  # of problems in which mechanisms are looked for
 
-
-def plan_of_mechanism(problem: Any, traced: Any, request: Request) -> RecognisedPlan | None:
-    """The plan for the mechanism that a problem describes; None if it describes none, or the user chose a method.
-
-    `traced` is the problem with its functions as machine code.
-    """
-    if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)) or not _is_open(request.settings):
-        return None
-    if problem.n > _MOST_UNKNOWNS or not _may_be_mechanism(problem, traced.implicit(), request):
-        return None
+def plan_of_mechanism(problem: Any, settings: Settings) -> RecognisedPlan | None:
+    """The plan for the mechanism that a problem describes; None if it describes none."""
     try:
         found = recognise_mechanism(Equations(problem))
     except Untraceable:
         return None
-    return None if found is None else RecognisedPlan(problem, found, request.settings)
-
-
-def _is_open(settings: Settings) -> bool:
-    """Whether equations and method are Daedal's to choose."""
-    automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
-    return automatic and not settings.options and settings.fixed_step is None
-
-
-def _may_be_mechanism(problem: Any, implicit: ImplicitDAE, request: Request) -> bool:
-    """A quick look at the start: whether an equation contains neither derivatives nor unknowns without derivatives.
-
-    Such are constraints on positions and velocities, and problems of index 1 have none.
-    """
-    try:
-        y0, yp0 = split_initial(problem, request.initial)
-    except DaedalError:  # which the run will raise with more to say
-        return False
-    partials = implicit.exact_partials(request.span[0], y0, np.zeros(y0.size) if yp0 is None else yp0)
-    if partials is None:
-        return True
-    by_slopes, by_values = partials
-    algebraic = ~np.any(by_slopes, axis=0)
-    return bool(algebraic.any() and np.any(~by_slopes.any(axis=1) & ~by_values[:, algebraic].any(axis=1)))
+    return None if found is None else RecognisedPlan(problem, found, settings)
 
 
 class RecognisedPlan:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.drive.constraint_look import may_be_mechanism
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
-from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
@@ -240,12 +240,15 @@ class TracedPlan:
         return True
 
     def mechanism(self, request: Request):
-        """The plan for the mechanism that the problem describes; None if it describes none, or all choices are made."""
+        """The plan for the mechanism that the problem describes; None if it describes none, or the method is given."""
         if not self._mechanism:
-            from daedal.drive.recognised import plan_of_mechanism
-
             assert self.traced is not None
-            self._mechanism.append(plan_of_mechanism(self.problem, self.traced.problem, request))
+            plan = None
+            if may_be_mechanism(self.problem, self.traced.problem, request):
+                from daedal.drive.recognised import plan_of_mechanism
+
+                plan = plan_of_mechanism(self.problem, self.settings)
+            self._mechanism.append(plan)
         return self._mechanism[0]
 
     @property
@@ -401,4 +404,5 @@ def _point(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
 
 def _slope(solution: Any, i: int) -> np.ndarray:
     """y' at one point, without all others where it is computed only now."""
-    return solution.slope(i) if isinstance(solution, RecognisedSolution) else solution.yp[:, i]
+    single = getattr(solution, "slope", None)
+    return solution.yp[:, i] if single is None else single(i)

@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 _SAME = 1e-9  # relative difference of what is equal but for round-off
 _EXACT = 1e-13  # of factors that are 1, but for round-off
@@ -91,6 +88,8 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
     That follows from m_ij^2 < m_ii m_jj, and multiples of rows leave it so.
     """
+    from scipy.optimize import linear_sum_assignment
+
     with np.errstate(divide="ignore"):
         price = -np.mean(np.log(np.abs(a)), axis=0)
     price = np.where(np.isfinite(price), price, _MISSING) - _SAME * np.eye(a.shape[1])  # if in doubt, as they stand
@@ -102,6 +101,9 @@ def _rows_of_velocities(a: np.ndarray) -> np.ndarray | None:
 
 def _parts(pattern: np.ndarray) -> np.ndarray:
     """For each row the number of its block, of those into which a matrix falls apart."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     return connected_components(csr_array(pattern | pattern.T), directed=False)[1]
 
 
