@@ -161,9 +161,13 @@ class FirstOrderPlan:
                 ready.adopt(self.equations)
             workspace.begin()
         except IndexError:
-            ready = method.prepare(self.equations)
+            ready = self.prepared(method)
             workspace = ready.workspace or Workspace(self.implicit)
         return ready, workspace
+
+    def prepared(self, method):
+        """A run of a method, made ready."""
+        return method.prepare(self.equations)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_runs": {name: [] for name in self.methods}}

@@ -125,7 +125,12 @@ def make_plan(problem, settings: Settings):
 
         if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
-        return TracedPlan(problem, settings, _plan_as_it_is)
+        plan = TracedPlan(problem, settings, _plan_as_it_is)
+        if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+            from daedal.drive.reduction import reduced_plan
+
+            return reduced_plan(problem, settings) or plan
+        return plan
     return _plan_as_it_is(problem, settings)
 
 

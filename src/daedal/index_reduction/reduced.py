@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.machine import compile_function
+from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
 
@@ -99,10 +100,8 @@ class ReducedProblem:
         if done:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
-        told.append(
-            f"Solved by dummy derivatives in {self.problem.n} unknowns with {free} degree{'s' * (free != 1)} of freedom."
-        )
-        return told
+        freedom = f"{free} degree{'s' * (free != 1)} of freedom"
+        return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing(self.problem.names[:12], self.problem.n)
@@ -118,7 +117,7 @@ class ReducedProblem:
             found += [f"the relation {' or '.join(relations[:3])}"] * count
         return found
 
-    # --- the problem ----------------------------------------------------------------------------------------------------
+    # --- the problem --------------------------------------------------------------------------------------------------
 
     def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
         prolongation, equations = self.prolongation, self.prolongation.equations
@@ -155,7 +154,23 @@ class ReducedProblem:
         return [block for block in self.blocks if block.rows and block.free]
 
     @cached_property
-    def _matrices(self):
+    def block_code(self) -> MachineFunction:
+        """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
+        graph, source = Graph(), self.prolongation.equations.graph
+        places = {column: graph.argument("y", k) for column, k in self._place.items()}
+        results = {}
+        for number, block in enumerate(self.tied):
+            nodes = [row.get(column, source.zero) for row in block.rows for column in block.columns]
+            known = arguments(self.prolongation, graph, places, nodes)
+            results[str(number)] = inlined(source, nodes, graph, known)
+        return compile_function(graph, {"y": self.problem.n}, results, {NAME: self.constraints.numbers.size})
+
+    def places(self, columns: Sequence[int]) -> np.ndarray:
+        """Where columns of u stand among the unknowns of `problem`."""
+        return np.array([self._place[column] for column in columns], dtype=np.int64)
+
+    @cached_property
+    def _matrices(self) -> MachineFunction:
         """Machine code for the matrices of the blocks that have equations, of (t, u)."""
         prolongation, equations = self.prolongation, self.prolongation.equations
         graph = Graph()
@@ -183,6 +198,16 @@ class ReducedProblem:
         """
         return self._with(choose(self.blocks, self.matrices(t, u), scale))
 
+    def inside(self, values: np.ndarray) -> np.ndarray:
+        """Those of the entries for u that belong to the unknowns of `problem`."""
+        return values[..., self._inside]
+
+    def with_numbers(self, numbers: np.ndarray) -> ReducedProblem:
+        """The same with other parameters of the original problem."""
+        other = copy(self)
+        other.constraints = self.constraints.with_numbers(numbers)
+        return other
+
     def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
         other = copy(self)
         other.__dict__.pop("_fixed", None)
@@ -207,7 +232,7 @@ class ReducedProblem:
     def _fixed(self) -> tuple[sp.csr_array, sp.csr_array]:
         return stacked(self.blocks, self.chosen, self.prolongation.n)
 
-    # --- there and back -------------------------------------------------------------------------------------------------
+    # --- there and back -----------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
@@ -253,8 +278,8 @@ class ReducedProblem:
         return u
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
-        """rtol or atol of the unknowns of `problem`: derivatives have that of the unknown they belong to."""
+        """rtol or atol of u: derivatives have that of the unknown that they belong to."""
         values = np.empty(self.prolongation.n)
-        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+        for (j, _), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
             values[column] = given[j]
-        return values[self._inside]
+        return values
