@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
@@ -17,10 +18,10 @@ from daedal.drive.reduced_start import consistent_start
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment, run
 from daedal.errors import IntegrationError
+from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
 from daedal.index_reduction.watch import PivotWatch
-from daedal.kernels.endings import Ending
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
@@ -30,7 +31,15 @@ from daedal.tracing.problem import traced_problem
 LIMIT = 4.0
 """Of the change of dependent derivatives with those that are integrated, in units of their sizes: where it is larger,
 others are selected. A pendulum is then between 45 and 76 degrees away from where the selection was the best one."""
-_EXCHANGED = 1e-6  # part of the interval that a run must have advanced before another exchange at a failure
+_RELAXED = 10.0  # by which the limit grows where no other selection is better
+
+
+@dataclass(frozen=True)
+class Singular:
+    """Where no selection is possible any more: the equations of a block do not determine what they should."""
+
+    t: float
+    block: Block
 
 
 class ReducedPlan(FirstOrderPlan):
@@ -45,8 +54,9 @@ class ReducedPlan(FirstOrderPlan):
 
     def __init__(self, reduction: ReducedProblem, settings: Settings):
         self.reduction, self.settings, self.original = reduction, settings, reduction.original
-        tolerances = check_tolerances(reduction.n, settings.rtol, settings.atol)
-        rtol, atol = (reduction.inside(reduction.tolerance(values)) for values in tolerances)
+        given = check_tolerances(reduction.n, settings.rtol, settings.atol)
+        self.tolerances = tuple(map(reduction.tolerance, given))  # of all unknowns
+        rtol, atol = map(reduction.inside, self.tolerances)
         solver = settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
         traced = traced_problem(reduction.problem, "always", solver)
         assert traced is not None
@@ -64,8 +74,6 @@ class ReducedPlan(FirstOrderPlan):
 
     def with_problem(self, problem) -> ReducedPlan:
         """The plan for the same problem with other parameters, which fit."""
-        from copy import copy
-
         other = copy(self)
         other._runs, other._plain, other.original = self._runs, None, problem
         layout = self.reduction.prolongation.equations.layout
@@ -75,7 +83,7 @@ class ReducedPlan(FirstOrderPlan):
     def solve(self, request: Request, follower=None) -> Solution:
         """Begin, run, finish."""
         course = ReducedCourse(self, request)
-        segments, notes = run(course, request), course.notes
+        segments, notes = run(course, request), course.choice.notes
         course.give_back()
         try:
             return delivered(finished(course.plan, request, segments, notes), segments)
@@ -99,100 +107,106 @@ class ReducedPlan(FirstOrderPlan):
 
 
 class ReducedCourse(FirstOrderCourse):
-    """One run: a segment for every method and for every selection."""
+    """One run: a segment for every method. The selection changes inside of them: the unknowns stay the same."""
 
     plan: ReducedPlan
 
     def _begin(self):
         plan, request, t = self.plan, self.request, self.request.span[0]
-        u = consistent_start(plan.reduction, request, plan.settings)
-        rtol, atol = (plan.reduction.tolerance(x) for x in check_tolerances(plan.reduction.n, plan.settings.rtol, plan.settings.atol))
-        self._floor = np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0)
-        self._sizes = np.maximum(np.abs(u), self._floor)
-        self._limit, self._exchanged_at = LIMIT, np.nan
-        self.exchanges = 0
-        self.singular: SingularBlock | None = None
+        reduction = plan.reduction
+        u = consistent_start(reduction, request)
+        rtol, atol = plan.tolerances
+        self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
+        self._limit, self._failed_at = LIMIT, np.nan
         self.excluded, self._automatic = None, False
         self._select(t, u)
+        self.y0, self.yp0 = self.plan.reduction.start(t, u)
         self.choice = FirstOrderChoice(self.plan, request, False, (self.y0, self.yp0), False)
         self._take()
 
-    @property
-    def notes(self) -> list[str]:
-        """What there is to say about the run, besides how it ended."""
-        return self.choice.notes
-
-    def _select(self, t: float, u: np.ndarray) -> bool:
-        """Take the selection that suits a point best, and begin there; whether it is another one."""
-        reduction = self.plan.reduction
-        before = reduction._chosen
-        after = reduction.selected(t, u, self._sizes)
-        same = before is not None and all(np.array_equal(a, b) for a, b in zip(before, after.chosen, strict=True))
-        if not same:
-            self.plan = self.plan.with_reduction(after)
-        self.y0, self.yp0 = self.plan.reduction.start(t, u)
-        return not same
-
     def _take(self):
         super()._take()
+        self._watch(self.plan.reduction)
+
+    def _watch(self, reduction: ReducedProblem):
         watch = getattr(self.ready, "watch", None)
         if watch is not None:
-            watch.begin(self.plan.reduction, self.plan.reduction.inside(self._sizes), self._limit)
+            watch.begin(reduction, reduction.inside(self._sizes), self._limit)
+
+    # --- selections ---------------------------------------------------------------------------------------------------
+
+    def _select(self, t: float, u: np.ndarray) -> bool:
+        """Take the selection that suits a point best; whether it is another one."""
+        before, after = self.plan.reduction, self.plan.reduction.selected(t, u, self._sizes)
+        if after.selects_like(before):
+            return False
+        self.plan = self.plan.with_reduction(after)
+        return True
+
+    def _resume(self) -> bool:
+        """Exchange the selection where the watch has stopped the run; it then goes on with all that it knows."""
+        t, y = self.ready.reached()
+        try:
+            if self._reselect(t, y):
+                self._limit = LIMIT
+                self._selections.append((t, self.plan.reduction))
+                self.workspace.adopt(self.plan.implicit)
+                self.workspace.bridge.refresh()
+                self.ready.adopt(self.plan.equations)
+            else:
+                self._limit = _RELAXED * max(self.ready.watch.amplification, self._limit)
+        except SingularBlock as singular:
+            self._singular = Singular(t, singular.block)
+            return False
+        self._watch(self.plan.reduction)
+        return self._limit < np.inf
+
+    def _reselect(self, t: float, y: np.ndarray) -> bool:
+        reduction = self.plan.reduction
+        watch = getattr(self.ready, "watch", None)
+        if watch is not None:
+            self._sizes = reduction.enlarged(self._sizes, watch.scale)
+        return self._select(t, reduction.all_unknowns(y[None], self.ready.slope()[None])[0])
+
+    # --- segments -----------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
-        plan, request = self.plan, self.request
+        plan, request, n = self.plan, self.request, self.plan.reduction.n
         switching = None
         if request.settings.events is not None:
-            n = plan.reduction.n
+            there = self._t, self.y0[:n], self.yp0[:n]
             switching = switching_functions(
-                request,
-                plan.original,
-                self._t,
-                self.y0[:n],
-                self.yp0[:n],
-                lambda t, y, yp: (y[:n], yp[:n]),
-                earlier,
-                leading=True,
+                request, plan.original, *there, lambda t, y, yp: (y[:n], yp[:n]), earlier, leading=True
             )
-        outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
-        return Segment(plan.equations, in_the_users_unknowns(plan.reduction, outcome), self.choice.method, None)
+        self._selections, self._singular = [(self._t, plan.reduction)], None
+        changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
+        outcome = self.ready.integrate(self.task(switching, progress, **changes))
+        segment = Segment(plan.equations, in_the_users_unknowns(self._selections, outcome), self.choice.method, None)
+        segment.singular = self._singular
+        return segment
 
     def goes_on(self, segment: Segment) -> bool:
-        outcome = segment.outcome
-        if outcome.reason == Ending.HOOK_STOPPED:
-            return self._exchange(segment)
-        if outcome.reason in FAILURES and self._exchange(segment):
-            return True
-        return super().goes_on(segment)
+        if segment.singular is not None:
+            return False
+        return self._begins_again(segment) or super().goes_on(segment)
 
-    def _exchange(self, segment: Segment) -> bool:
-        """Go on with another selection; of the same one only if the run was stopped for the sake of it."""
-        outcome, request, plan = segment.outcome, self.request, self.plan
-        t, reduction, stopped = outcome.t_reached, plan.reduction, outcome.reason == Ending.HOOK_STOPPED
-        if not stopped:
-            if abs(t - self._exchanged_at) <= _EXCHANGED * abs(request.span[1] - request.span[0]):
-                return False
-            self._exchanged_at = t
-        watch = getattr(self.ready, "watch", None)
-        if watch is not None:
-            sizes = self._sizes[reduction._inside]
-            self._sizes[reduction._inside] = np.maximum(sizes, watch.scale)
-        slope = self.ready.slope() if outcome.steps else self.yp0
-        u, _, found = reduction.exact(np.array([t]), reduction.all_unknowns(outcome.y_reached[None], slope[None]))
+    def _begins_again(self, segment: Segment) -> bool:
+        """After a failure: whether another selection suits the point where the run stands."""
+        outcome, (t0, t1) = segment.outcome, self.request.span
+        t = outcome.t_reached
+        if outcome.reason not in FAILURES or not outcome.steps:
+            return False
+        if abs(t - self._failed_at) <= LEAST_PROGRESS * abs(t1 - t0):
+            return False
         try:
-            changed = self._select(t, u[0]) if found[0] else False
+            changed = self._reselect(t, outcome.y_reached)
         except SingularBlock as singular:
-            segment.singular = self.singular = singular
-            singular.t = t
+            segment.singular = Singular(t, singular.block)
             return False
         if not changed:
-            if not stopped:
-                return False
-            self._limit = 10.0 * max(watch.amplification, self._limit)
-        else:
-            self._limit = LIMIT
-            self.exchanges += 1
-        self._t = t
+            return False
+        self._failed_at = self._t = t
+        self.y0, self.yp0 = outcome.y_reached, self.ready.slope()
         self.plan.give_back(self.choice.method, self.ready, self.workspace)
         self._take()
         return True

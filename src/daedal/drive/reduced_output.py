@@ -16,28 +16,40 @@ from daedal.problems import SemiExplicitDAE
 from daedal.solution import Solution
 
 
-def in_the_users_unknowns(reduction: ReducedProblem, outcome: Outcome) -> Outcome:
+Selections = list[tuple[float, ReducedProblem]]
+"""From which time on which selection was integrated, in order."""
+
+
+def in_the_users_unknowns(selections: Selections, outcome: Outcome) -> Outcome:
     """What a segment has stored, on all equations to round-off; the polynomials between as they are."""
-    y, yp = restricted(reduction, outcome.t, outcome.y.T, outcome.yp.T)
-    events = outcome.events
+    n, events, dense = selections[0][1].n, outcome.events, outcome.dense
+    y, yp = _restricted(selections, outcome.t, outcome.y.T, outcome.yp.T)
     if events:
-        there = [np.stack([getattr(event, name) for event in events]) for name in ("y", "yp")]
-        values, slopes = restricted(reduction, np.array([event.t for event in events]), *there)
+        times = np.array([event.t for event in events])
+        values, slopes = _restricted(selections, times, *[np.stack([getattr(e, x) for e in events]) for x in ("y", "yp")])
         events = [replace(event, y=a, yp=b) for event, a, b in zip(events, values, slopes, strict=True)]
-    dense = outcome.dense
     if dense is not None:
-        dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, : reduction.n]))
+        dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, :n]))
     return replace(outcome, y=y.T.copy(), yp=yp.T.copy(), events=events, dense=dense)
 
 
-def restricted(reduction: ReducedProblem, t: np.ndarray, y: np.ndarray, yp: np.ndarray):
-    """y and y' of the original problem at points of the reduced one; where there is no point nearby, as they are."""
-    u = reduction.all_unknowns(y, yp)
-    exact, slope, found = reduction.exact(t, u)
-    values, slopes = reduction.restrict(exact, slope)
-    n = reduction.n
-    usable = found & np.isfinite(slopes).all(axis=1)
-    return np.where(usable[:, None], values, y[:, :n]), np.where(usable[:, None], slopes, yp[:, :n])
+def _restricted(selections: Selections, t: np.ndarray, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """y and y' of the original problem at points of the reduced one, each with the selection of its time.
+
+    Where there is no point on the equations nearby they are as they were computed.
+    """
+    n, begins = selections[0][1].n, np.array([begin for begin, _ in selections])
+    sign = 1.0 if begins[-1] >= begins[0] else -1.0
+    which = np.maximum(np.searchsorted(sign * begins, sign * t, side="left") - 1, 0)
+    values, slopes = y[:, :n].copy(), yp[:, :n].copy()
+    u = selections[0][1].all_unknowns(y, yp)
+    projector, scale = selections[0][1].constraints.projector(), np.maximum(np.abs(u).max(axis=0, initial=0.0), 1e-300)
+    for k in np.unique(which):
+        own = np.flatnonzero(which == k)
+        exact, slope, found = selections[k][1].exact(t[own], u[own], projector, scale)
+        usable = found & np.isfinite(slope[:, :n]).all(axis=1)
+        values[own[usable]], slopes[own[usable]] = exact[usable, :n], slope[usable, :n]
+    return values, slopes
 
 
 def finished(plan, request: Request, segments: list[Segment], notes: list[str]) -> Solution:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
-from daedal.drive.request import Request, Settings
+from daedal.drive.request import Request
 from daedal.errors import InconsistentInitialError
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
@@ -16,9 +16,9 @@ _TOLERATED = 0.33  # weighted size of a correction that Newton's method would no
 _VIOLATED = 1e-3  # part of the worst violation
 
 
-def consistent_start(reduction: ReducedProblem, request: Request, settings: Settings) -> np.ndarray:
+def consistent_start(reduction: ReducedProblem, request: Request) -> np.ndarray:
     """u on all equations at the start; values that are too far from them are refused unless they may be corrected."""
-    problem, t = reduction.original, request.span[0]
+    problem, t, settings = reduction.original, request.span[0], request.settings
     y, yp = split_initial(problem, request.initial)
     if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
         y = np.concatenate([y[: problem.n_y], np.full(problem.n_z, np.nan)])
@@ -28,7 +28,7 @@ def consistent_start(reduction: ReducedProblem, request: Request, settings: Sett
     change = np.where(known, u[: y.size] - y, 0.0)
     weights = rtol * np.abs(np.where(known, y, 0.0)) + atol
     ratio = np.abs(change) / np.maximum(weights, 1e-300)
-    if not request.settings.correct_initial and float(np.sqrt(np.mean(ratio**2))) > _TOLERATED:
+    if not settings.correct_initial and float(np.sqrt(np.mean(ratio**2))) > _TOLERATED:
         _refuse(reduction, t, np.where(known, y, u[: y.size]), u, ratio)
     return u
 
@@ -37,7 +37,7 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
     """Say which equations, hidden ones included, the given values violate."""
     given = u.copy()
     given[: y.size] = y
-    residual = reduction.constraints.values(np.array([t]), given[None]).f[0]
+    residual = reduction.constraints.values(t, given)[0]
     order = np.argsort(-np.abs(residual), kind="stable")
     violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
     words = reduction.equation_words

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from daedal.index_reduction.constraints import Constraints, arguments
+from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
 from daedal.index_reduction.selection import amplification, choose, stacked
 from daedal.problems import ImplicitDAE
@@ -181,14 +180,14 @@ class ReducedProblem:
 
     def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
         """For each block what its equations say of the changes of its derivatives, row by row."""
-        values = iter(self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""])
-        found = []
+        values = self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""]
+        found, first = [], 0
         for block in self.blocks:
+            i, k = block.entries
             matrix = np.zeros((len(block.rows), len(block.columns)))
-            for i, row in enumerate(block.rows):
-                for column in row:
-                    matrix[i, block.columns.index(column)] = next(values)
+            matrix[i, k] = values[first : first + i.size]
             found.append(matrix)
+            first += i.size
         return found
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
@@ -201,6 +200,12 @@ class ReducedProblem:
     def inside(self, values: np.ndarray) -> np.ndarray:
         """Those of the entries for u that belong to the unknowns of `problem`."""
         return values[..., self._inside]
+
+    def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
+        result = sizes.copy()
+        result[self._inside] = np.maximum(sizes[self._inside], found)
+        return result
 
     def with_numbers(self, numbers: np.ndarray) -> ReducedProblem:
         """The same with other parameters of the original problem."""
@@ -218,6 +223,12 @@ class ReducedProblem:
             other.problem = with_numbers(self.problem, numbers)
         return other
 
+    def selects_like(self, other: ReducedProblem) -> bool:
+        """Whether the selection is the same as that of another one."""
+        if self._chosen is None or other._chosen is None:
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(self._chosen, other._chosen, strict=True))
+
     @property
     def chosen(self) -> list[np.ndarray]:
         """For each block the rows S of the selection."""
@@ -229,8 +240,9 @@ class ReducedProblem:
         return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
 
     @cached_property
-    def _fixed(self) -> tuple[sp.csr_array, sp.csr_array]:
-        return stacked(self.blocks, self.chosen, self.prolongation.n)
+    def _fixed(self) -> tuple[Any, Any]:
+        n = self.prolongation.n
+        return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
     # --- there and back -----------------------------------------------------------------------------------------------
 
@@ -241,11 +253,10 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
-    def exact(self, t: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points on all equations with what is integrated as it is, their slopes u', and where they were found."""
-        fixed, following = self._fixed
-        u, found = self.constraints.project(t, u, fixed)
-        return u, self.constraints.slopes(t, u, fixed, u @ following.T), found
+    def exact(self, t: np.ndarray, u: np.ndarray, projector: Projector | None = None, scale: Any = None):
+        """Points on all equations with what is integrated as it is, their slopes u', and which were found."""
+        sizes = np.maximum(np.abs(u).max(axis=0, initial=0.0), 1e-300) if scale is None else scale
+        return (projector or self.constraints.projector()).project(t, u, *self._fixed, sizes)
 
     def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
         """u on all equations near values of the original problem, with its second part where it is known."""
@@ -258,10 +269,6 @@ class ReducedProblem:
         """y and y' of `problem` at a point u on all equations."""
         point, slope, _ = self.exact(np.array([t]), u[None, :])
         return point[0, self._inside], slope[0, self._inside]
-
-    def restrict(self, u: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """y and y' of the original problem from points u and their slopes, one in each row."""
-        return u[:, : self.n], slope[:, : self.n]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""
