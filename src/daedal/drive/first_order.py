@@ -46,7 +46,8 @@ class FirstOrderPlan:
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto' or 'none'"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or "
+                "'dummy_derivatives'"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None

@@ -129,7 +129,7 @@ def make_plan(problem, settings: Settings):
         if isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
             from daedal.drive.reduction import reduced_plan
 
-            return reduced_plan(problem, settings) or plan
+            return reduced_plan(problem, settings, plan.traced) or plan
         return plan
     return _plan_as_it_is(problem, settings)
 

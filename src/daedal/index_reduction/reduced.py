@@ -24,6 +24,8 @@ from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
 
+_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-14  # of the search for derivatives at given values, and what is left of equations
+
 
 class ReducedProblem:
     r"""All equations of a problem and as many of their derivatives as its structure asks for, in index 1.
@@ -259,11 +261,36 @@ class ReducedProblem:
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, sizes)
 
     def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-        """u on all equations near values of the original problem, with its second part where it is known."""
+        """u on all equations near values of the original problem, with its second part where it is known.
+
+        Values y that satisfy all equations stay as they are; NaN stands for what is not known.
+        """
         from daedal.initial.jet import consistent_jet
 
+        u = self._completed(t, y, yp) if np.isfinite(y).all() else None
+        if u is not None:
+            return u
         given = [y] if yp is None else [y, yp]
         return self.from_jet(consistent_jet(self.prolongation.equations, t, given, offsets=self.prolongation.c))
+
+    def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
+        """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
+        u, n = np.zeros(self.prolongation.n), self.n
+        u[:n] = y
+        if yp is not None:
+            for (j, k), column in self.prolongation.column.items():
+                if k == 1 and column >= n:
+                    u[column] = yp[j]
+        for _ in range(_MOST_ITERATIONS):
+            f, matrix, _ = self.constraints.values(t, u)
+            terms = np.abs(f) + abs(matrix) @ np.abs(u)
+            if not (np.isfinite(f).all() and np.isfinite(terms).all()):
+                return None
+            if np.all(np.abs(f) <= _ROUNDOFF * terms):
+                return u
+            columns = matrix[:, n:].toarray()
+            u[n:] -= np.linalg.lstsq(columns, f, rcond=None)[0]
+        return None
 
     def start(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
