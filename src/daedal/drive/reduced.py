@@ -122,7 +122,7 @@ class ReducedCourse(FirstOrderCourse):
         extra = np.arange(plan.implicit.n) >= reduction.n
         self.excluded, self._automatic = (reduction.is_highest & extra if extra.any() else None), False
         self._select(t, u)
-        self.y0, self.yp0 = self.plan.reduction.start(t, u)
+        self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
         self.choice = FirstOrderChoice(self.plan, request, False, (self.y0, self.yp0), False)
         self._take()
 
@@ -182,7 +182,7 @@ class ReducedCourse(FirstOrderCourse):
         self._selections, self._singular = [(self._t, plan.reduction)], None
         changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
         outcome = self.ready.integrate(self.task(switching, progress, **changes))
-        segment = Segment(plan.equations, in_the_users_unknowns(self._selections, outcome), self.choice.method, None)
+        segment = Segment(plan.equations, in_the_users_unknowns(self._selections, outcome, self._sizes), self.choice.method, None)
         segment.singular = self._singular
         return segment
 

@@ -20,20 +20,23 @@ Selections = list[tuple[float, ReducedProblem]]
 """From which time on which selection was integrated, in order."""
 
 
-def in_the_users_unknowns(selections: Selections, outcome: Outcome) -> Outcome:
+def in_the_users_unknowns(selections: Selections, outcome: Outcome, sizes: np.ndarray) -> Outcome:
     """What a segment has stored, on all equations to round-off; the polynomials between as they are."""
     n, events, dense = selections[0][1].n, outcome.events, outcome.dense
-    y, yp = _restricted(selections, outcome.t, outcome.y.T, outcome.yp.T)
+    y, yp = _restricted(selections, sizes, outcome.t, outcome.y.T, outcome.yp.T)
     if events:
         times = np.array([event.t for event in events])
-        values, slopes = _restricted(selections, times, *[np.stack([getattr(e, x) for e in events]) for x in ("y", "yp")])
+        there = [np.stack([getattr(event, name) for event in events]) for name in ("y", "yp")]
+        values, slopes = _restricted(selections, sizes, times, *there)
         events = [replace(event, y=a, yp=b) for event, a, b in zip(events, values, slopes, strict=True)]
     if dense is not None:
         dense = replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, :n]))
     return replace(outcome, y=y.T.copy(), yp=yp.T.copy(), events=events, dense=dense)
 
 
-def _restricted(selections: Selections, t: np.ndarray, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _restricted(
+    selections: Selections, sizes: np.ndarray, t: np.ndarray, y: np.ndarray, yp: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """y and y' of the original problem at points of the reduced one, each with the selection of its time.
 
     Where there is no point on the equations nearby they are as they were computed.
@@ -43,10 +46,10 @@ def _restricted(selections: Selections, t: np.ndarray, y: np.ndarray, yp: np.nda
     which = np.maximum(np.searchsorted(sign * begins, sign * t, side="left") - 1, 0)
     values, slopes = y[:, :n].copy(), yp[:, :n].copy()
     u = selections[0][1].all_unknowns(y, yp)
-    projector, scale = selections[0][1].constraints.projector(), np.maximum(np.abs(u).max(axis=0, initial=0.0), 1e-300)
+    projector, scale = selections[0][1].constraints.projector(), np.maximum(np.abs(u).max(axis=0, initial=0.0), sizes)
     for k in np.unique(which):
         own = np.flatnonzero(which == k)
-        exact, slope, found = selections[k][1].exact(t[own], u[own], projector, scale)
+        exact, slope, found = selections[k][1].exact(t[own], u[own], scale, projector)
         usable = found & np.isfinite(slope[:, :n]).all(axis=1)
         values[own[usable]], slopes[own[usable]] = exact[usable, :n], slope[usable, :n]
     return values, slopes

@@ -255,10 +255,12 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
-    def exact(self, t: np.ndarray, u: np.ndarray, projector: Projector | None = None, scale: Any = None):
-        """Points on all equations with what is integrated as it is, their slopes u', and which were found."""
-        sizes = np.maximum(np.abs(u).max(axis=0, initial=0.0), 1e-300) if scale is None else scale
-        return (projector or self.constraints.projector()).project(t, u, *self._fixed, sizes)
+    def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
+        """Points on all equations with what is integrated as it is, their slopes u', and which were found.
+
+        `scale` are the sizes of u, by which round-off is judged.
+        """
+        return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
     def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
         """u on all equations near values of the original problem, with its second part where it is known.
@@ -292,9 +294,9 @@ class ReducedProblem:
             u[n:] -= np.linalg.lstsq(columns, f, rcond=None)[0]
         return None
 
-    def start(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
-        point, slope, _ = self.exact(np.array([t]), u[None, :])
+        point, slope, _ = self.exact(np.array([t]), u[None, :], scale)
         return point[0, self._inside], slope[0, self._inside]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
