@@ -67,10 +67,9 @@ class ReducedPlan(FirstOrderPlan):
 
     def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
         """The plan for another selection; what is ready is shared."""
-        if reduction.problem.params is None:
-            return self
-        other = super().with_problem(with_numbers(self.problem, reduction.problem.params))
-        other.reduction = reduction
+        params = reduction.problem.params
+        other = copy(self) if params is None else super().with_problem(with_numbers(self.problem, params))
+        other._runs, other.reduction = self._runs, reduction
         return other
 
     def with_problem(self, problem) -> ReducedPlan:

@@ -22,10 +22,15 @@ LOWEST_REDUCED = 3
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 
 
+def is_reduction(formulation: Any) -> bool:
+    """Whether a formulation is one of the ways to reduce the index."""
+    return isinstance(formulation, str) and formulation in REDUCTIONS
+
+
 def reduced_plan(problem: Any, settings: Settings, traced: TracedProblem | None):
     """The plan for the reduced problem; None where it is solved as it stands."""
     formulation = settings.formulation
-    asked = isinstance(formulation, str) and formulation in REDUCTIONS
+    asked = is_reduction(formulation)
     if not asked and (formulation != "auto" or settings.compile == "never" or not _may_need_it(problem, traced)):
         return None
     try:
