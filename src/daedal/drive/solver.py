@@ -125,7 +125,12 @@ def make_plan(problem, settings: Settings):
 
         if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
-        return TracedPlan(problem, settings, _plan_as_it_is)
+        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+            return TracedPlan(problem, settings, _plan_as_it_is)
+        from daedal.drive.reduction import is_reduction, reduced_plan
+
+        plan = None if is_reduction(settings.formulation) else TracedPlan(problem, settings, _plan_as_it_is)
+        return reduced_plan(problem, settings, None if plan is None else plan.traced) or plan
     return _plan_as_it_is(problem, settings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,18 +17,9 @@ from daedal.tracing.parameters import NAME
 
 UNKNOWNS = "u"
 """What the unknowns of a prolonged system are called in a graph."""
-_LARGEST_DENSE = 300  # unknowns up to which systems of many points are solved at once
-_MOST_ITERATIONS = 8
-_ROUNDOFF = 4.0 * np.finfo(float).eps
-
-
-@dataclass(frozen=True)
-class Values:
-    """The equations at points, one row or matrix for each: f, df/du and the partial derivative of f by time."""
-
-    f: np.ndarray
-    matrix: list[sp.csr_array] | np.ndarray
-    rate: np.ndarray
+LARGEST_DENSE = 400
+"""Unknowns up to which matrices are dense."""
+_MOST_ITERATIONS, _SMALL = 8, 1e-9
 
 
 class Constraints:
@@ -62,44 +53,84 @@ class Constraints:
         other.__dict__.update(self.__dict__, numbers=numbers)
         return other
 
-    def values(self, t: np.ndarray, u: np.ndarray) -> Values:
-        """f, df/du and f_t at many points (t[k], u[k])."""
-        count, entries = t.size, self._rows.size
-        f, rate, nonzero = np.empty((count, self.m)), np.empty((count, self.m)), np.empty((count, entries))
-        for k in range(count):
-            found = self._code(float(t[k]), **{UNKNOWNS: u[k], NAME: self.numbers})[1]
-            f[k], rate[k], nonzero[k] = found["f"], found["rate"], found["entries"]
-        if self.n > _LARGEST_DENSE:
-            shape = self.m, self.n
-            return Values(f, [sp.csr_array((x, (self._rows, self._columns)), shape=shape) for x in nonzero], rate)
-        matrix = np.zeros((count, self.m, self.n))
-        matrix[:, self._rows, self._columns] = nonzero
-        return Values(f, matrix, rate)
+    def values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, sp.csr_array, np.ndarray]:
+        """f, df/du and the partial derivative of f by time at a point."""
+        found = self._code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
+        matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
+        return found["f"], matrix, found["rate"]
 
-    def project(self, t: np.ndarray, u: np.ndarray, fixed: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
-        """Points with f = 0 to round-off and `fixed` u as it is, and where Newton's method has found them."""
-        u, scale = u.copy(), np.maximum(np.abs(u).max(axis=0), 1e-300)
-        active, before = np.arange(t.size), np.full(t.size, np.inf)
-        found = np.zeros(t.size, dtype=bool)
+    def record(self) -> Any:
+        """What compiled code needs, with memory of its own."""
+        from daedal.index_reduction.points import EQUATIONS
+        from daedal.kernels.dense import dense_lu
+        from daedal.kernels.records import Record
+
+        code, memory = self._code, np.zeros(self._code.size)
+        memory[code.slices[NAME]] = self.numbers
+        return Record(
+            EQUATIONS,
+            n=self.n,
+            m=self.m,
+            code=code.address,
+            block=memory,
+            f=memory[code.slices["f"]],
+            entries=memory[code.slices["entries"]],
+            rate=memory[code.slices["rate"]],
+            count=self._rows.size,
+            entry_rows=self._rows,
+            entry_columns=self._columns,
+            matrix=dense_lu(self.n),
+            work=np.zeros(self.n),
+            held=np.zeros(max(self.n - self.m, 1)),
+        )
+
+    def projector(self) -> Projector:
+        """What brings points back to f = 0, for one thread."""
+        return Projector(self)
+
+
+class Projector:
+    """Brings points back to f = 0 with some combinations of the unknowns as they are.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    """
+
+    def __init__(self, constraints: Constraints):
+        self.constraints, self.n = constraints, constraints.n
+        self._system = constraints.record() if self.n <= LARGEST_DENSE else None
+
+    def project(self, t: np.ndarray, u: np.ndarray, fixed: Any, following: Any, scale: np.ndarray):
+        """Points with f = 0 to round-off and `fixed` u as it is, their slopes, and which were found.
+
+        The slopes satisfy f_t + f_u u' = 0 and `fixed` u' = `following` u. `scale` are the sizes of u.
+        """
+        u, slopes, found = np.ascontiguousarray(u).copy(), np.empty(u.shape), np.zeros(t.size, dtype=bool)
+        if self._system is not None:
+            from daedal.index_reduction.points import project_points
+
+            project_points(self._system.data, t, u, fixed, following, scale, slopes, found)
+            return u, slopes, found
+        for k in range(t.size):
+            u[k], slopes[k], found[k] = self._project(float(t[k]), u[k], fixed, following, scale)
+        return u, slopes, found
+
+    def _project(self, t: float, u: np.ndarray, fixed, following, scale) -> tuple[np.ndarray, np.ndarray, bool]:
+        """One point, with sparse matrices."""
+        start, held, before = u, fixed @ u, np.inf
         for _ in range(_MOST_ITERATIONS):
-            values = self.values(t[active], u[active])
-            right = np.concatenate([values.f, np.zeros((active.size, fixed.shape[0]))], axis=1)
-            delta = solve_all(values.matrix, fixed, right)
-            usable = np.isfinite(delta).all(axis=1)
-            u[active[usable]] -= delta[usable]
-            size = np.where(usable, np.max(np.abs(delta) / scale, axis=1, initial=0.0), np.inf)
-            settled = (size <= _ROUNDOFF) | ((size <= 1e-9) & (size >= 0.3 * before[active]))
-            found[active[settled]] = True
-            before[active] = size
-            active = active[~settled & usable]
-            if active.size == 0:
+            f, matrix, rate = self.constraints.values(t, u)
+            try:
+                factors = splu(sp.csc_matrix(sp.vstack([matrix, fixed])))
+            except (RuntimeError, ValueError):  # exactly singular, or not finite
                 break
-        return u, found
-
-    def slopes(self, t: np.ndarray, u: np.ndarray, fixed: sp.csr_array, known: np.ndarray) -> np.ndarray:
-        """u' at points on f = 0, from f_t + f_u u' = 0 and `fixed` u' = known."""
-        values = self.values(t, u)
-        return solve_all(values.matrix, fixed, np.concatenate([-values.rate, known], axis=1))
+            if before <= _SMALL:
+                return u, factors.solve(np.concatenate([-rate, following @ u])), True
+            delta = factors.solve(np.concatenate([f, fixed @ u - held]))
+            before = float(np.max(np.abs(delta) / scale))
+            u = u - delta
+        return start, np.full(u.size, np.nan), False
 
 
 def arguments(prolongation: Prolongation, graph: Graph, places, nodes) -> dict[tuple[str, int], int]:
@@ -116,32 +147,3 @@ def arguments(prolongation: Prolongation, graph: Graph, places, nodes) -> dict[t
             column = prolongation.column.get((j, int(name[1:])))
             known[name, j] = graph.zero if column is None else places[column]
     return known
-
-
-def solve_all(matrix, fixed: sp.csr_array, right: np.ndarray) -> np.ndarray:
-    """The solutions of [matrix; fixed] x = right for many points; NaN where it is singular."""
-    if isinstance(matrix, list):
-        found = np.full(right.shape, np.nan)
-        for k, entries in enumerate(matrix):
-            try:
-                found[k] = splu(sp.csc_matrix(sp.vstack([entries, fixed]))).solve(right[k])
-            except RuntimeError:  # exactly singular
-                continue
-        return found
-    below = np.broadcast_to(fixed.toarray(), (matrix.shape[0], *fixed.shape))
-    whole = np.concatenate([matrix, below], axis=1)
-    bad = ~np.isfinite(whole).all(axis=(1, 2))
-    whole[bad] = np.eye(whole.shape[2])
-    try:
-        found = np.linalg.solve(whole, right[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:
-        found = np.stack([_solution(a, b) for a, b in zip(whole, right, strict=True)])
-    found[bad] = np.nan
-    return found
-
-
-def _solution(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    try:
-        return np.linalg.solve(matrix, right)
-    except np.linalg.LinAlgError:
-        return np.full(right.size, np.nan)

@@ -46,6 +46,23 @@ class Block:
     targets: list[int]
     rows: list[dict[int, int]]
 
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The columns as an array."""
+        return np.array(self.columns, dtype=np.int64)
+
+    @cached_property
+    def next_places(self) -> np.ndarray:
+        """The targets as an array."""
+        return np.array(self.targets, dtype=np.int64)
+
+    @cached_property
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns, within the block, of the entries of `rows`."""
+        at = {column: k for k, column in enumerate(self.columns)}
+        i = np.repeat(np.arange(len(self.rows)), [len(row) for row in self.rows])
+        return i, np.array([at[column] for row in self.rows for column in row], dtype=np.int64)
+
     @property
     def free(self) -> int:
         """How many of the derivatives are left to choose."""

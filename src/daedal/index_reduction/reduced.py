@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from daedal.index_reduction.constraints import Constraints, arguments
+from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
 from daedal.index_reduction.selection import amplification, choose, stacked
 from daedal.problems import ImplicitDAE
@@ -20,9 +20,11 @@ from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
-from daedal.symbolic.machine import compile_function
+from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
+
+_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-14  # of the search for derivatives at given values, and what is left of equations
 
 
 class ReducedProblem:
@@ -99,10 +101,8 @@ class ReducedProblem:
         if done:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
-        told.append(
-            f"Solved by dummy derivatives in {self.problem.n} unknowns with {free} degree{'s' * (free != 1)} of freedom."
-        )
-        return told
+        freedom = f"{free} degree{'s' * (free != 1)} of freedom"
+        return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing(self.problem.names[:12], self.problem.n)
@@ -118,7 +118,7 @@ class ReducedProblem:
             found += [f"the relation {' or '.join(relations[:3])}"] * count
         return found
 
-    # --- the problem ----------------------------------------------------------------------------------------------------
+    # --- the problem --------------------------------------------------------------------------------------------------
 
     def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
         prolongation, equations = self.prolongation, self.prolongation.equations
@@ -155,7 +155,23 @@ class ReducedProblem:
         return [block for block in self.blocks if block.rows and block.free]
 
     @cached_property
-    def _matrices(self):
+    def block_code(self) -> MachineFunction:
+        """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
+        graph, source = Graph(), self.prolongation.equations.graph
+        places = {column: graph.argument("y", k) for column, k in self._place.items()}
+        results = {}
+        for number, block in enumerate(self.tied):
+            nodes = [row.get(column, source.zero) for row in block.rows for column in block.columns]
+            known = arguments(self.prolongation, graph, places, nodes)
+            results[str(number)] = inlined(source, nodes, graph, known)
+        return compile_function(graph, {"y": self.problem.n}, results, {NAME: self.constraints.numbers.size})
+
+    def places(self, columns: Sequence[int]) -> np.ndarray:
+        """Where columns of u stand among the unknowns of `problem`."""
+        return np.array([self._place[column] for column in columns], dtype=np.int64)
+
+    @cached_property
+    def _matrices(self) -> MachineFunction:
         """Machine code for the matrices of the blocks that have equations, of (t, u)."""
         prolongation, equations = self.prolongation, self.prolongation.equations
         graph = Graph()
@@ -166,14 +182,14 @@ class ReducedProblem:
 
     def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
         """For each block what its equations say of the changes of its derivatives, row by row."""
-        values = iter(self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""])
-        found = []
+        values = self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""]
+        found, first = [], 0
         for block in self.blocks:
+            i, k = block.entries
             matrix = np.zeros((len(block.rows), len(block.columns)))
-            for i, row in enumerate(block.rows):
-                for column in row:
-                    matrix[i, block.columns.index(column)] = next(values)
+            matrix[i, k] = values[first : first + i.size]
             found.append(matrix)
+            first += i.size
         return found
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
@@ -182,6 +198,22 @@ class ReducedProblem:
         Raises :class:`daedal.index_reduction.selection.SingularBlock` where there is none.
         """
         return self._with(choose(self.blocks, self.matrices(t, u), scale))
+
+    def inside(self, values: np.ndarray) -> np.ndarray:
+        """Those of the entries for u that belong to the unknowns of `problem`."""
+        return values[..., self._inside]
+
+    def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
+        result = sizes.copy()
+        result[self._inside] = np.maximum(sizes[self._inside], found)
+        return result
+
+    def with_numbers(self, numbers: np.ndarray) -> ReducedProblem:
+        """The same with other parameters of the original problem."""
+        other = copy(self)
+        other.constraints = self.constraints.with_numbers(numbers)
+        return other
 
     def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
         other = copy(self)
@@ -192,6 +224,12 @@ class ReducedProblem:
         if numbers.size:
             other.problem = with_numbers(self.problem, numbers)
         return other
+
+    def selects_like(self, other: ReducedProblem) -> bool:
+        """Whether the selection is the same as that of another one."""
+        if self._chosen is None or other._chosen is None:
+            return False
+        return all(np.array_equal(a, b) for a, b in zip(self._chosen, other._chosen, strict=True))
 
     @property
     def chosen(self) -> list[np.ndarray]:
@@ -204,10 +242,11 @@ class ReducedProblem:
         return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
 
     @cached_property
-    def _fixed(self) -> tuple[sp.csr_array, sp.csr_array]:
-        return stacked(self.blocks, self.chosen, self.prolongation.n)
+    def _fixed(self) -> tuple[Any, Any]:
+        n = self.prolongation.n
+        return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
-    # --- there and back -------------------------------------------------------------------------------------------------
+    # --- there and back -----------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
@@ -216,27 +255,49 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
-    def exact(self, t: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points on all equations with what is integrated as it is, their slopes u', and where they were found."""
-        fixed, following = self._fixed
-        u, found = self.constraints.project(t, u, fixed)
-        return u, self.constraints.slopes(t, u, fixed, u @ following.T), found
+    def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
+        """Points on all equations with what is integrated as it is, their slopes u', and which were found.
+
+        `scale` are the sizes of u, by which round-off is judged.
+        """
+        return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
     def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-        """u on all equations near values of the original problem, with its second part where it is known."""
+        """u on all equations near values of the original problem, with its second part where it is known.
+
+        Values y that satisfy all equations stay as they are; NaN stands for what is not known.
+        """
         from daedal.initial.jet import consistent_jet
 
+        u = self._completed(t, y, yp) if np.isfinite(y).all() else None
+        if u is not None:
+            return u
         given = [y] if yp is None else [y, yp]
         return self.from_jet(consistent_jet(self.prolongation.equations, t, given, offsets=self.prolongation.c))
 
-    def start(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """y and y' of `problem` at a point u on all equations."""
-        point, slope, _ = self.exact(np.array([t]), u[None, :])
-        return point[0, self._inside], slope[0, self._inside]
+    def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
+        """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
+        u, n = np.zeros(self.prolongation.n), self.n
+        u[:n] = y
+        if yp is not None:
+            for (j, k), column in self.prolongation.column.items():
+                if k == 1 and column >= n:
+                    u[column] = yp[j]
+        for _ in range(_MOST_ITERATIONS):
+            f, matrix, _ = self.constraints.values(t, u)
+            terms = np.abs(f) + abs(matrix) @ np.abs(u)
+            if not (np.isfinite(f).all() and np.isfinite(terms).all()):
+                return None
+            if np.all(np.abs(f) <= _ROUNDOFF * terms):
+                return u
+            columns = matrix[:, n:].toarray()
+            u[n:] -= np.linalg.lstsq(columns, f, rcond=None)[0]
+        return None
 
-    def restrict(self, u: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """y and y' of the original problem from points u and their slopes, one in each row."""
-        return u[:, : self.n], slope[:, : self.n]
+    def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y and y' of `problem` at a point u on all equations."""
+        point, slope, _ = self.exact(np.array([t]), u[None, :], scale)
+        return point[0, self._inside], slope[0, self._inside]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""
@@ -253,8 +314,8 @@ class ReducedProblem:
         return u
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
-        """rtol or atol of the unknowns of `problem`: derivatives have that of the unknown they belong to."""
+        """rtol or atol of u: derivatives have that of the unknown that they belong to."""
         values = np.empty(self.prolongation.n)
-        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+        for (j, _), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
             values[column] = given[j]
-        return values[self._inside]
+        return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +28,7 @@ def choose(blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.nd
     The others, the dummy derivatives, are those whose columns QR with column pivoting takes first from the matrix of
     the equations, in units of the sizes `scale` of u (Mattsson and Soederlind, section 3, with numerical pivots).
     """
-    return [_rows(block, matrix * scale[block.columns]) for block, matrix in zip(blocks, matrices, strict=True)]
+    return [_rows(block, matrix * scale[block.places]) for block, matrix in zip(blocks, matrices, strict=True)]
 
 
 def _rows(block: Block, matrix: np.ndarray) -> np.ndarray:
@@ -54,7 +55,7 @@ def amplification(
     largest = 0.0
     for block, matrix, rows in zip(blocks, matrices, chosen, strict=True):
         if 0 < len(rows) < len(block.columns):
-            size = scale[block.columns]
+            size = scale[block.places]
             whole = np.concatenate([matrix, rows]) * size
             right = np.concatenate([np.zeros((len(matrix), len(rows))), np.diag(rows @ size)])
             try:
@@ -64,21 +65,14 @@ def amplification(
     return largest
 
 
-def stacked(blocks: Sequence[Block], chosen: Sequence[np.ndarray], n: int) -> tuple[sp.csr_array, sp.csr_array]:
+def stacked(blocks: Sequence[Block], chosen: Sequence[np.ndarray], n: int, dense: bool) -> tuple[Any, Any]:
     """The rows S of all blocks as one matrix on u, and the same rows on the derivatives of what they select."""
-    count = sum(map(len, chosen))
-    data, rows, columns, targets = [], [], [], []
-    first = 0
-    for block, own in zip(blocks, chosen, strict=True):
-        i, k = np.nonzero(own)
-        data.append(own[i, k])
-        rows.append(first + i)
-        columns.append(np.asarray(block.columns, dtype=np.int64)[k])
-        targets.append(np.asarray(block.targets, dtype=np.int64)[k])
-        first += len(own)
-    if not count:
-        return sp.csr_array((0, n)), sp.csr_array((0, n))
-    values, at = np.concatenate(data), np.concatenate(rows)
-    return tuple(  # type: ignore[return-value]
-        sp.csr_array((values, (at, np.concatenate(where))), shape=(count, n)) for where in (columns, targets)
-    )
+    count, first = sum(map(len, chosen)), 0
+    kind = np.zeros if dense else sp.lil_array
+    fixed, following = kind((count, n)), kind((count, n))
+    for block, rows in zip(blocks, chosen, strict=True):
+        i, k = np.nonzero(rows)
+        fixed[first + i, block.places[k]] = rows[i, k]
+        following[first + i, block.next_places[k]] = rows[i, k]
+        first += len(rows)
+    return (fixed, following) if dense else (sp.csr_array(fixed), sp.csr_array(following))

@@ -1,0 +1,78 @@
+"""Whether a problem is reduced before it is solved."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from daedal.drive.request import Settings
+from daedal.errors import InvalidProblemError, StructurallySingularError
+from daedal.index_reduction.reduce import REDUCTIONS, check_jacobian, named_reduction
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Orders, Signature
+from daedal.symbolic import Untraceable
+from daedal.tracing.tracer import TracedProblem
+
+LOWEST_REDUCED = 3
+"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands."""
+_LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
+
+
+def is_reduction(formulation: Any) -> bool:
+    """Whether a formulation is one of the ways to reduce the index."""
+    return isinstance(formulation, str) and formulation in REDUCTIONS
+
+
+def reduced_plan(problem: Any, settings: Settings, traced: TracedProblem | None):
+    """The plan for the reduced problem; None where it is solved as it stands."""
+    formulation = settings.formulation
+    asked = is_reduction(formulation)
+    if not asked and (formulation != "auto" or settings.compile == "never" or not _may_need_it(problem, traced)):
+        return None
+    try:
+        equations = Equations(problem)
+        signature = Signature.of(equations)
+        if not asked and signature.index < LOWEST_REDUCED:
+            return None
+        check_jacobian(equations, signature)
+    except (Untraceable, InvalidProblemError, StructurallySingularError) as reason:
+        if not asked:
+            return None  # as it stands it may be solved all the same, or refused by what its run says
+        if isinstance(reason, Untraceable):
+            raise InvalidProblemError(f"formulation={formulation!r} needs equations to differentiate: {reason}") from reason
+        raise
+    from daedal.drive.reduced import ReducedPlan
+
+    return ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings)
+
+
+def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:
+    """Whether the structural index can be larger than 1, as far as that is seen at a glance."""
+    if traced is None:  # compiled functions
+        if problem.n > _LARGEST_COMPILED:
+            return False
+        with suppress(Untraceable):
+            return not has_low_index(Equations(problem).signature(), problem.n)
+        return False
+    if traced.orders is None:
+        return False
+    return not has_low_index(traced.orders(), problem.n)
+
+
+def has_low_index(orders: Orders, n: int) -> bool:
+    """Whether the equations determine the highest derivatives as they stand: then the structural index is 0 or 1.
+
+    Each unknown is to be matched with an equation of its own that contains its highest derivative.
+    """
+    highest = np.zeros(n, dtype=np.int64)
+    rows = np.repeat(np.arange(n), [len(row) for row in orders])
+    columns = np.fromiter((j for row in orders for j in row), np.int64, rows.size)
+    found = np.fromiter((k for row in orders for k in row.values()), np.int64, rows.size)
+    np.maximum.at(highest, columns, found)
+    leading = found == highest[columns]
+    matrix = sp.csr_array((np.ones(int(leading.sum())), (rows[leading], columns[leading])), shape=(n, n))
+    return bool(np.all(maximum_bipartite_matching(matrix) >= 0))
