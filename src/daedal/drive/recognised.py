@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -13,50 +12,48 @@ from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import IntegrationError
-from daedal.index_reduction.mechanism import RecognisedMechanism, recognise_mechanism
+from daedal.index_reduction.mechanism import RecognisedMechanism
 from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.consistent import split_initial
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.problems.checks import check_tolerances
-from daedal.structure.equations import Equations
-from daedal.symbolic import Untraceable
 
 
-def plan_of_mechanism(problem: Any, settings: Settings) -> RecognisedPlan | None:
-    """The plan for the mechanism that a problem describes; None if it describes none."""
-    try:
-        found = recognise_mechanism(Equations(problem))
-    except Untraceable:
-        return None
-    return None if found is None else RecognisedPlan(problem, found, settings)
-
-
-class RecognisedPlan:
+class RecognisedPlan(TracedPlan):
     """What does not depend on the start: the mechanism, and the plan for it.
+
+    Machine code is held against the user's functions as for any problem; between the comparisons the mechanism is
+    solved.
 
     Parameters
     ----------
-    problem : ImplicitDAE or SemiExplicitDAE
-        As the user stated it.
+    plan : TracedPlan
+        That of the problem as it stands.
     found : RecognisedMechanism
-    settings : Settings
+        What its equations describe.
     """
 
-    def __init__(self, problem: Any, found: RecognisedMechanism, settings: Settings):
-        self.problem, self.found = problem, found
-        self._tolerances = self._own_tolerances(settings)
-        self._plan = TracedPlan(found.system, replace(settings, **self._tolerances), MechanismPlan)
+    def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
+        vars(self).update(vars(plan))
+        self.found = found
+        self._tolerances = self._own_tolerances(plan.settings)
+        self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
-    def with_problem(self, problem: Any, numbers: np.ndarray | None) -> RecognisedPlan | None:
-        """The plan for the problem with other parameters, given by their numbers too; None if it must be made anew."""
-        if not self.found.is_plain:
+    @property
+    def _irregular(self) -> tuple[str, ...]:
+        """Derivatives of the problem are not used, and those of the mechanism are not looked at here."""
+        return ()
+
+    def with_problem(self, problem: Any) -> RecognisedPlan | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        other, layout = super().with_problem(problem), None if self.traced is None else self.traced.layout
+        if not isinstance(other, RecognisedPlan) or not self.found.is_plain:
             return None
-        other = copy(self)
-        other.problem, other.found = problem, self.found.with_params(numbers)
-        plan = self._plan.with_problem(other.found.system)
-        if plan is None:
+        other.found = self.found.with_params(None if layout is None else layout.numbers(problem.params))
+        inner = self._inner.with_problem(other.found.system)
+        if inner is None:
             return None
-        other._plan = plan
+        other._inner = inner
         return other
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
@@ -68,16 +65,16 @@ class RecognisedPlan:
         places = [*roles.positions, *roles.velocities, *roles.states]
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
-    def solve(self, request: Request) -> RecognisedSolution:
+    def _solve(self, left_out: tuple[str, ...], request: Request) -> RecognisedSolution:
         """Solve the mechanism; everything that comes back is in the unknowns of the problem."""
         try:
-            return self._told(self._plan.solve(self._of_mechanism(request)))
+            return self._carried_back(self._inner.solve(self._of_mechanism(request)))
         except IntegrationError as error:
-            told = self._told(error.solution)
-            raise IntegrationError(told.message, told) from None
+            solution = self._carried_back(error.solution)
+            raise IntegrationError(solution.message, solution) from None
         except Exception as error:  # of a function of the user's
             if isinstance(getattr(error, "solution", None), MechanicalSolution):
-                error.solution = self._told(error.solution)  # type: ignore[attr-defined]
+                error.solution = self._carried_back(error.solution)  # type: ignore[attr-defined]
             raise
 
     def _of_mechanism(self, request: Request) -> Request:
@@ -95,5 +92,5 @@ class RecognisedPlan:
             **self._tolerances,
         )
 
-    def _told(self, solution: Any) -> RecognisedSolution:
+    def _carried_back(self, solution: Any) -> RecognisedSolution:
         return RecognisedSolution(self.found, solution, getattr(self.problem, "n_y", None))

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from daedal.drive.request import Settings
+from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
+from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, check_jacobian, named_reduction
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Orders, Signature
@@ -27,14 +29,21 @@ def is_reduction(formulation: Any) -> bool:
     return isinstance(formulation, str) and formulation in REDUCTIONS
 
 
-def reduced_plan(problem: Any, settings: Settings, traced: TracedProblem | None):
-    """The plan for the reduced problem; None where it is solved as it stands."""
-    formulation = settings.formulation
+def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan | None):
+    """The plan for the mechanism that a problem describes, or for the reduced problem; None where it is solved as it
+    stands, by `plan`.
+    """
+    formulation, traced = settings.formulation, None if plan is None else plan.traced
     asked = is_reduction(formulation)
     if not asked and (formulation != "auto" or settings.compile == "never" or not _may_need_it(problem, traced)):
         return None
     try:
         equations = Equations(problem)
+        mechanism = recognise_mechanism(equations) if _may_be_mechanism(settings, traced) else None
+        if mechanism is not None:
+            from daedal.drive.recognised import RecognisedPlan
+
+            return RecognisedPlan(plan, mechanism)
         signature = Signature.of(equations)
         if not asked and signature.index < LOWEST_REDUCED:
             return None
@@ -48,6 +57,13 @@ def reduced_plan(problem: Any, settings: Settings, traced: TracedProblem | None)
     from daedal.drive.reduced import ReducedPlan
 
     return ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings)
+
+
+def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
+    """Whether equations and method are Daedal's to choose, and functions were traced."""
+    automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
+    is_open = automatic and not settings.options and settings.fixed_step is None
+    return is_open and traced is not None and bool(traced.functions)
 
 
 def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:

@@ -130,7 +130,7 @@ def make_plan(problem, settings: Settings):
         from daedal.drive.reduction import is_reduction, reduced_plan
 
         plan = None if is_reduction(settings.formulation) else TracedPlan(problem, settings, _plan_as_it_is)
-        return reduced_plan(problem, settings, None if plan is None else plan.traced) or plan
+        return reduced_plan(problem, settings, plan) or plan
     return _plan_as_it_is(problem, settings)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.drive.constraint_look import may_be_mechanism
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
@@ -60,7 +59,6 @@ class TracedPlan:
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._switched: list[SwitchedProblem | None] = []  # one, once it is known
-        self._mechanism: list[Any] = []  # the plan for the mechanism that the problem describes, or None, once known
         self._compared, self._runs = False, 0
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
@@ -88,11 +86,6 @@ class TracedPlan:
             if isinstance(plan.problem.params, Moded):
                 params = plan.problem.params.fresh(params)
             other._plans[key] = shared(with_numbers(plan.problem, params) if key is not None else problem)
-        if any(plan is not None for plan in self._mechanism):
-            layout = None if self.traced is None else self.traced.layout
-            numbers = None if layout is None else layout.numbers(problem.params)
-            plan = self._mechanism[0].with_problem(problem, numbers)
-            other._mechanism = [] if plan is None else [plan]
         return other
 
     def solve(self, request: Request):
@@ -183,9 +176,6 @@ class TracedPlan:
     def _solve(self, left_out: tuple[str, ...], request: Request):
         """With the switches followed if there are any; where that fails, with the functions as they are written."""
         settings = request.settings
-        mechanism = self.mechanism(request)
-        if mechanism is not None:
-            return mechanism.solve(request)
         switched = None if settings.switches == "never" or settings.fixed_step is not None else self.switched
         if switched is None:
             return self._plan(left_out).solve(request)
@@ -238,18 +228,6 @@ class TracedPlan:
             if status == other_status == 0 and np.any(np.abs(one - other) > terms):
                 return False
         return True
-
-    def mechanism(self, request: Request):
-        """The plan for the mechanism that the problem describes; None if it describes none, or the method is given."""
-        if not self._mechanism:
-            assert self.traced is not None
-            plan = None
-            if may_be_mechanism(self.problem, self.traced.problem, request):
-                from daedal.drive.recognised import plan_of_mechanism
-
-                plan = plan_of_mechanism(self.problem, self.settings)
-            self._mechanism.append(plan)
-        return self._mechanism[0]
 
     @property
     def switched(self) -> SwitchedProblem | None:
