@@ -18,6 +18,7 @@ from daedal.structure.derivative_array import equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named
+from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import MachineFunction, compile_function
@@ -209,10 +210,10 @@ class ReducedProblem:
         result[self._inside] = np.maximum(sizes[self._inside], found)
         return result
 
-    def with_numbers(self, numbers: np.ndarray) -> ReducedProblem:
-        """The same with other parameters of the original problem."""
+    def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
+        """The same for the original problem with other parameters, whose numbers these are."""
         other = copy(self)
-        other.constraints = self.constraints.with_numbers(numbers)
+        other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
 
     def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
@@ -255,6 +256,14 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
+    def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u as far as y and y' of the original problem tell it, 0 beyond."""
+        u = np.zeros(self.prolongation.n)
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            if k <= 1:
+                u[column] = y[j] if k == 0 else yp[j]
+        return u
+
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
         """Points on all equations with what is integrated as it is, their slopes u', and which were found.
 
@@ -273,16 +282,30 @@ class ReducedProblem:
         if u is not None:
             return u
         given = [y] if yp is None else [y, yp]
-        return self.from_jet(consistent_jet(self.prolongation.equations, t, given, offsets=self.prolongation.c))
+        return self.from_jet(consistent_jet(self.equations, t, given, offsets=self.prolongation.c))
+
+    @property
+    def equations(self) -> Equations:
+        """The equations of the original problem, with its parameters."""
+        equations = copy(self.prolongation.equations)
+        if equations.params is not None:
+            equations.params = self.constraints.numbers
+        return equations
+
+    def regularity(self, t: float, u: np.ndarray) -> Regularity:
+        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so."""
+        return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
+
+    def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest residual of the equations that were differentiated, and of their derivatives below the highest."""
+        f = np.abs(self.constraints.values(t, u)[0])
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < self.prolongation.c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < self.prolongation.c[i]]
+        return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
 
     def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
         """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
-        u, n = np.zeros(self.prolongation.n), self.n
-        u[:n] = y
-        if yp is not None:
-            for (j, k), column in self.prolongation.column.items():
-                if k == 1 and column >= n:
-                    u[column] = yp[j]
+        u, n = self.around(y, np.zeros(self.n) if yp is None else yp), self.n
         for _ in range(_MOST_ITERATIONS):
             f, matrix, _ = self.constraints.values(t, u)
             terms = np.abs(f) + abs(matrix) @ np.abs(u)
