@@ -7,6 +7,7 @@ from typing import Any
 from daedal.drive.reduced import ReducedPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
+from daedal.errors import InconsistentInitialError, IntegrationError, StructurallySingularError
 from daedal.index_reduction.reduced import ReducedProblem
 
 
@@ -52,3 +53,32 @@ class AnyIndexPlan(TracedPlan):
         if request.settings.fixed_step is not None and not self._asked:
             return super()._solve(left_out, request)
         return self._reduced.solve(request)
+
+
+class SingularPlan(TracedPlan):
+    """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    reason : StructurallySingularError
+        Which equations are too many for which unknowns.
+    """
+
+    def __init__(self, plan: TracedPlan, reason: StructurallySingularError):
+        vars(self).update(vars(plan))
+        self._reason = reason
+
+    def solve(self, request: Request):
+        """Solve the problem as it stands, as far as that goes."""
+        try:
+            return super().solve(request)
+        except InconsistentInitialError as error:
+            raise self._reason from error
+        except IntegrationError as error:
+            message = str(self._reason)
+            error.args = (f"{error}\nIn any case {message}.",)
+            if error.solution is not None:
+                error.solution.message = str(error)
+            raise

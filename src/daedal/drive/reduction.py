@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from daedal.drive.any_index import AnyIndexPlan, SingularPlan
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
@@ -43,11 +44,11 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             return plan
         check_jacobian(equations, signature)
     except InvalidProblemError as reason:
-        if asked or isinstance(reason, StructurallySingularError):
+        if asked:
             raise
+        if isinstance(reason, StructurallySingularError):
+            return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
-    from daedal.drive.any_index import AnyIndexPlan
-
     return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
 
 
