@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from daedal.drive.reduced import ReducedPlan
-from daedal.drive.request import Request, Settings
+from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InconsistentInitialError, IntegrationError, StructurallySingularError
-from daedal.index_reduction.reduced import ReducedProblem
 
 
 class AnyIndexPlan(TracedPlan):
@@ -21,14 +19,15 @@ class AnyIndexPlan(TracedPlan):
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reduction : ReducedProblem
-    settings : Settings
-        As the user gave them.
+    reduced : ReducedPlan or ReducedSecondOrder
+        That of the reduced problem.
+    asked : bool
+        Whether the user has asked for it.
     """
 
-    def __init__(self, plan: TracedPlan, reduction: ReducedProblem, settings: Settings):
+    def __init__(self, plan: TracedPlan, reduced: Any, asked: bool):
         vars(self).update(vars(plan))
-        self._reduced, self._asked = ReducedPlan(reduction, settings), settings.formulation != "auto"
+        self._reduced, self._asked = reduced, asked
 
     @property
     def _irregular(self) -> tuple[str, ...]:
@@ -41,7 +40,7 @@ class AnyIndexPlan(TracedPlan):
         if not isinstance(other, AnyIndexPlan) or self.traced is None or self.traced.layout is None:
             return None
         other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
-        return other
+        return None if other._reduced is None else other
 
     def solve(self, request: Request):
         """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""

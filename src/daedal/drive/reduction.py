@@ -14,11 +14,13 @@ from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, analysed, check_jacobian, named_reduction, orders_of
+from daedal.problems import SecondOrderDAE
 from daedal.structure.signature import Orders
 from daedal.tracing.tracer import TracedProblem
 
 LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands."""
+"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
+for second-order problems index 3."""
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 
 
@@ -35,12 +37,15 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         return plan
     try:
         equations, signature = analysed(problem)
-        mechanism = recognise_mechanism(equations) if _may_be_mechanism(settings, traced) else None
+        second_order = isinstance(problem, SecondOrderDAE)
+        mechanism = None
+        if not second_order and _may_be_mechanism(settings, traced):
+            mechanism = recognise_mechanism(equations)
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        if not asked and signature.index < LOWEST_REDUCED:
+        if not asked and signature.index < LOWEST_REDUCED + second_order:
             return plan
         check_jacobian(equations, signature)
     except InvalidProblemError as reason:
@@ -49,7 +54,13 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         if isinstance(reason, StructurallySingularError):
             return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
-    return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
+    if second_order:
+        from daedal.drive.reduced_second_order import ReducedSecondOrder
+
+        return AnyIndexPlan(plan, ReducedSecondOrder(problem, equations, signature, settings), asked)
+    from daedal.drive.reduced import ReducedPlan
+
+    return AnyIndexPlan(plan, ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings), asked)
 
 
 def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
