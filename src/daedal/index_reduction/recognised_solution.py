@@ -80,8 +80,10 @@ class RecognisedSolution(Solution):
 
     @cached_property
     def drift(self) -> dict[str, float]:  # type: ignore[override]
-        """Largest residuals of the constraints, and of their derivatives, which are hidden in the equations."""
-        return self.mechanical.drift
+        """Largest residuals of the constraints as a mechanism has them; ``"constraint"``, the largest of all."""
+        drift = self.mechanical.drift
+        largest = max((value for level, value in drift.items() if level in ("position", "velocity")), default=0.0)
+        return {"constraint": largest, **drift}
 
     @cached_property
     def events(self) -> list:  # type: ignore[override]
