@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
+from daedal.analysis.wording import FROM_ZERO
 from daedal.drive.finish import ending, joined_history, joined_outcome, joined_statistics, until_the_end
 from daedal.drive.first_order_output import complaint, methods_of
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
+from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.methods.task import Outcome
 from daedal.problems import SemiExplicitDAE
 from daedal.solution import Solution
+from daedal.structure.derivative_array import derivative_name, equation_in_words
+from daedal.tabular import listing
+
+_MOST_POINTS, _MOST_NAMED = 50, 6
+_NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian where a run failed
 
 
 Selections = list[tuple[float, ReducedProblem]]
@@ -58,19 +66,10 @@ def _restricted(
 def finished(plan, request: Request, segments: list[Segment], notes: list[str]) -> Solution:
     """The solution that the segments make up."""
     stats = joined_statistics(request, segments)
-    segment, outcome = segments[-1], joined_outcome(request, segments)
-
-    def explain() -> str:
-        from daedal.analysis.diagnosis import diagnose
-
-        steps = sum(part.outcome.steps for part in segments)
-        failure = replace(outcome.failure, t_span=request.span, steps=steps)
-        return diagnose(plan.implicit, failure, request.remedies_taken)
-
-    success, status, message = ending(request, segments, explain)
+    segment, outcome, problem = segments[-1], joined_outcome(request, segments), plan.original
+    success, status, message = ending(request, segments, lambda: explain(plan, request, segments))
     if status == "finished":
         message += complaint(stats)
-    problem = plan.original
     return Solution(
         t=outcome.t,
         y=outcome.y,
@@ -79,9 +78,9 @@ def finished(plan, request: Request, segments: list[Segment], notes: list[str]) 
         status=status,
         message=" ".join([message, *plan.reduction.words, *notes]),
         stats=stats,
-        names=plan.original_names,
+        names=tuple(problem.label(i) for i in range(problem.n)),
         method=methods_of(segments),
-        drift={"constraint": largest_residual(plan.reduction, outcome)},
+        drift=_drift(plan.reduction, outcome),
         events=outcome.events,
         history=joined_history(segments),
         dense=until_the_end(request, outcome.dense, segment),
@@ -89,6 +88,72 @@ def finished(plan, request: Request, segments: list[Segment], notes: list[str]) 
     )
 
 
-def largest_residual(reduction: ReducedProblem, outcome: Outcome) -> float:
-    """The largest residual of the equations of the user that contain no derivative, at the points of the output."""
-    return 0.0
+def _drift(reduction: ReducedProblem, outcome: Outcome) -> dict[str, float]:
+    """The largest residuals of constraints, and of those that are hidden, at some points of the output."""
+    largest = np.zeros(2)
+    for i in np.unique(np.linspace(0, outcome.t.size - 1, min(outcome.t.size, _MOST_POINTS)).astype(int)):
+        u = reduction.around(outcome.y[:, i], outcome.yp[:, i])
+        largest = np.fmax(largest, reduction.largest_residual(float(outcome.t[i]), u))
+    return {"constraint": float(largest[0]), "hidden": float(largest[1])}
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def explain(plan, request: Request, segments: list[Segment]) -> str:
+    """Why the run stopped, in the equations and unknowns of the user."""
+    from daedal.analysis.diagnosis import diagnose
+
+    segment, reduction = segments[-1], plan.reduction
+    outcome = segment.outcome
+    if segment.singular is not None:
+        return _singular(segment.singular.t, *_named(reduction, segment.singular.block))
+    failure = replace(outcome.failure, t_span=request.span, steps=sum(part.outcome.steps for part in segments))
+    u = reduction.all_unknowns(failure.y[None], failure.yp[None])[0]
+    found = reduction.regularity(failure.t, u)
+    if found.smallest < _NEARLY_SINGULAR:
+        c, d, names = reduction.prolongation.c, reduction.prolongation.d, reduction.prolongation.equations.names
+        words = [equation_in_words(i, c[i]) for i in found.equations]
+        return _singular(failure.t, words, [derivative_name(names[j], d[j]) for j in found.unknowns])
+    return _translated(diagnose(plan.implicit, failure, request.remedies_taken), reduction.equation_words)
+
+
+def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
+    """Why a run cannot begin at a singular point."""
+    equations, unknowns = (_few(words) for words in _named(reduction, block))
+    return (
+        f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not determine as many of "
+        f"{unknowns} there as they should. Remedy: start beside it, or look for equations that repeat others"
+    )
+
+
+def _named(reduction: ReducedProblem, block: Block) -> tuple[list[str], list[str]]:
+    """The equations and the unknowns of a block."""
+    words = [equation_in_words(i, r) for i, r in block.equations]
+    return words, [reduction.prolongation.names[k] for k in block.columns]
+
+
+def _few(words: list[str]) -> str:
+    return listing(words[:_MOST_NAMED], len(words))
+
+
+def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
+    return (
+        f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
+        "changes here, or the solution passes a singular point, behind which it need not be unique.\n"
+        "Remedy: end the run before this point (t_span, or a terminal event), or state the equations so that they "
+        "stay independent there."
+    )
+
+
+def _translated(message: str, words: list[str]) -> str:
+    """A message about equations of the reduced problem, told of those of the user."""
+
+    def told(match: re.Match) -> str:
+        numbers = [int(k) for k in re.findall(r"\d+", match.group(2))]
+        if any(k >= len(words) for k in numbers):
+            return match.group(0)
+        named = listing(dict.fromkeys(words[k] for k in numbers))
+        return named[0].upper() + named[1:] if match.group(1) == "E" else named
+
+    return re.sub(r"\b([Ee])quations? (\d+(?:, \d+)*(?: and \d+)?)\b(?! differentiated)", told, message)

@@ -17,7 +17,10 @@ _VIOLATED = 1e-3  # part of the worst violation
 
 
 def consistent_start(reduction: ReducedProblem, request: Request) -> np.ndarray:
-    """u on all equations at the start; values that are too far from them are refused unless they may be corrected."""
+    """u on all equations at the start; values that are too far from them are refused unless they may be corrected.
+
+    Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
+    """
     problem, t, settings = reduction.original, request.span[0], request.settings
     y, yp = split_initial(problem, request.initial)
     if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
@@ -25,6 +28,8 @@ def consistent_start(reduction: ReducedProblem, request: Request) -> np.ndarray:
     u = reduction.lift(t, y, yp)
     rtol, atol = check_tolerances(reduction.n, settings.rtol, settings.atol)
     known = np.isfinite(y)
+    if yp is None:  # what no state depends on is a guess
+        known &= ~reduction.is_highest[: y.size]
     change = np.where(known, u[: y.size] - y, 0.0)
     weights = rtol * np.abs(np.where(known, y, 0.0)) + atol
     ratio = np.abs(change) / np.maximum(weights, 1e-300)

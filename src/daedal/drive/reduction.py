@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,8 @@ from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
-from daedal.index_reduction.reduce import REDUCTIONS, check_jacobian, named_reduction
-from daedal.structure.equations import Equations
-from daedal.structure.signature import Orders, Signature
-from daedal.symbolic import Untraceable
+from daedal.index_reduction.reduce import REDUCTIONS, analysed, check_jacobian, named_reduction, orders_of
+from daedal.structure.signature import Orders
 from daedal.tracing.tracer import TracedProblem
 
 LOWEST_REDUCED = 3
@@ -29,34 +26,29 @@ def is_reduction(formulation: Any) -> bool:
     return isinstance(formulation, str) and formulation in REDUCTIONS
 
 
-def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan | None):
-    """The plan for the mechanism that a problem describes, or for the reduced problem; None where it is solved as it
-    stands, by `plan`.
-    """
-    formulation, traced = settings.formulation, None if plan is None else plan.traced
+def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
+    """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands."""
+    formulation, traced = settings.formulation, plan.traced
     asked = is_reduction(formulation)
     if not asked and (formulation != "auto" or settings.compile == "never" or not _may_need_it(problem, traced)):
-        return None
+        return plan
     try:
-        equations = Equations(problem)
+        equations, signature = analysed(problem)
         mechanism = recognise_mechanism(equations) if _may_be_mechanism(settings, traced) else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        signature = Signature.of(equations)
         if not asked and signature.index < LOWEST_REDUCED:
-            return None
+            return plan
         check_jacobian(equations, signature)
-    except (Untraceable, InvalidProblemError, StructurallySingularError) as reason:
-        if not asked:
-            return None  # as it stands it may be solved all the same, or refused by what its run says
-        if isinstance(reason, Untraceable):
-            raise InvalidProblemError(f"formulation={formulation!r} needs equations to differentiate: {reason}") from reason
-        raise
-    from daedal.drive.reduced import ReducedPlan
+    except InvalidProblemError as reason:
+        if asked or isinstance(reason, StructurallySingularError):
+            raise
+        return plan  # as it stands it may be solved all the same, or refused by what its run says
+    from daedal.drive.any_index import AnyIndexPlan
 
-    return ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings)
+    return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
 
 
 def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
@@ -69,14 +61,10 @@ def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
 def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:
     """Whether the structural index can be larger than 1, as far as that is seen at a glance."""
     if traced is None:  # compiled functions
-        if problem.n > _LARGEST_COMPILED:
-            return False
-        with suppress(Untraceable):
-            return not has_low_index(Equations(problem).signature(), problem.n)
-        return False
-    if traced.orders is None:
-        return False
-    return not has_low_index(traced.orders(), problem.n)
+        orders = orders_of(problem) if problem.n <= _LARGEST_COMPILED else None
+    else:
+        orders = None if traced.orders is None else traced.orders()
+    return orders is not None and not has_low_index(orders, problem.n)
 
 
 def has_low_index(orders: Orders, n: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -129,8 +130,8 @@ def make_plan(problem, settings: Settings):
             return TracedPlan(problem, settings, _plan_as_it_is)
         from daedal.drive.reduction import is_reduction, reduced_plan
 
-        plan = None if is_reduction(settings.formulation) else TracedPlan(problem, settings, _plan_as_it_is)
-        return reduced_plan(problem, settings, plan) or plan
+        as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+        return reduced_plan(problem, settings, TracedPlan(problem, as_it_stands, _plan_as_it_is))
     return _plan_as_it_is(problem, settings)
 
 

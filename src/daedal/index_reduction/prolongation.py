@@ -39,12 +39,15 @@ class Block:
     targets : list of int
         The unknowns u that are their derivatives with respect to time.
     rows : list of dict
-        What the equations say of their changes: {column: node of the partial derivative}, fewer than columns.
+        What the equations say of their changes: {column: node of the partial derivative}, not more than columns.
+    equations : list of (i, r)
+        Which equations these are: equation i, differentiated r times.
     """
 
     columns: list[int]
     targets: list[int]
     rows: list[dict[int, int]]
+    equations: list[tuple[int, int]]
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -188,16 +191,15 @@ class Prolongation:
             if d >= s  # of two names for one unknown either will do
         }
         rows: list[dict[int, int]] = []
-        for i, c in enumerate(self.c):
-            if c < s or i in aliases:
-                continue
+        which = [(i, c - s) for i, c in enumerate(self.c) if c >= s and i not in aliases]
+        for i, _ in which:
             row: dict[int, int] = {}
             for j, k in self._leading[i].items():
                 at, node = self.column[j, self.d[j] - s], self.equations.partials[i][j, k]
                 row[at] = self.equations.graph.add(row[at], node) if at in row else node
             rows.append(row)
         return [
-            Block(columns, [targets[column] for column in columns], [rows[i] for i in own])
+            Block(columns, [targets[column] for column in columns], [rows[k] for k in own], [which[k] for k in own])
             for columns, own in _connected(list(targets), rows)
         ]
 

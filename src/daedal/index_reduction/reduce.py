@@ -8,7 +8,7 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
+from daedal.structure.signature import Orders, Signature
 from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import SystemJacobian
 from daedal.symbolic import Untraceable
@@ -47,13 +47,28 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     Solved by dummy derivatives in 7 unknowns with 2 degrees of freedom: x, y, u, v, lam, u' and v'.
     """
     kind = named_reduction(by)
+    equations, signature = analysed(problem)
+    check_jacobian(equations, signature)
+    return kind(problem, equations, signature)
+
+
+def analysed(problem: Any) -> tuple[Equations, Signature]:
+    """The equations of a problem on a graph and their signature; refused where they cannot be traced."""
     try:
         equations = Equations(problem)
     except Untraceable as reason:
-        raise InvalidProblemError(f"the index is reduced by differentiating the equations: {reason}") from reason
-    signature = Signature.of(equations)
-    check_jacobian(equations, signature)
-    return kind(problem, equations, signature)
+        raise InvalidProblemError(
+            f"the index is found and reduced by differentiating the equations, and a function {reason}"
+        ) from reason
+    return equations, Signature.of(equations)
+
+
+def orders_of(problem: Any) -> Orders | None:
+    """For each equation the unknowns in it with their highest derivative; None if that cannot be seen."""
+    try:
+        return Equations(problem).signature()
+    except Untraceable:
+        return None
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:

@@ -11,20 +11,22 @@ import numpy as np
 
 from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
-from daedal.index_reduction.selection import amplification, choose, stacked
+from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named
+from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
 
-_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-14  # of the search for derivatives at given values, and what is left of equations
+_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13  # of the search for derivatives at given values, and what is left of equations
+_MOST_NAMED = 12
 
 
 class ReducedProblem:
@@ -105,7 +107,7 @@ class ReducedProblem:
         return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
-        names = listing(self.problem.names[:12], self.problem.n)
+        names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)
         return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
 
     @cached_property
@@ -209,10 +211,10 @@ class ReducedProblem:
         result[self._inside] = np.maximum(sizes[self._inside], found)
         return result
 
-    def with_numbers(self, numbers: np.ndarray) -> ReducedProblem:
-        """The same with other parameters of the original problem."""
+    def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
+        """The same for the original problem with other parameters, whose numbers these are."""
         other = copy(self)
-        other.constraints = self.constraints.with_numbers(numbers)
+        other.original, other.constraints = original, self.constraints.with_numbers(numbers)
         return other
 
     def _with(self, chosen: list[np.ndarray]) -> ReducedProblem:
@@ -255,6 +257,14 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
+    def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """u as far as y and y' of the original problem tell it, 0 beyond."""
+        u = np.zeros(self.prolongation.n)
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            if k <= 1:
+                u[column] = y[j] if k == 0 else yp[j]
+        return u
+
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
         """Points on all equations with what is integrated as it is, their slopes u', and which were found.
 
@@ -269,30 +279,66 @@ class ReducedProblem:
         """
         from daedal.initial.jet import consistent_jet
 
-        u = self._completed(t, y, yp) if np.isfinite(y).all() else None
+        known = np.isfinite(y)
+        around = self.around(np.where(known, y, 0.0), np.zeros(self.n) if yp is None else yp)
+        u = self._completed(t, around) if known.all() else None
+        if u is None:
+            u = self._with_others(t, around, known & ~self.is_highest[: self.n])
         if u is not None:
             return u
         given = [y] if yp is None else [y, yp]
-        return self.from_jet(consistent_jet(self.prolongation.equations, t, given, offsets=self.prolongation.c))
+        return self.from_jet(consistent_jet(self.equations, t, given, offsets=self.prolongation.c))
 
-    def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
+    @property
+    def equations(self) -> Equations:
+        """The equations of the original problem, with its parameters."""
+        equations = copy(self.prolongation.equations)
+        if equations.params is not None:
+            equations.params = self.constraints.numbers
+        return equations
+
+    def regularity(self, t: float, u: np.ndarray) -> Regularity:
+        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so."""
+        return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
+
+    def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest residual of what was differentiated, as given and differentiated less often than it was."""
+        f = np.abs(self.constraints.values(t, u)[0])
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < self.prolongation.c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < self.prolongation.c[i]]
+        return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
+
+    def _completed(self, t: float, u: np.ndarray) -> np.ndarray | None:
         """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
-        u, n = np.zeros(self.prolongation.n), self.n
-        u[:n] = y
-        if yp is not None:
-            for (j, k), column in self.prolongation.column.items():
-                if k == 1 and column >= n:
-                    u[column] = yp[j]
         for _ in range(_MOST_ITERATIONS):
-            f, matrix, _ = self.constraints.values(t, u)
-            terms = np.abs(f) + abs(matrix) @ np.abs(u)
-            if not (np.isfinite(f).all() and np.isfinite(terms).all()):
-                return None
-            if np.all(np.abs(f) <= _ROUNDOFF * terms):
+            if self._is_satisfied(t, u):
                 return u
-            columns = matrix[:, n:].toarray()
-            u[n:] -= np.linalg.lstsq(columns, f, rcond=None)[0]
+            f, matrix, _ = self.constraints.values(t, u)
+            if not (np.isfinite(f).all() and np.isfinite(matrix.data).all()):
+                return None
+            u = u.copy()
+            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
         return None
+
+    def _with_others(self, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
+        """u with other highest derivatives and whatever is unknown, found by Newton; None if more has to change."""
+        start = u[: self.n].copy()
+        for _ in range(2):  # what is zero has no size that is known before
+            sizes = np.where(u == 0.0, np.inf, np.abs(u))
+            try:
+                reduced = self.selected(t, u, np.where(u == 0.0, 1.0, sizes))
+            except SingularBlock:
+                return None
+            [u], _, [found] = reduced.exact(np.array([t]), u[None, :], sizes)
+            if not found:
+                return None
+        moved = np.abs(u[: self.n] - start) > _ROUNDOFF * np.abs(start)
+        return None if np.any(moved & kept) or not self._is_satisfied(t, u) else u
+
+    def _is_satisfied(self, t: float, u: np.ndarray) -> bool:
+        """Whether all equations hold to round-off of their terms."""
+        f, matrix, _ = self.constraints.values(t, u)
+        return bool(np.all(np.abs(f) <= _ROUNDOFF * (abs(matrix) @ np.abs(u))))
 
     def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
