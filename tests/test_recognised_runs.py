@@ -247,6 +247,41 @@ def test_the_users_choices_stand(options):
     assert not isinstance(sol, RecognisedSolution)
 
 
+def test_constant_steps_are_those_of_the_problem_as_it_stands():
+    """Whichever comes first: plans are kept."""
+    model = daedal.library.pendulum("index2")
+    for options in ({}, {"fixed_step": 0.01}, {}):
+        sol = daedal.solve(model.problem, (0.0, 0.1), model.initial, **options)
+        assert isinstance(sol, RecognisedSolution) == (not options)
+
+
+@pytest.mark.parametrize("model", [planar_pendulum, car_axis])
+def test_the_general_reduction_gives_the_same(model):
+    stated = model()
+    problem, span = as_residual(stated.problem), (0.0, 0.3)
+    sol = daedal.solve(problem, span, start_of(stated), rtol=1e-8, atol=1e-8)
+    general = daedal.solve(problem, span, start_of(stated), rtol=1e-8, atol=1e-8, formulation="dummy_derivatives")
+    assert isinstance(sol, RecognisedSolution) and not isinstance(general, RecognisedSolution)
+    np.testing.assert_allclose(sol.y[:, -1], general.y[:, -1], atol=1e-5 * np.abs(sol.y).max())
+
+
+def test_functions_compiled_by_numba():
+    import numba
+
+    @numba.njit
+    def residual(t, y, yp):
+        r = np.empty(5)
+        r[0], r[1] = yp[0] - y[2], yp[1] - y[3]
+        r[2], r[3] = yp[2] + y[4] * y[0], yp[3] + y[4] * y[1] + 9.81
+        r[4] = y[0] * y[0] + y[1] * y[1] - 1.0
+        return r
+
+    sol = daedal.solve_dae(residual, (0.0, 1.0), *START, rtol=1e-8)
+    assert isinstance(sol, RecognisedSolution)
+    same = daedal.solve(PENDULUM, (0.0, 1.0), START, rtol=1e-8)
+    np.testing.assert_allclose(sol.y[:, -1], same.y[:, -1], rtol=1e-9)
+
+
 def test_hidden_switches_are_followed():
     def residual(t, y, yp):
         values = pendulum(t, y, yp)

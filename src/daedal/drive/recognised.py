@@ -50,15 +50,23 @@ class RecognisedPlan(TracedPlan):
 
     def with_problem(self, problem: Any) -> RecognisedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        other, layout = super().with_problem(problem), None if self.traced is None else self.traced.layout
-        if not isinstance(other, RecognisedPlan) or not self.found.is_plain:
+        other = super().with_problem(problem)
+        if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
             return None
-        other.found = self.found.with_params(None if layout is None else layout.numbers(problem.params))
+        if not self.found.is_plain:
+            return None
+        other.found = self.found.with_params(self.traced.layout.numbers(problem.params))
         inner = self._inner.with_problem(other.found.system)
         if inner is None:
             return None
         other._inner = inner
         return other
+
+    def solve(self, request: Request):
+        """Solve the mechanism; where functions differ from what was traced, the problem as it stands."""
+        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
+            return self._told(self._solve((), request), self._untraced)
+        return super().solve(request)
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
         """Those of (q, v, r)."""
@@ -69,8 +77,13 @@ class RecognisedPlan(TracedPlan):
         places = [*roles.positions, *roles.velocities, *roles.states]
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
-    def _solve(self, left_out: tuple[str, ...], request: Request) -> RecognisedSolution:
-        """Solve the mechanism; everything that comes back is in the unknowns of the problem."""
+    def _solve(self, left_out: tuple[str, ...], request: Request):
+        """Solve the mechanism; everything that comes back is in the unknowns of the problem.
+
+        Constant steps show what a method does with the problem as it is.
+        """
+        if request.settings.fixed_step is not None:
+            return super()._solve(left_out, request)
         own = self._of_mechanism(request)
         try:
             return self._carried_back(self._inner.solve(own))

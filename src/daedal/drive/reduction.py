@@ -34,7 +34,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         return plan
     try:
         equations, signature = analysed(problem)
-        mechanism = recognise_mechanism(equations) if _may_be_mechanism(settings, traced) else None
+        mechanism = recognise_mechanism(equations) if _is_open(settings) else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
@@ -51,11 +51,10 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
     return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
 
 
-def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
-    """Whether equations and method are Daedal's to choose, and functions were traced."""
+def _is_open(settings: Settings) -> bool:
+    """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
-    is_open = automatic and not settings.options and settings.fixed_step is None
-    return is_open and traced is not None and bool(traced.functions)
+    return automatic and not settings.options
 
 
 def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:
