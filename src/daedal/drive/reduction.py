@@ -38,9 +38,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
     try:
         equations, signature = analysed(problem)
         second_order = isinstance(problem, SecondOrderDAE)
-        mechanism = None
-        if not second_order and _may_be_mechanism(settings, traced):
-            mechanism = recognise_mechanism(equations)
+        mechanism = recognise_mechanism(equations) if _is_open(settings) and not second_order else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
@@ -63,11 +61,10 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
     return AnyIndexPlan(plan, ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings), asked)
 
 
-def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
-    """Whether equations and method are Daedal's to choose, and functions were traced."""
+def _is_open(settings: Settings) -> bool:
+    """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
-    is_open = automatic and not settings.options and settings.fixed_step is None
-    return is_open and traced is not None and bool(traced.functions)
+    return automatic and not settings.options
 
 
 def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:
