@@ -141,6 +141,7 @@ __all__ = [
     "Preconditioner",
     "ProjectedInvariants",
     "Radau",
+    "RecognisedSolution",
     "Rosenbrock",
     "RungeKuttaTableau",
     "SecondOrderDAE",
@@ -176,6 +177,7 @@ __all__ = [
     "modified_euler",
     "order_conditions",
     "prepare",
+    "reduce_index",
     "solve",
     "solve_dae",
     "unilateral",
@@ -186,6 +188,7 @@ _LATE = {
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
+    "RecognisedSolution": "index_reduction.recognised_solution",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "Analysis": "problem_analysis",
     "analyse": "problem_analysis",
@@ -195,6 +198,7 @@ _LATE = {
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
+    "reduce_index": "index_reduction.reduce",
 }
 
 
