@@ -281,6 +281,43 @@ def test_near_misses_are_left_to_the_general_reduction(change):
     assert recognised(lambda t, y, yp: pendulum(t, y, yp, **change), 5) is None
 
 
+TERMS = {
+    "q": lambda t, y, yp: y[0] * y[3],
+    "v": lambda t, y, yp: y[4] * y[7],
+    "a": lambda t, y, yp: yp[6],
+    "q a": lambda t, y, yp: y[1] * yp[5],
+    "v a": lambda t, y, yp: y[5] * yp[7],
+    "lam": lambda t, y, yp: y[8],
+    "q lam": lambda t, y, yp: y[2] * y[9],
+    "v lam": lambda t, y, yp: y[4] * y[8],
+    "lam lam": lambda t, y, yp: y[8] * y[9],
+    "q'": lambda t, y, yp: yp[0],
+    "t": lambda t, y, yp: np.sin(t),
+    "|lam|": lambda t, y, yp: np.abs(y[9]),
+    "sign a": lambda t, y, yp: np.sign(yp[4]),
+}
+
+
+@given(st.integers(0, 9), st.sampled_from(sorted(TERMS)), st.floats(0.1, 3.0))
+@settings(max_examples=25, deadline=None)
+def test_whatever_is_recognised_has_the_motions_of_the_problem(row, term, factor):
+    """A term too many somewhere: often no mechanism is left, and if there is one it is that of all equations."""
+
+    def residual(t, y, yp):
+        values = double_pendulum(t, y, yp)
+        values[row] = values[row] + factor * TERMS[term](t, y, yp)
+        return values
+
+    problem = daedal.ImplicitDAE(residual, 10)
+    found = recognise_mechanism(Equations(problem))
+    if found is not None:
+        assert np.abs(residual_of_motion(found, problem)).max() < 1e-8
+    if term in ("v a", "v lam", "lam lam", "|lam|", "sign a"):
+        assert found is None
+    if term in ("q", "v", "t") and 4 <= row < 8:
+        assert found is not None
+
+
 def test_functions_that_raise_are_left_alone():
     def residual(t, y, yp):
         if y[0] > 10.0:
