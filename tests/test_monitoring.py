@@ -30,7 +30,8 @@ def switched_by_hand(model, location, tol):
     for rate, instant in zip(model.extra["modes"], (*model.extra["switches"], math.inf), strict=True):
         problem = daedal.ImplicitDAE(lambda t, x, xp, rate=rate: [xp[0] - rate], 1)
         event = Event(lambda t, x, instant=instant: t - min(instant, 1e3), terminal=True, location=location)
-        sol = daedal.solve(problem, (t, model.t_span[1]), (x, [rate]), events=event, rtol=tol, atol=tol)
+        options = {"method": "dassl", "rtol": tol, "atol": tol}
+        sol = daedal.solve(problem, (t, model.t_span[1]), (x, [rate]), events=event, **options)
         t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
     assert t == model.t_span[1]
     return steps, abs(x[0] - model.reference.y[0])
@@ -74,7 +75,7 @@ def degenerate(location, tol, sliding=True):
     """Example 7.6 by the event loop (7.4), with or without its sliding mode: steps, error, place of the event."""
     model = library.degenerate_switch()
     modes, sides, t_end = model.extra["modes"], model.extra["sides"], model.t_span[1]
-    options = {"rtol": tol, "atol": tol}
+    options = {"method": "dassl", "rtol": tol, "atol": tol}
     surface = Event(model.extra["switching"], terminal=True, direction=-1, location=location)
     first = daedal.solve(modes["cubic"], model.t_span, model.initial[1], events=surface, **options)
     t, x, steps = first.t[-1], first.y[:, -1], first.stats.steps

@@ -26,7 +26,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
     truth, modes, sides, t_end = model.reference.y[0], model.extra["modes"], model.extra["sides"], model.t_span[1]
 
     def values(row: Row) -> Mapping[str, Any]:
-        options: dict[str, Any] = {"rtol": row["Tol"], "atol": row["Tol"]}
+        options: dict[str, Any] = {"method": "dassl", "rtol": row["Tol"], "atol": row["Tol"]}
         surface = Event(model.extra["switching"], terminal=True, direction=-1, location=location)
         sol = daedal.solve(modes["cubic"], model.t_span, model.initial[1], events=surface, **options)
         t, x, steps = sol.t[-1], sol.y[:, -1], sol.stats.steps
@@ -59,7 +59,8 @@ def pulse(table: PrintedTable) -> Values:
         for rate, instant in zip(model.extra["modes"], (*model.extra["switches"], math.inf), strict=True):
             problem = daedal.ImplicitDAE(lambda t, x, xp, rate=rate: [xp[0] - rate], 1)
             event = Event(lambda t, x, instant=instant: t - min(instant, 1e3), terminal=True, location=location)
-            sol = daedal.solve(problem, (t, model.t_span[1]), (x, [rate]), events=event, rtol=tol, atol=tol)
+            options = {"method": "dassl", "rtol": tol, "atol": tol}
+            sol = daedal.solve(problem, (t, model.t_span[1]), (x, [rate]), events=event, **options)
             t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
         return steps, abs(x[0] - truth)
 
