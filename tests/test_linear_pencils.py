@@ -396,6 +396,17 @@ def test_frozen_pencil_of_example_241_is_singular():
     assert pencil.right_minimal_indices == (0,) and pencil.left_minimal_indices == (1,)
 
 
+def test_columns_that_vanish_are_not_taken_for_numbers():
+    """Unknowns x1 and x4 occur only in v = x': the rounding errors of their columns in B must not count."""
+    M = np.zeros((6, 6))
+    M[:3, :4] = [[0, 0, 0, -1], [2, 0, -1, 0], [0, 0, 2, 1]]
+    C, K = np.zeros((6, 6)), np.zeros((6, 6))
+    C[0, 2], K[0, 2], K[2, 2], K[3, 5], K[4, 0] = -1, 2, -2, 1, 1
+    pencil = linear.SecondOrder(M, C, K).companion()
+    assert pencil.clear and pencil.right_minimal_indices == (1, 1) and len(pencil.left_minimal_indices) == 2
+    assert set(pencil.undetermined) == {1, 4, 7, 10}
+
+
 def test_rectangular_pencils():
     tall = linear.Pencil([[1.0], [0.0]], [[0.0], [1.0]])
     assert tall.left_minimal_indices == (1,) and tall.index is None

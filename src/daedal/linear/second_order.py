@@ -13,7 +13,6 @@ from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
 from daedal.linear.scaling import equilibrate
 from daedal.linear.second_order_passes import SecondOrderValues, second_order_passes
-from daedal.linear.series import constant
 from daedal.linear.time_varying import TimeVarying
 from daedal.linear.words import Shown, check_matrix, check_names, plural
 from daedal.tabular import Tabular
@@ -149,9 +148,10 @@ class SecondOrder:
         """
         scaled = equilibrate(self.M, self.K)
         unit = float(np.exp2(np.round(-0.5 * np.log2(scaled.time))))
-        factors, count = scaled.rows[:, None] * scaled.columns, 2 * self.M.shape[1] + 7
-        M, C, K = (constant(X * factors / unit**k, count) for X, k in ((self.M, 2), (self.C, 1), (self.K, 0)))
-        values, decisions = second_order_passes(M, C, K, self.tolerance)
+        factors = scaled.rows[:, None] * scaled.columns
+        values, decisions = second_order_passes(
+            self.M * factors / unit**2, self.C * factors / unit, self.K * factors, self.tolerance
+        )
         return SecondOrderStrangeness(len(values) - 1, tuple(values), tuple(decisions))
 
     def companion(self) -> Pencil:
@@ -189,6 +189,7 @@ class SecondOrder:
         if occurring.size == decision.rank:
             return np.eye(n)[:, occurring], [f"{self.names[j]}'" for j in occurring]
         basis = np.linalg.qr((Vt[: decision.rank] / scaled.columns).T)[0]
+        basis[np.abs(basis) < _CANCELLED] = 0.0
         return basis, [f"v[{k}]" for k in range(decision.rank)]
 
     def forms(self) -> FirstOrderForms:
