@@ -74,7 +74,7 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     U, s, Vt = np.linalg.svd(X[0])
     decision = rank_decision(s, scale=scale, tolerance=tolerance, what=what)
     r = decision.rank
-    W = np.einsum("ji,kjl,ml->kim", U, X, Vt)  # U^T X V
+    W = U.T @ X @ Vt.T
     first = inverse(W[:, :r, :r])
     lower, upper = product(W[:, r:, :r], first), product(first, W[:, :r, r:])
     rest = (W[:, r:, r:] - product(W[:, r:, :r], upper))[1:]
