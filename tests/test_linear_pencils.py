@@ -344,6 +344,13 @@ def test_canonical_projector_of_index_one():
     np.testing.assert_allclose(Qs @ Qs, Qs, atol=1e-10)
     np.testing.assert_allclose(A @ Qs, 0.0, atol=1e-10)
     np.testing.assert_allclose(Qs, np.eye(5) - linear.Pencil(A, B).weierstrass().projector, atol=1e-9)
+    # The solution by projectors, (4.7): u = P x obeys an ordinary differential equation, x = (I - Qs) u + Q G^{-1} q.
+    Q, G, q = chain.projectors[0], chain.matrices[1], linear.sine([1.0, 2.0, 0.0, 1.0, -1.0], 2.0)
+    x, t = linear.Pencil(A, B).solution(q), 0.7
+    u, rate_u = x(t) - Q @ x(t), x.derivative(t) - Q @ x.derivative(t)
+    np.testing.assert_allclose((np.eye(5) - Qs) @ u + Q @ np.linalg.solve(G, q(t)), x(t), atol=1e-10)
+    slope = np.linalg.solve(G, q(t) - B @ u)
+    np.testing.assert_allclose(slope - Q @ slope, rate_u, atol=1e-10)
     A, B, _ = weierstrass_pencil(np.random.default_rng(4), 3, [2])
     with pytest.raises(InvalidProblemError, match="the index is 2"):
         _ = linear.Pencil(A, B).matrix_chain().canonical_projector
@@ -394,6 +401,17 @@ def test_equations_and_unknowns_of_a_singular_pencil_are_named():
 def test_frozen_pencil_of_example_241_is_singular():
     pencil = linear.Pencil([[1.0, 0.5], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.5]])
     assert pencil.right_minimal_indices == (0,) and pencil.left_minimal_indices == (1,)
+
+
+def test_columns_that_vanish_are_not_taken_for_numbers():
+    """Unknowns x1 and x4 occur only in v = x': the rounding errors of their columns in B must not count."""
+    M = np.zeros((6, 6))
+    M[:3, :4] = [[0, 0, 0, -1], [2, 0, -1, 0], [0, 0, 2, 1]]
+    C, K = np.zeros((6, 6)), np.zeros((6, 6))
+    C[0, 2], K[0, 2], K[2, 2], K[3, 5], K[4, 0] = -1, 2, -2, 1, 1
+    pencil = linear.SecondOrder(M, C, K).companion()
+    assert pencil.clear and pencil.right_minimal_indices == (1, 1) and len(pencil.left_minimal_indices) == 2
+    assert set(pencil.undetermined) == {1, 4, 7, 10}
 
 
 def test_rectangular_pencils():

@@ -111,6 +111,30 @@ def test_degrees_of_freedom_are_those_of_the_forms_of_first_order(n, ranks, seed
         np.testing.assert_allclose(np.sum(companion.eigenvalues), np.sum(trimmed.eigenvalues), atol=1e-6)
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_exact_solution_of_a_constrained_oscillator(closed):
+    """M q'' + D q' + K q + G^T lambda = f, G q = 0 to round-off."""
+    M, C, K = mechanism(np.random.default_rng(3), 3, 1, 0.3)
+    system = linear.SecondOrder(M, C, K)
+    amplitude = np.array([1.0, -2.0, 0.5, 0.0])
+    f = linear.sine(amplitude, 2.0) if closed else (lambda t: [a * np.sin(2.0 * t) for a in amplitude])
+    normal = K[3, :3]
+    start = np.cross(normal, [1.0, 2.0, 3.0])
+    known = system.solution(f)  # some start, for a consistent multiplier
+    assert known.f(0.0).shape == (7,)
+    x0 = system.trimmed().consistent([0.0, 0.0, 0.0, *start, 0.0], linear.sine([*amplitude, 0.0, 0.0, 0.0], 2.0)).x
+    x = system.solution(f, x0[3:], [*x0[:3], 0.0])
+    for t in (0.4, 1.5):
+        y, slope = x(t), x.derivative(t)
+        forced = amplitude * np.sin(2.0 * t)
+        residual = M[:, :3] @ slope[:3] + C[:, :3] @ y[:3] + K @ y[3:] - forced
+        np.testing.assert_allclose(residual, 0.0, atol=1e-10)
+        np.testing.assert_allclose(slope[3:6], y[:3], atol=1e-10)
+        assert abs(normal @ y[3:6]) < 1e-10
+    with pytest.raises(InvalidProblemError, match="both x0 and v0"):
+        system.solution(f, x0[3:])
+
+
 @pytest.mark.parametrize(
     ("M", "C", "K", "first", "index"),
     [

@@ -222,6 +222,12 @@ def test_projection_is_consistent_and_keeps_what_is_free(finite, blocks, seed):
     assert by_array.consistent and len(by_array.constraints) == sum(blocks)
 
 
+def test_rounding_errors_do_not_violate_a_constraint_that_demands_zero():
+    pencil = linear.Pencil([[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])  # y = 0
+    assert pencil.consistent([1.0, 1e-15]).consistent and not pencil.consistent([1.0, 1e-6]).consistent
+    assert pencil.consistent([0.0, 0.0]).consistent and not pencil.consistent([0.0, 1e-15]).consistent
+
+
 def test_every_start_of_an_ordinary_differential_equation_is_consistent():
     test = linear.Pencil(np.eye(2), np.eye(2)).consistent([1.0, 2.0])
     assert test.consistent and "no constraints" in str(test)

@@ -25,6 +25,7 @@ from linear_systems import (
     example_3113,
     example_4333,
     flat,
+    kronecker_pencil,
     weierstrass_pencil,
 )
 
@@ -272,6 +273,43 @@ def test_index_is_invariant_under_time_dependent_transformations(finite, blocks,
         assert min(local.index, 2) == min(index, 2)
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    finite=st.integers(0, 3),
+    blocks=st.lists(st.integers(1, 4), max_size=2),
+    right=st.lists(st.integers(0, 2), max_size=2),
+    left=st.lists(st.integers(0, 2), max_size=2),
+    varying=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_characteristic_values_of_any_system(finite, blocks, right, left, varying, seed):
+    """Kunkel and Mehrmann: the last characteristic values count the blocks of Kronecker's form, regular or not."""
+    m = finite + sum(blocks) + sum(right) + sum(k + 1 for k in left)
+    n = finite + sum(blocks) + sum(k + 1 for k in right) + sum(left)
+    if min(m, n) == 0 or max(m, n) > 12:
+        return
+    rng = np.random.default_rng(seed)
+    A, B = kronecker_pencil(rng, finite, blocks, right, left)
+    turn, stretch = rng.normal(size=(n, n)) / n * varying, rng.normal(size=(m, m)) / m * varying
+
+    def P(t):
+        return np.eye(m) + stretch * np.sin(t)
+
+    def Q(t):
+        return np.eye(n) + 0.5 * turn * t
+
+    system = linear.TimeVarying(lambda t: P(t) @ A @ Q(t), lambda t: P(t) @ (B @ Q(t) + 0.5 * A @ turn), n=(m, n))
+    found = system.strangeness(0.3)
+    if not found.clear:
+        return
+    assert found.index == max([0, *(size - 1 for size in blocks), *left])
+    last = found.values[-1]
+    assert (last.d, last.u, last.v) == (finite + sum(right), len(right), len(left))
+    assert last.a == sum(blocks) + sum(left)
+    reduced = system.strangeness_free(0.3)
+    assert (reduced.index, reduced.d, reduced.a, reduced.v) == (found.index, last.d, last.a, last.v)
+
+
 def test_time_dependent_transformation_changes_the_local_index():
     """Section 5.1: an index-3 chain in other unknowns has local index 2."""
     A, B = np.eye(3, k=1), np.eye(3)
@@ -438,6 +476,16 @@ def test_wrong_coefficients():
         linear.TimeVarying(lambda t: [[np.inf]], [[1.0]]).index(0.0)
 
 
+def test_high_strangeness_and_large_arrays():
+    """A chain of 12 integrations needs more Taylor coefficients; a large array is refused instead of computed."""
+    system = linear.TimeVarying(np.eye(12, k=1), np.eye(12))
+    assert system.strangeness(0.0).index == 11 and system.index(0.0) == 12
+    large = linear.TimeVarying(np.zeros((10, 410)), np.zeros((10, 410)))
+    with pytest.raises(InvalidProblemError, match="the derivative array of 2 has 820 unknowns"):
+        large.index(0.0)
+    assert large.strangeness(0.0).values[-1] == (0, 0, 0, 0, 410, 10)
+
+
 def test_errors_of_the_user_arrive_unchanged():
     def A(t):
         raise ZeroDivisionError("mine")
@@ -476,6 +524,21 @@ def test_linear_system_of_a_linear_problem():
     x = np.cos(0.5) / 1.5
     slope = (-np.sin(0.5) - x) / 1.5
     np.testing.assert_allclose(system.consistent([0.0, 0.0], 0.5).x, [x, -slope], atol=1e-12)
+
+
+def test_solver_stays_on_the_constraints_that_the_array_finds():
+    """(4.3.33) by the solver: the exact solution, and consistent at the end by the test of theorem 2.4.8."""
+
+    def residual(t, y, yp):
+        return np.array([yp[0] - t * yp[1] + y[0] - (1.0 + t) * y[1], y[1] - np.sin(t)])
+
+    problem = daedal.ImplicitDAE(residual, 2)
+    system = daedal.linear_system(problem)
+    start = system.initial_values(0.0, x={0: 1.0})
+    np.testing.assert_allclose(start.rates, [-1.0, 1.0], atol=1e-12)
+    sol = daedal.solve(problem, (0.0, 1.0), (start.x, start.rates), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(sol.y[:, -1], [1.209350425979339, 0.841470984807897], atol=1e-6)
+    assert system.consistent(sol.y[:, -1], 1.0).consistent
 
 
 def test_equations_that_are_not_linear_are_named():

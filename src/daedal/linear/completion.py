@@ -54,7 +54,7 @@ class Completion(Shown):
         values = self.additional_eigenvalues
         verdict = "violations of the constraints grow" if np.any(values.real > 1e-6) else "they do not grow at once"
         rows = [
-            ("solutions", f"{len(self.G)} free initial values, {len(self.G) - len(values)} in the system itself"),
+            ("free initial values", f"{len(self.G)}, and {len(self.G) - len(values)} in the system itself"),
             ("additional dynamics", f"{plural(len(values), 'eigenvalue')}: {numbers(values)}"),
         ]
         if len(values):

@@ -11,32 +11,38 @@ from daedal.errors import InconsistentInitialError
 from daedal.linear.words import Shown, combination, plural
 from daedal.tabular import Tabular
 
+_OVERALL = 1e-3  # part of the size of all unknowns with which the violation of a constraint is compared
 _NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below it are rounding errors
 
 
-def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The constraints W x = g, solved for as many unknowns as there are rows: rows with few entries.
 
     Parameters
     ----------
     W, g : numpy.ndarray
         W has full row rank.
-    scales : numpy.ndarray, optional
+    scales : numpy.ndarray
         Sizes of the unknowns, for the choice of those that are solved for.
+
+    Returns
+    -------
+    rows, values : numpy.ndarray
+        The constraints rows @ x = values.
+    chosen : numpy.ndarray
+        The unknowns that they are solved for.
     """
     from scipy.linalg import qr
 
     if not len(W):
-        return W, g
-    sized = W if scales is None else W * scales
-    _, pivots = qr(sized, mode="r", pivoting=True)
+        return W, g, np.zeros(0, dtype=int)
+    _, pivots = qr(W * scales, mode="r", pivoting=True)
     chosen = np.sort(pivots[: len(W)])
     both = np.linalg.solve(W[:, chosen], np.column_stack([W, g]))
     rows, values = both[:, :-1], both[:, -1]
-    size = np.abs(rows) if scales is None else np.abs(rows) * scales / scales[chosen][:, None]
-    rows = np.where(size < _NEGLIGIBLE, 0.0, rows)
+    rows = np.where(np.abs(rows) * scales < _NEGLIGIBLE * scales[chosen][:, None], 0.0, rows)
     rows[:, chosen] = np.eye(len(W))
-    return rows, values
+    return rows, values, chosen
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,10 +126,11 @@ def consistency(
     tolerance: float,
 ) -> Consistency:
     """Hold given values against W x = g."""
-    rows, values = solved(W, g, scales)
+    rows, values, chosen = solved(W, g, scales)
     violation = rows @ given - values
-    size = np.abs(rows) @ np.abs(given) + np.abs(values)
-    bad = np.abs(violation) > tolerance * np.maximum(size, np.finfo(float).tiny)
-    order = np.argsort(-np.abs(violation) / np.maximum(size, np.finfo(float).tiny))
-    worst = tuple(int(i) for i in order if bad[i])
+    # Zero is compared with the sizes of the other unknowns.
+    overall = max(np.max(np.abs(given) / scales), np.max(np.abs(values) / scales[chosen], initial=0.0))
+    size = np.abs(rows) @ np.abs(given) + np.abs(values) + _OVERALL * overall * scales[chosen]
+    relative = np.abs(violation) / np.maximum(size, np.finfo(float).tiny)
+    worst = tuple(int(i) for i in np.argsort(-relative, kind="stable") if relative[i] > tolerance)
     return Consistency(t, given, rows, values, violation, not worst, x, tuple(names), worst)

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from daedal.linear.rank import RankDecision, decision_table, rank_decision
+from daedal.linear.scaling import equilibrate
 from daedal.linear.words import Shown
 from daedal.tabular import Tabular
 
@@ -30,7 +31,7 @@ class DerivativeArray(Shown):
     j : int
         How many: the equations and their first j - 1 derivatives.
     A : numpy.ndarray, shape (j m, j n)
-        The matrix of the unknowns x_1, ..., x_j, the derivatives of x divided by factorials.
+        The matrix of the unknowns x_1, ..., x_j, multiples of the derivatives of x.
     B : numpy.ndarray, shape (j m, n)
         The matrix of x.
     f : numpy.ndarray, shape (j m,)
@@ -134,3 +135,18 @@ def array_matrices(A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int) -> tuple
         for l in range(1, min(i + 1, j) + 1):
             matrix[i, :, l - 1] = l * A[i - l + 1] + (B[i - l] if i >= l else 0.0)
     return matrix.reshape(j * m, j * n), B[:j].reshape(j * m, n), f[:j].ravel()
+
+
+def balanced_array(
+    A: np.ndarray, B: np.ndarray, f: np.ndarray, j: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The same with equations and unknowns of each order in units of their own; and the unit of x_1.
+
+    The factors l in the blocks, and coefficients that change fast, would make small singular values of large arrays.
+    """
+    m, n = A.shape[1:]
+    matrix, columns, right = array_matrices(A, B, f, j)
+    blocks = np.linalg.norm(matrix.reshape(j, m, j, n), axis=(1, 3))
+    scaled = equilibrate(blocks, np.zeros_like(blocks))
+    rows, units = np.repeat(scaled.rows * scaled.time, m), np.repeat(scaled.columns, n)
+    return matrix * rows[:, None] * units, columns * rows[:, None], right * rows, float(scaled.columns[0])

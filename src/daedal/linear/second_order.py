@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.linear.forcing import QuasiPolynomial, as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
 from daedal.linear.scaling import equilibrate
 from daedal.linear.second_order_passes import SecondOrderValues, second_order_passes
-from daedal.linear.series import constant
+from daedal.linear.solution import LinearSolution
 from daedal.linear.time_varying import TimeVarying
 from daedal.linear.words import Shown, check_matrix, check_names, plural
 from daedal.tabular import Tabular
@@ -149,9 +150,10 @@ class SecondOrder:
         """
         scaled = equilibrate(self.M, self.K)
         unit = float(np.exp2(np.round(-0.5 * np.log2(scaled.time))))
-        factors, count = scaled.rows[:, None] * scaled.columns, 2 * self.M.shape[1] + 7
-        M, C, K = (constant(X * factors / unit**k, count) for X, k in ((self.M, 2), (self.C, 1), (self.K, 0)))
-        values, decisions = second_order_passes(M, C, K, self.tolerance)
+        factors = scaled.rows[:, None] * scaled.columns
+        values, decisions = second_order_passes(
+            self.M * factors / unit**2, self.C * factors / unit, self.K * factors, self.tolerance
+        )
         return SecondOrderStrangeness(len(values) - 1, tuple(values), tuple(decisions))
 
     def companion(self) -> Pencil:
@@ -175,6 +177,41 @@ class SecondOrder:
         B = np.block([[self.C @ basis, self.K], [-np.eye(k), np.zeros((k, n))]])
         return self._pencil(A, B, labels)
 
+    def solution(self, f: Any = None, x0: Any = None, v0: Any = None, t0: float = 0.0) -> LinearSolution:
+        """The exact solution, as that of the trimmed system: velocities first, then x.
+
+        Parameters
+        ----------
+        f : QuasiPolynomial, array_like or callable, optional
+            The right-hand side, see :meth:`Pencil.solution`; 0 by default.
+        x0, v0 : array_like, optional
+            x and x' at t0, both or none. Of x' only the part in the directions with a second derivative is used. They
+            must be consistent; by default the solution starts without a part in the finite subspace.
+        t0 : float
+            The time at which they hold.
+
+        Examples
+        --------
+        >>> from daedal import linear
+        >>> x = linear.SecondOrder([[1.0]], [[0.0]], [[1.0]]).solution(x0=[0.0], v0=[1.0])  # sin t
+        >>> print(x(1.0))
+        [0.54030231 0.84147098]
+        """
+        if (x0 is None) != (v0 is None):
+            raise InvalidProblemError("give both x0 and v0, or none of them")
+        m, n = self.M.shape
+        pencil, k = self.trimmed(), self._moving()[0].shape[1]
+        forcing = as_forcing(f, m)
+
+        def stacked(t: Any) -> list[Any]:
+            return [*f(t), *[0.0] * k]  # and v - ... = 0
+
+        wide = forcing.times(np.eye(m + k, m)) if isinstance(forcing, QuasiPolynomial) else stacked
+        if x0 is None:
+            return pencil.solution(wide, None, t0)
+        x, v = check_matrix([x0], "x0", (1, n))[0], check_matrix([v0], "v0", (1, n))[0]
+        return pencil.solution(wide, [*(self._moving()[0].T @ v), *x], t0)
+
     def _pencil(self, A: np.ndarray, B: np.ndarray, labels: list[str]) -> Pencil:
         return Pencil(A, B, names=[*labels, *self.names], tolerance=self.tolerance)
 
@@ -189,6 +226,7 @@ class SecondOrder:
         if occurring.size == decision.rank:
             return np.eye(n)[:, occurring], [f"{self.names[j]}'" for j in occurring]
         basis = np.linalg.qr((Vt[: decision.rank] / scaled.columns).T)[0]
+        basis[np.abs(basis) < _CANCELLED] = 0.0
         return basis, [f"v[{k}]" for k in range(decision.rank)]
 
     def forms(self) -> FirstOrderForms:

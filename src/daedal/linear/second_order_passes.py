@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from daedal.linear.rank import RankDecision
-from daedal.linear.series import Compression, compress, product, rate
+from daedal.linear.series import Compression, compress, product
 
 
 class SecondOrderValues(NamedTuple):
-    """The characteristic values of three m x n matrix functions.
+    """The characteristic values of three m x n matrices.
 
     s012, s12, s02, s01: strange directions, which occur in equations of the orders in their names. d2, d1: directions
     with a differential equation of second and of first order. a: algebraic ones. u: undetermined unknowns. v:
@@ -41,7 +41,7 @@ class SecondOrderValues(NamedTuple):
 
 
 class _Triple(NamedTuple):
-    """Rows of M, C and K as power series."""
+    """Rows of M, C and K, each an array (1, rows, columns): a power series with a constant term alone."""
 
     M: np.ndarray
     C: np.ndarray
@@ -57,8 +57,8 @@ class _Triple(NamedTuple):
 def second_order_passes(
     M: np.ndarray, C: np.ndarray, K: np.ndarray, tolerance: float
 ) -> tuple[list[SecondOrderValues], list[RankDecision]]:
-    """The characteristic values of all passes, for coefficients that are power series."""
-    rows = _Triple(M, C, K)
+    """The characteristic values of all passes."""
+    rows = _Triple(M[None], C[None], K[None])
     sizes = {name: float(np.linalg.norm(X[0], 2)) or 1.0 for name, X in zip("MCK", rows)}
     values: list[SecondOrderValues] = []
     decisions: list[RankDecision] = []
@@ -121,45 +121,36 @@ def _one_pass(
 
 
 def _reduced(second, own, once, twice, K_a, K_01, K_shared, top, split, kernel, v) -> _Triple:
-    """Subtract derivatives of equations of lower order: (3.8)."""
-    n, count = K_a.shape[2], len(K_a) - 2
-
-    def rows(M=None, C=None, K=None) -> _Triple:
-        given = next(X for X in (M, C, K) if X is not None)
-        return _Triple(*(np.zeros_like(given)[:count] if X is None else X[:count] for X in (M, C, K)))
-
+    """Subtract derivatives of equations of lower order: (3.8). All coefficients are constant."""
     # Second order: K_shared twice differentiated, and the equations of `once` differentiated, leave L (M, C, K).
-    S = np.concatenate([K_shared, once.C], axis=1)
-    L = product(S, top.inverse)
-    rest = second.combined(_complement(L)) if L.shape[1] else second
     k = K_shared.shape[1]
-    taken = second.combined(L)
-    C = taken.C[:, :k][:count] - 2.0 * rate(K_shared)[:count]
-    K = taken.K[:, :k][:count] - rate(rate(K_shared))
-    C_once = taken.C[:, k:][:count] - rate(once.C)[:count] - once.K[:count]
-    K_once = taken.K[:, k:][:count] - rate(once.K)[:count]
+    L = product(np.concatenate([K_shared, once.C], axis=1), top.inverse)
+    rest, taken = second.combined(_complement(L)), second.combined(L)
     # First order: K_01 differentiated leaves L (C, K).
     L = product(product(K_01, kernel), split.inverse)
-    free = own.combined(_complement(L)) if L.shape[1] else own
-    taken = own.combined(L)
-    C_own, K_own = taken.C - K_01, taken.K[:count] - rate(K_01)[:count]
+    free, taken_first = own.combined(_complement(L)), own.combined(L)
     pieces = [
-        rows(*rest),
-        rows(C=C, K=K),
-        rows(C=C_once, K=K_once),
-        rows(C=C_own, K=K_own),
-        rows(C=free.C, K=free.K),
-        rows(C=once.C, K=once.K),
-        rows(K=twice.K[:count] - rate(twice.C)[:count]),
-        rows(K=K_a),
-        rows(K=K_01),
-        rows(K=K_shared),
-        rows(K=np.zeros((count, v, n))),
+        _rows(*rest),
+        _rows(C=taken.C[:, :k], K=taken.K[:, :k]),
+        _rows(C=taken.C[:, k:] - once.K, K=taken.K[:, k:]),
+        _rows(C=taken_first.C - K_01, K=taken_first.K),
+        _rows(C=free.C, K=free.K),
+        _rows(C=once.C, K=once.K),
+        _rows(K=twice.K),
+        _rows(K=K_a),
+        _rows(K=K_01),
+        _rows(K=K_shared),
+        _rows(K=np.zeros((1, v, K_a.shape[2]))),
     ]
     return _Triple(*(np.concatenate(parts, axis=1) for parts in zip(*pieces)))
 
 
+def _rows(M: np.ndarray | None = None, C: np.ndarray | None = None, K: np.ndarray | None = None) -> _Triple:
+    """Rows in which the matrices that are not given are zero."""
+    given = next(X for X in (M, C, K) if X is not None)
+    return _Triple(*(np.zeros_like(given) if X is None else X for X in (M, C, K)))
+
+
 def _complement(L: np.ndarray) -> np.ndarray:
-    """Constant rows that complete L to a regular matrix."""
-    rows = np.linalg.svd(L[0])[2][L.shape[1] :]
-    return np.concatenate([rows[None], np.zeros((len(L) - 1, *rows.shape))])
+    """Rows that complete L to a regular matrix."""
+    return np.linalg.svd(L[0])[2][None, L.shape[1] :]

@@ -14,6 +14,8 @@ import numpy as np
 from daedal.errors import DaedalError
 from daedal.linear.rank import RankDecision, rank_decision
 
+_NEAR = 0.25  # how far from the time a change of rank is looked for, in units of time of the system
+
 
 class RankChangeError(DaedalError, ValueError):
     """The rank of a matrix is not constant near the given time, and the theory needs that it is."""
@@ -72,14 +74,15 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     U, s, Vt = np.linalg.svd(X[0])
     decision = rank_decision(s, scale=scale, tolerance=tolerance, what=what)
     r = decision.rank
-    W = np.einsum("ji,kjl,ml->kim", U, X, Vt)  # U^T X V
+    W = U.T @ X @ Vt.T
     first = inverse(W[:, :r, :r])
     lower, upper = product(W[:, r:, :r], first), product(first, W[:, :r, r:])
     rest = (W[:, r:, r:] - product(W[:, r:, :r], upper))[1:]
+    rest *= _NEAR ** np.arange(1.0, count)[:, None, None]
     change = rank_decision(
         np.concatenate([*rest, np.zeros((1, n - r))]), scale=scale, tolerance=tolerance, what=f"change of {what}"
     )
-    if change.rank:
+    if change.lowest:
         raise RankChangeError(
             f"the rank of {what} is {r} at this time and larger near it; canonical forms and the strangeness index "
             "need ranks that are constant"
@@ -91,4 +94,5 @@ def compress(X: np.ndarray, tolerance: float, scale: float, what: str) -> Compre
     kernel = np.zeros((count, n, n - r))
     kernel[:, :r], kernel[0, r:] = -upper, np.eye(n - r)
     right = np.concatenate([first, np.zeros((count, n - r, r))], axis=1)
-    return Compression(r, left, W[:, :r] @ Vt, Vt.T @ kernel, Vt.T @ right, (decision, change))
+    decisions = (decision, change) if count > 1 else (decision,)
+    return Compression(r, left, W[:, :r] @ Vt, Vt.T @ kernel, Vt.T @ right, decisions)

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.linear.derivative_array import determine_rates
 from daedal.linear.rank import RankDecision
-from daedal.linear.words import Shown
+from daedal.linear.words import Shown, plural
 from daedal.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -62,9 +62,12 @@ class Solvability(Shown):
 
     def title(self) -> str:
         verdict = f"solvable, index {self.index}" if self.solvable else "not solvable"
-        pencil = "regular" if self.regular else "singular at some of them"
+        singular = sum(index is None for index in self.local_indices)
+        pencil = (
+            "regular" if singular == 0 else f"singular at {'all' if singular == self.times.size else singular} of them"
+        )
         doubt = "" if self.clear else f"; unclear: {self.decisions[0]}"
-        return f"At {self.times.size} times: {verdict}; the pencil is {pencil}{doubt}"
+        return f"At {plural(self.times.size, 'time')}: {verdict}; the pencil is {pencil}{doubt}"
 
     def tables(self) -> list[Tabular]:
         rows = [

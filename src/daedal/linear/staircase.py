@@ -17,6 +17,8 @@ import numpy as np
 
 from daedal.linear.rank import RankDecision, rank_decision
 
+_LEAST_SIZE = 1e-3  # of a column, as a part of the largest, below which it may consist of rounding errors
+
 
 @dataclass(frozen=True)
 class Step:
@@ -101,6 +103,7 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
     m, n = A.shape
     norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
     column_norms = np.linalg.norm(B, axis=0)
+    least = _LEAST_SIZE * float(np.max(column_norms, initial=0.0)) or 1.0
     A, B = A.copy(), B.copy()
     left, right = np.eye(m), np.eye(n)
     steps: list[Step] = []
@@ -117,8 +120,7 @@ def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, 
         V = np.concatenate([Vt[rank:], Vt[:rank]]).T
         A[:, j:], B[:, j:], right[:, j:] = A[:, j:] @ V, B[:, j:] @ V, right[:, j:] @ V
         A[i:, j : j + null] = 0.0
-        sizes = column_norms @ np.abs(right[:, j : j + null])
-        sizes[sizes == 0.0] = 1.0
+        sizes = np.maximum(column_norms @ np.abs(right[:, j : j + null]), least)
         U, s, _ = np.linalg.svd(B[i:, j : j + null] / sizes)
         decision = rank_decision(s, scale=1.0, tolerance=tolerance, what=f"{names[1]} on ker {names[0]}{step_name}")
         decisions.append(decision)

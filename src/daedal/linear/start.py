@@ -9,8 +9,8 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.linear.constraints import Consistency, consistency
-from daedal.linear.derivative_array import array_matrices
-from daedal.linear.rank import RankDecision, rank_decision
+from daedal.linear.derivative_array import balanced_array
+from daedal.linear.rank import RankDecision, rank_decision, require_clear
 from daedal.linear.words import Shown
 from daedal.tabular import Tabular
 
@@ -76,18 +76,19 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
     """Solve the derivative array together with the given entries, by least squares of minimal norm."""
     n, j = system.n, system.full_array(t).j
     local = system.series(t, j, with_f=True)
-    A, B, f = array_matrices(local.A, local.B, local.f, j)
+    A, B, f, unit = balanced_array(local.A, local.B, local.f, j)
     user, values = [], []
-    for offset, entries, unit in ((0, x, 1.0), (n, rates, local.unit)):
+    for offset, entries, size in ((0, x, 1.0), (n, rates, local.unit / unit)):
         for i, value in entries.items():
             if not 0 <= i < n:
                 raise InvalidProblemError(f"there is no unknown {i}: they are numbered from 0 to {n - 1}")
             user.append(np.eye(1, n * (j + 1), offset + i)[0])
-            values.append(value * unit / local.columns[i])
+            values.append(value * size / local.columns[i])
     matrix = np.vstack([np.hstack([B, A]), *user])
     right = np.concatenate([f, values])
     U, s, Vt = np.linalg.svd(matrix)
     decision = rank_decision(s, tolerance=system.tolerance, what="array and given entries")
+    require_clear([decision], "the completion of initial values")
     r = decision.rank
     found = Vt[:r].T @ ((U.T @ right)[:r] / s[:r])
     residual = np.abs(matrix @ found - right)
@@ -100,5 +101,5 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
     labels = [*system.names, *(f"{name}'" for name in system.names)]
     free = tuple(label for label, is_loose in zip(labels, loose) if is_loose)
     return InitialValues(
-        t, found[:n] * local.columns, found[n : 2 * n] * local.columns / local.unit, free, decision, system.names
+        t, found[:n] * local.columns, found[n : 2 * n] * local.columns * unit / local.unit, free, decision, system.names
     )

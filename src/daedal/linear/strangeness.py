@@ -86,13 +86,13 @@ class Strangeness(Shown):
 
 def strangeness_passes(
     A: np.ndarray, B: np.ndarray, tolerance: float
-) -> tuple[list[CharacteristicValues], list[RankDecision]]:
-    """The characteristic values of all passes, for coefficients that are power series."""
+) -> tuple[list[CharacteristicValues], list[RankDecision]] | None:
+    """The characteristic values of all passes, for coefficients that are power series; None if these are too short."""
     m, n = A.shape[1:]
     size_A, size_B = _size(A), _size(B)
     values: list[CharacteristicValues] = []
     decisions: list[RankDecision] = []
-    while True:
+    while len(A) > 1:
         name = f", pass {len(values)}" if values else ""
         top = compress(A, tolerance, size_A, f"A{name}")
         r = top.rank
@@ -115,6 +115,7 @@ def strangeness_passes(
         A = np.concatenate([N @ R, np.zeros((len(R), m - r + s, n))], axis=1)[:count]
         zero = np.zeros((count, m - r - a - s, n))
         B = np.concatenate([(N @ B1)[:count], hidden, ordered[:count, :a], S[:count], zero], axis=1)
+    return None
 
 
 def _size(X: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.linear.derivative_array import array_matrices
+from daedal.linear.derivative_array import balanced_array
 from daedal.linear.rank import RankDecision, decision_table, rank_decision, require_clear
 from daedal.linear.words import Shown, plural
 from daedal.tabular import Tabular
@@ -74,8 +74,8 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
     previous = 0  # equations without unknowns in the array before
     for mu in range(min(m, n) + 1):
         local = system.series(t, mu + 1, with_f=True)
-        A, B, f = array_matrices(local.A, local.B, local.f, mu + 1)
-        tolerance, size = system.tolerance, float(np.linalg.norm(local.B[0], 2)) or 1.0
+        A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
+        tolerance, size = system.tolerance, float(np.linalg.norm(B, 2)) or 1.0
         U, s, _ = np.linalg.svd(A)
         first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
         Z = U[:, first.rank :].T

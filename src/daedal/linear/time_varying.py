@@ -12,7 +12,7 @@ from daedal.linear.canonical_form import StandardCanonicalForm, standard_canonic
 from daedal.linear.coefficients import Coefficient
 from daedal.linear.completion import Completion, completion
 from daedal.linear.constraints import Consistency
-from daedal.linear.derivative_array import DerivativeArray, array_matrices, determine_rates
+from daedal.linear.derivative_array import DerivativeArray, balanced_array, determine_rates
 from daedal.linear.forcing import as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, require_clear
@@ -23,6 +23,8 @@ from daedal.linear.strangeness import Strangeness, strangeness_passes
 from daedal.linear.strangeness_free import StrangenessFree, strangeness_free
 from daedal.linear.words import check_names, plural
 
+_LARGEST_ARRAY = 800  # unknowns of a derivative array: beyond it ranks take long
+_FIRST_COUNT = 8  # Taylor coefficients with which the strangeness index is looked for at first
 _INEXACT = 1e-7  # tolerance for ranks where derivatives of coefficients come from interpolation
 
 
@@ -127,8 +129,13 @@ class TimeVarying:
         >>> [system.array(0.0, j).one_full for j in (1, 2, 3)]
         [False, False, True]
         """
+        if j * max(self.shape) > _LARGEST_ARRAY:
+            raise InvalidProblemError(
+                f"the derivative array of {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller ones "
+                f"do not determine x' at t = {t:g}; `strangeness` does without it, and says whether there is a solution"
+            )
         local = self.series(t, j, with_f=True)
-        return DerivativeArray(t, j, *array_matrices(local.A, local.B, local.f, j), self.tolerance)
+        return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance)
 
     def index(self, t: float | Sequence[float] | np.ndarray) -> int | None:
         """The index: the smallest number such that the array of one more is 1-full with a constant rank.
@@ -195,8 +202,12 @@ class TimeVarying:
         >>> system.strangeness(0.0).values
         (CharacteristicValues(r=1, a=0, s=1, d=0, u=1, v=0), CharacteristicValues(r=0, a=2, s=0, d=0, u=0, v=0))
         """
-        local = self.series(t, min(self.shape) + 3)
-        values, decisions = strangeness_passes(local.A, local.B, self.tolerance)
+        count, found = _FIRST_COUNT, None
+        while found is None:
+            local = self.series(t, count)
+            found = strangeness_passes(local.A, local.B, self.tolerance)
+            count *= 2
+        values, decisions = found
         return Strangeness(t, len(values) - 1, tuple(values), tuple(decisions))
 
     def strangeness_free(self, t: float) -> StrangenessFree:
