@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.initial.jet import consistent_jet
-from daedal.initial.structure_along import structure_along
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations, equations_of
 from daedal.structure.signature import Signature
@@ -255,7 +254,7 @@ def test_functions_that_cannot_be_traced_get_values_up_to_index_three(angle, spe
 
 
 def test_structure_is_constant_along_the_pendulum():
-    along = structure_along(EQUATIONS, lambda t: motion(np.sin(t), np.cos(t)), (0.0, 3.0), samples=9)
+    along = daedal.analyse_along(EQUATIONS, lambda t: motion(np.sin(t), np.cos(t)), (0.0, 3.0), samples=9)
     assert along.constant
     (stretch,) = along.stretches
     assert (stretch.structure.index, stretch.structure.d) == (3, 2)
@@ -265,7 +264,7 @@ def test_an_index_that_changes_in_mid_run_is_found_with_its_time():
     def residual(t, y, yp):
         return [yp[0] - y[1], y[0] - t + np.maximum(t - 0.5, 0.0) * (y[1] - 1.0)]
 
-    along = structure_along(implicit(residual, "x", "z"), lambda t: [t, 1.0], (0.0, 1.0), samples=9)
+    along = daedal.analyse_along(implicit(residual, "x", "z"), lambda t: [t, 1.0], (0.0, 1.0), samples=9)
     assert [stretch.structure.index for stretch in along.stretches] == [2, 1]
     (point,) = along.singular_points
     assert point.t == pytest.approx(0.5, abs=1e-6)
@@ -273,14 +272,26 @@ def test_an_index_that_changes_in_mid_run_is_found_with_its_time():
     assert "index 2" in str(along) and "index 1" in str(along)
 
 
+def test_a_solution_says_itself_where_it_begins_and_ends():
+    problem = implicit(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], "x", "z")
+    sol = daedal.solve(problem, (0.0, 1.0), {"x": 1.0})
+    along = daedal.analyse_along(problem, sol, samples=4)
+    assert along.constant and along.stretches[0].structure.index == 1
+    assert (along.stretches[0].start, along.stretches[0].end) == (0.0, 1.0)
+    with pytest.raises(daedal.InvalidProblemError, match="t_span is missing"):
+        daedal.analyse_along(problem, lambda t: [1.0, 1.0])
+    with pytest.raises(daedal.InvalidProblemError, match="samples must be at least 3"):
+        daedal.analyse_along(problem, sol, samples=2)
+
+
 def test_isolated_singular_points_are_found_between_samples():
     leading = implicit(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t, yp[1] - y[0]], "x", "w")
-    along = structure_along(leading, lambda t: [t, 0.5 * t * t], (0.0, 1.0), samples=8)
+    along = daedal.analyse_along(leading, lambda t: [t, 0.5 * t * t], (0.0, 1.0), samples=8)
     (point,) = along.singular_points
     assert point.t == pytest.approx(0.3, abs=1e-6)
     assert (point.equations, point.unknowns) == ((0,), ("x",))
     algebraic = implicit(lambda t, y, yp: [yp[0] - y[1], y[0] - t + (t - 0.4) * (y[1] - 1.0)], "x", "z")
-    (point,) = structure_along(algebraic, lambda t: [t, 1.0], (0.0, 1.0), samples=8).singular_points
+    (point,) = daedal.analyse_along(algebraic, lambda t: [t, 1.0], (0.0, 1.0), samples=8).singular_points
     assert point.t == pytest.approx(0.4, abs=1e-6) and "z" in point.unknowns
 
 

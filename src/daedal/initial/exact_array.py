@@ -59,13 +59,14 @@ def _explained(
     own = {equations.unknown(j) for j in range(equations.n)}
     violated = []
     for constraint in constraints:
-        used = own.intersection(equations.graph.needed([constraint.node])) if constraint.node is not None else own
-        if used <= held:
-            (value,) = equations.values([constraint.node], t, [y])
-            (row,) = equations.jacobian([constraint.node], equations.unknowns([0]))
-            terms = np.abs(equations.values(list(row.values()), t, [y])) @ sizes[list(row)]
-            if not abs(value) <= _AGREES * terms:
-                violated.append(f"{constraint.text} (left side {value:.4g})")
+        node = constraint.node
+        if node is None or not own.intersection(equations.graph.needed([node])) <= held:
+            continue
+        (value,) = equations.values([node], t, [y])
+        (row,) = equations.jacobian([node], equations.unknowns([0]))
+        terms = np.abs(equations.values(list(row.values()), t, [y])) @ sizes[list(row)]
+        if not abs(value) <= _AGREES * terms:
+            violated.append(f"{constraint.text} (left side {value:.4g})")
     if not violated:
         return refusal
     words = f"{refusal}\nThe values that are held violate: {'; '.join(violated)}."
