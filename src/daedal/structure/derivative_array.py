@@ -20,9 +20,6 @@ import scipy.sparse as sp
 
 from daedal.structure.equations import Equations
 
-LARGEST_DENSE = 2000
-"""Columns of an array beyond which nothing dense is made of it."""
-
 
 @dataclass(frozen=True)
 class _Level:
@@ -154,7 +151,7 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:
-    key = times, rows.tobytes()
+    key = times, rows.tobytes(), None if equations.params is None else equations.params.tobytes()
     if key not in equations.levels:
         places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
         nodes = [equations.partials[i][j, s] for i, j, s in places]
