@@ -107,14 +107,17 @@ def resolved_array(
     weights: Any,
     first: int | None = None,
     most: int = MOST_DIFFERENTIATIONS,
+    *,
+    whole: bool = True,
 ) -> tuple[DerivativeArray, np.ndarray]:
     """An array that determines x', and a point that satisfies it.
 
     The search begins with `first` differentiations, or as many as the structure asks for, and ends with `most`; their
-    number need not be the smallest. Where nothing determines x', the array is one that contains all constraints.
+    number need not be the smallest. Unless the `whole` array is wanted, equations are differentiated only as often as
+    the structure asks for each of them. Where nothing determines x', the array is one that contains all constraints.
     """
-    times = _structural_guess(equations) if first is None else first
-    columns = equations.n * (times + equations.order + 1)
+    times = _structural_guess(equations, whole) if first is None else first
+    columns = equations.n * (int(np.max(times)) + equations.order + 1)
     if columns > _MOST_COLUMNS:
         raise InvalidProblemError(
             f"a derivative array of {columns} columns is too large for its ranks to be computed; {_MOST_COLUMNS} are "
@@ -132,15 +135,21 @@ def resolved_array(
     return array, jet
 
 
-def _structural_guess(equations: Equations) -> int:
+def _structural_guess(equations: Equations, whole: bool) -> int | np.ndarray:
+    """How often to differentiate all equations, or each of them, for x' to be determined: Pryce's c_i and once more."""
     try:
-        return min(Signature.of(equations).index, _MOST_AT_ONCE)
+        signature = Signature.of(equations)
     except StructurallySingularError:
         return 0
+    if whole or signature.index > _MOST_AT_ONCE:
+        return min(signature.index, _MOST_AT_ONCE)
+    return signature.c + 1
 
 
 def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
     """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
+    if np.ptp(array.times) > 0:
+        return False
     ranks = array_ranks(array, t, jet)[-2:]
     return len(ranks) == 2 and all(entry.missing == 0 and entry.v > 0 for entry in ranks)
 

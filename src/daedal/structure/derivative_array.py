@@ -64,7 +64,7 @@ class DerivativeArray:
     array([1., 0., 2., 0., 0., 0.])
     """
 
-    def __init__(self, equations: Equations, times: int | Sequence[int]):
+    def __init__(self, equations: Equations, times: int | Sequence[int] | np.ndarray):
         n = equations.n
         self.equations, self.n = equations, n
         self.times = np.broadcast_to(np.asarray(times, dtype=np.int64), n).copy()
