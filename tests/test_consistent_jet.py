@@ -1,5 +1,7 @@
 """Consistent values of any index: random sets that are fixed, contradictions named, units, untraceable functions."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -7,7 +9,6 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.initial.jet import consistent_jet
-from daedal.initial.structure_along import structure_along
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations, equations_of
 from daedal.structure.signature import Signature
@@ -94,6 +95,43 @@ def test_offsets_of_the_signature_give_the_same_values_as_the_whole_array():
     jet = consistent_jet(EQUATIONS, 0.0, x0, offsets=signature.c)
     assert jet[0] == pytest.approx(motion(0.4, -0.8), rel=1e-12)
     assert jet[1, :4] == pytest.approx(rates(0.4, -0.8)[:4], rel=1e-12)
+
+
+def test_large_arrays_are_sparse():
+    """60 coupled pendulums: 300 unknowns, 1200 columns with the offsets of the signature."""
+
+    def residual(t, s, sp):
+        rows = []
+        for k in range(60):
+            rows += pendulum(t, s[5 * k : 5 * k + 5], sp[5 * k : 5 * k + 5])
+            rows[-3] = rows[-3] - 0.1 * (s[5 * k - 5] if k else 0.0)
+        return rows
+
+    equations = Equations(daedal.ImplicitDAE(residual, 300))
+    offsets = Signature.of(equations).c
+    array = DerivativeArray(equations, offsets)
+    assert array.shape[1] == 1200
+    rng = np.random.default_rng(0)
+    x0 = np.concatenate([motion(*pair) for pair in rng.uniform(-1.0, 1.0, (60, 2))])
+    x0[4::5] = 0.0
+    jet = consistent_jet(equations, 0.0, x0, offsets=offsets)
+    states = np.arange(300) % 5 < 4
+    assert np.array_equal(jet[0, states], x0[states])
+    assert np.abs(array.residual(0.0, jet)).max() < 1e-10
+    moved = x0 + 1e-3 * rng.standard_normal(300)
+    jet = consistent_jet(equations, 0.0, moved, offsets=offsets)
+    assert np.abs(array.residual(0.0, jet)).max() < 1e-10
+    assert np.abs(jet[0, states] - moved[states]).max() < 1e-2
+    with pytest.raises(daedal.InvalidProblemError, match="too large for its ranks"):
+        consistent_jet(Equations(daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1500)), 0.0, np.zeros(1500))
+
+
+def test_other_parameters_of_the_same_equations_are_used():
+    equations = Equations(daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + y[1], y[0] - p[0] * t], 2, params=[2.0]))
+    assert consistent_jet(equations, 1.0, [0.0, 0.0])[0] == pytest.approx([2.0, -2.0])
+    other = copy(equations)
+    other.params = np.array([5.0])
+    assert consistent_jet(other, 1.0, [0.0, 0.0])[0] == pytest.approx([5.0, -5.0])
 
 
 @settings(max_examples=8, deadline=None)
@@ -255,7 +293,7 @@ def test_functions_that_cannot_be_traced_get_values_up_to_index_three(angle, spe
 
 
 def test_structure_is_constant_along_the_pendulum():
-    along = structure_along(EQUATIONS, lambda t: motion(np.sin(t), np.cos(t)), (0.0, 3.0), samples=9)
+    along = daedal.analyse_along(EQUATIONS, lambda t: motion(np.sin(t), np.cos(t)), (0.0, 3.0), samples=9)
     assert along.constant
     (stretch,) = along.stretches
     assert (stretch.structure.index, stretch.structure.d) == (3, 2)
@@ -265,7 +303,7 @@ def test_an_index_that_changes_in_mid_run_is_found_with_its_time():
     def residual(t, y, yp):
         return [yp[0] - y[1], y[0] - t + np.maximum(t - 0.5, 0.0) * (y[1] - 1.0)]
 
-    along = structure_along(implicit(residual, "x", "z"), lambda t: [t, 1.0], (0.0, 1.0), samples=9)
+    along = daedal.analyse_along(implicit(residual, "x", "z"), lambda t: [t, 1.0], (0.0, 1.0), samples=9)
     assert [stretch.structure.index for stretch in along.stretches] == [2, 1]
     (point,) = along.singular_points
     assert point.t == pytest.approx(0.5, abs=1e-6)
@@ -273,14 +311,26 @@ def test_an_index_that_changes_in_mid_run_is_found_with_its_time():
     assert "index 2" in str(along) and "index 1" in str(along)
 
 
+def test_a_solution_says_itself_where_it_begins_and_ends():
+    problem = implicit(lambda t, y, yp: [yp[0] + y[0], y[1] - y[0]], "x", "z")
+    sol = daedal.solve(problem, (0.0, 1.0), {"x": 1.0})
+    along = daedal.analyse_along(problem, sol, samples=4)
+    assert along.constant and along.stretches[0].structure.index == 1
+    assert (along.stretches[0].start, along.stretches[0].end) == (0.0, 1.0)
+    with pytest.raises(daedal.InvalidProblemError, match="t_span is missing"):
+        daedal.analyse_along(problem, lambda t: [1.0, 1.0])
+    with pytest.raises(daedal.InvalidProblemError, match="samples must be at least 3"):
+        daedal.analyse_along(problem, sol, samples=2)
+
+
 def test_isolated_singular_points_are_found_between_samples():
     leading = implicit(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t, yp[1] - y[0]], "x", "w")
-    along = structure_along(leading, lambda t: [t, 0.5 * t * t], (0.0, 1.0), samples=8)
+    along = daedal.analyse_along(leading, lambda t: [t, 0.5 * t * t], (0.0, 1.0), samples=8)
     (point,) = along.singular_points
     assert point.t == pytest.approx(0.3, abs=1e-6)
     assert (point.equations, point.unknowns) == ((0,), ("x",))
     algebraic = implicit(lambda t, y, yp: [yp[0] - y[1], y[0] - t + (t - 0.4) * (y[1] - 1.0)], "x", "z")
-    (point,) = structure_along(algebraic, lambda t: [t, 1.0], (0.0, 1.0), samples=8).singular_points
+    (point,) = daedal.analyse_along(algebraic, lambda t: [t, 1.0], (0.0, 1.0), samples=8).singular_points
     assert point.t == pytest.approx(0.4, abs=1e-6) and "z" in point.unknowns
 
 

@@ -97,10 +97,10 @@ def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any
 
 
 def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
-    n, implicit = problem.n, isinstance(problem, ImplicitDAE)
+    n, implicit = problem.n, not isinstance(problem, SemiExplicitDAE)
     names = [problem.label(i) for i in range(n)]
     values, known = _values(given, [*names, *(f"{name}'" for name in names)] if implicit else names)
-    n_y = n if implicit else problem.n_y
+    n_y = problem.n_y if isinstance(problem, SemiExplicitDAE) else n
     if known[:n].all() and not known[n:].any():
         return values[:n_y], values[n_y:n] if n_y < n else None
     differential = ~algebraic_variables(problem.implicit(), t0, values[:n], np.zeros(n))

@@ -110,7 +110,7 @@ def _best_array(problem, times: int, t: float, jet: np.ndarray, time: float) -> 
     best, least = DifferenceArray(problem, times, 1e-2 * time), np.inf
     for stretch in time * _STRETCHES:
         here, half = (DifferenceArray(problem, times, stretch * part).residual(t, jet) for part in (1.0, 0.5))
-        change = np.linalg.norm((here - half)[-problem.n :])
+        change = float(np.linalg.norm((here - half)[-problem.n :]))
         if change < least:
             best, least = DifferenceArray(problem, times, stretch), change
     return best

@@ -39,7 +39,7 @@ def exact_array_initial(
     held = np.array([fixed, np.zeros(problem.n, dtype=bool) if fixed_slope is None else fixed_slope])
     sizes = np.maximum(np.abs(y), 1e3 * weights)
     try:
-        _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes)
+        _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes, whole=False)
     except InconsistentInitialError as refusal:
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
     except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
@@ -59,13 +59,14 @@ def _explained(
     own = {equations.unknown(j) for j in range(equations.n)}
     violated = []
     for constraint in constraints:
-        used = own.intersection(equations.graph.needed([constraint.node])) if constraint.node is not None else own
-        if used <= held:
-            (value,) = equations.values([constraint.node], t, [y])
-            (row,) = equations.jacobian([constraint.node], equations.unknowns([0]))
-            terms = np.abs(equations.values(list(row.values()), t, [y])) @ sizes[list(row)]
-            if not abs(value) <= _AGREES * terms:
-                violated.append(f"{constraint.text} (left side {value:.4g})")
+        node = constraint.node
+        if node is None or not own.intersection(equations.graph.needed([node])) <= held:
+            continue
+        (value,) = equations.values([node], t, [y])
+        (row,) = equations.jacobian([node], equations.unknowns([0]))
+        terms = np.abs(equations.values(list(row.values()), t, [y])) @ sizes[list(row)]
+        if not abs(value) <= _AGREES * terms:
+            violated.append(f"{constraint.text} (left side {value:.4g})")
     if not violated:
         return refusal
     words = f"{refusal}\nThe values that are held violate: {'; '.join(violated)}."
@@ -81,7 +82,7 @@ def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[
     if equations is None:
         return None
     try:
-        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None)
+        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None, whole=False)
     except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
         return None
     residual, moved = (problem.evaluate(t, *(jet[:3] * factor)) for factor in (1.0, 1.001))

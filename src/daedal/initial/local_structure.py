@@ -61,7 +61,7 @@ class LocalStructure:
     At t = 0: differentiation index 3, strangeness index 2 (d = 2, a = 3, v = 0), 2 degrees of freedom.
     Hidden constraints:
       2*x*u + 2*y*v = 0 (equation 4 differentiated once)
-      2*u**2 - 2*x**2*lam + 2*v**2 - 2*y**2*lam - 2*y = 0 (equation 4 differentiated twice)
+      2*u**2 - 2*x**2*lam + 2*v**2 - 2*y - 2*y**2*lam = 0 (equation 4 differentiated twice)
     Initial values that may be chosen: any 2 of x, y, u, v and lam, but not x and y together.
     """
 

@@ -14,7 +14,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.jet import MOST_DIFFERENTIATIONS, checked_values, resolved_array
 from daedal.structure.characteristics import ArrayRanks, Weakest, array_ranks, dominant
 from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations
+from daedal.structure.equations import Equations, equations_of
 from daedal.structure.equilibration import equilibrate
 from daedal.tabular import listing
 
@@ -22,7 +22,7 @@ _SAMPLES = 33
 _HALVINGS = 30
 _DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
 _NEAR = 1e-5  # part of the largest value below which it counts as zero
-_RESOLVED = 1e-9
+_RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed down
 _FURTHER = 2  # differentiations more than at the time before
 
 
@@ -80,7 +80,15 @@ class SingularPoint:
 
 @dataclass(frozen=True)
 class StructureAlong:
-    """The structure of a problem along a solution, see :func:`structure_along`."""
+    """The structure of a problem along a solution, see :func:`daedal.analyse_along`; ``print`` shows it.
+
+    Attributes
+    ----------
+    stretches : tuple of Stretch
+        Intervals with the same structure.
+    singular_points : tuple of SingularPoint
+        Times at which it changes, or ranks are lost for a moment, with the equations and unknowns that take part.
+    """
 
     stretches: tuple[Stretch, ...]
     singular_points: tuple[SingularPoint, ...]
@@ -98,8 +106,12 @@ class StructureAlong:
         return "\n".join([*lines, *(f"singular point {point}" for point in self.singular_points)])
 
 
-def structure_along(
-    problem: Any, solution: Callable[[float], Any], t_span: tuple[float, float], *, samples: int = _SAMPLES
+def analyse_along(
+    problem: Any,
+    solution: Callable[[float], Any],
+    t_span: tuple[float, float] | None = None,
+    *,
+    samples: int = _SAMPLES,
 ) -> StructureAlong:
     """Follow index, constraints and degrees of freedom along a solution.
 
@@ -112,22 +124,38 @@ def structure_along(
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE or Equations
     solution : callable
         ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
-    t_span : (float, float)
+    t_span : (float, float), optional
+        From where to where; the interval of the solution by default.
     samples : int
         How many times are looked at, evenly spaced.
+
+    Returns
+    -------
+    StructureAlong
+
+    Raises
+    ------
+    InvalidProblemError
+        If the functions of the problem cannot be traced, or an argument is wrong.
 
     Examples
     --------
     >>> import daedal
-    >>> from daedal.initial.structure_along import structure_along
     >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t], 1, names=["x"])
-    >>> print(structure_along(problem, lambda t: [t], (0.0, 1.0)))
+    >>> print(daedal.analyse_along(problem, lambda t: [t], (0.0, 1.0)))
     0 <= t <= 1: index 0, strangeness index 0 (d = 1, a = 0, v = 0)
     singular point t = 0.3: ranks are lost; equations 0 (numbered from 0), unknowns x
     """
     if samples < 3:
         raise InvalidProblemError(f"samples must be at least 3, got {samples}")
-    equations = problem if isinstance(problem, Equations) else Equations(problem)
+    equations = problem if isinstance(problem, Equations) else equations_of(problem)
+    if equations is None:
+        raise InvalidProblemError("the problem cannot be analysed: its functions cannot be traced")
+    if t_span is None:
+        times_of = getattr(solution, "t", None)
+        if times_of is None or len(times_of) < 2:
+            raise InvalidProblemError("t_span is missing: the solution does not say where it begins and ends")
+        t_span = float(times_of[0]), float(times_of[-1])
     follower = _Follower(equations, solution)
     times = np.linspace(t_span[0], t_span[1], samples)
     points = [follower.at(float(t)) for t in times]
@@ -232,7 +260,8 @@ class _Follower:
         ratio = 0.5 * (3.0 - np.sqrt(5.0))
         times = [low + ratio * (high - low), high - ratio * (high - low)]
         values = [self._gauged(gauge, t) for t in times]
-        while high - low > _RESOLVED * max(abs(low), abs(high)):
+        enough = _RESOLVED * (high - low)
+        while high - low > enough:
             if values[0] <= values[1]:
                 high, times[1], values[1] = times[1], times[0], values[0]
                 times[0] = low + ratio * (high - low)

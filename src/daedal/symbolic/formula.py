@@ -36,7 +36,7 @@ class Formulas:
     >>> x, u = graph.argument("x", 0), graph.argument("u", 0)
     >>> product = graph.multiply(x, u)
     >>> Formulas(graph, lambda argument, index: argument).text(graph.add(product, graph.add(product, x)))
-    'x + 2*x*u'
+    '2*x*u + x'
     """
 
     def __init__(self, graph: Graph, name: Callable[[str, int], str]):
