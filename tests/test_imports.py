@@ -269,7 +269,8 @@ def test_import_daedal_loads_neither_numba_nor_matplotlib():
 
 
 @pytest.mark.parametrize(
-    "name", ["daedal", "daedal.comparison", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"]
+    "name",
+    ["daedal", "daedal.comparison", "daedal.linear", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"],
 )
 def test_public_namespaces_show_public_names_only(name):
     module = importlib.import_module(name)

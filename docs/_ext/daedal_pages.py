@@ -49,6 +49,7 @@ MEMBERS = {"HEM4": "family"}
 # Modules with public names of their own, and which of them are shown, where that is not all of them.
 MODULES = {
     "library": "",
+    "linear": "",
     "order_conditions": "",
     "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
     "viz": "",

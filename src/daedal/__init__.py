@@ -160,6 +160,7 @@ __all__ = [
     "__version__",
     "advise",
     "analyse",
+    "analyse_along",
     "analyse_method",
     "breaking",
     "compare",
@@ -171,6 +172,7 @@ __all__ = [
     "impact",
     "lagrange",
     "library",
+    "linear",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -187,6 +189,7 @@ _LATE = {
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
     "Analysis": "problem_analysis",
     "analyse": "problem_analysis",
+    "analyse_along": "initial.structure_along",
     "analyse_method": "method_analysis",
     "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
@@ -199,7 +202,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("order_conditions", "viz"):
+    if name in ("linear", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

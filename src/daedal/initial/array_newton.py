@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equilibration import equilibrate
 
 RANK = 1e-11
@@ -23,6 +23,14 @@ _ITERATIONS = 60
 _MOVED = 1e-9  # part of a change that an entry must have to count as changed
 _SHORTEST = 2.0**-20  # part of a correction
 _EPS = float(np.finfo(float).eps)
+
+
+class Array(Protocol):
+    """Equations and their derivatives, for x, x', ... in the rows of `jet`."""
+
+    def residual(self, t: float, jet: np.ndarray) -> np.ndarray: ...
+
+    def jacobian(self, t: float, jet: np.ndarray) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,15 @@ class ArrayPoint:
 
 
 def solve_array(
-    array: DerivativeArray,
+    array: Array,
     t: float,
     jet: np.ndarray,
     free: np.ndarray,
     tiers: Sequence[np.ndarray],
     sizes: np.ndarray,
+    *,
+    rank: float = RANK,
+    tolerance: float = SATISFIED,
 ) -> ArrayPoint | None:
     """Values that satisfy the array, near given ones; None where it cannot be evaluated at these.
 
@@ -70,6 +81,9 @@ def solve_array(
         Masks of columns that shall change as little as possible, those that matter most first.
     sizes : numpy.ndarray
         Sizes of all columns: changes are measured by them, and what a value of zero may be wrong by.
+    rank, tolerance : float
+        What singular values, and residuals, may be to count as zero; more than round-off where derivatives are known
+        by differences.
     """
     z, shape = jet.ravel().copy(), jet.shape
     residual = array.residual(t, jet)
@@ -87,10 +101,9 @@ def solve_array(
         matrix = jacobian[:, free].toarray()
         rows, columns = equilibrate(matrix)
         scaled = rows[:, None] * matrix * columns
-        step = columns * preferred_solution(
-            scaled, -rows * residual, [(columns / np.maximum(np.abs(z), sizes)[free], tier[free]) for tier in tiers]
-        )
         reach = np.maximum(np.abs(z), sizes)[free]
+        measures = [(columns / reach, tier[free]) for tier in tiers]
+        step = columns * preferred_solution(scaled, -rows * residual, measures, rank)
         step[np.abs(step) <= 2.0 * _EPS * reach] = 0.0
         predicted = np.linalg.norm(rows * (residual + matrix @ step))
         old, factor = np.linalg.norm(rows * residual), 1.0
@@ -105,12 +118,12 @@ def solve_array(
         else:
             break
         z, residual = trial, found
-    satisfied = bool(np.all(np.abs(residual) <= SATISFIED * terms))
+    satisfied = bool(np.all(np.abs(residual) <= tolerance * terms))
     return ArrayPoint(z.reshape(shape), residual, terms, satisfied, stationary)
 
 
 def preferred_solution(
-    matrix: np.ndarray, right: np.ndarray, tiers: Sequence[tuple[np.ndarray, np.ndarray]]
+    matrix: np.ndarray, right: np.ndarray, tiers: Sequence[tuple[np.ndarray, np.ndarray]], tolerance: float = RANK
 ) -> np.ndarray:
     """The least-squares solution in which the entries of each tier in turn are as small as those before allow.
 
@@ -120,9 +133,11 @@ def preferred_solution(
         Scaled, so that ranks have a meaning.
     tiers : sequence of (factors, mask)
         Entries, and by what they are multiplied before they are measured.
+    tolerance : float
+        Part of the largest singular value below which others count as zero.
     """
     u, s, vt = np.linalg.svd(matrix, full_matrices=True)
-    rank = int(np.sum(s > RANK * s[0])) if s.size else 0
+    rank = int(np.sum(s > tolerance * s[0])) if s.size else 0
     solution = vt[:rank].T @ ((u[:, :rank].T @ right) / s[:rank])
     kernel = vt[rank:].T
     for factors, mask in tiers:

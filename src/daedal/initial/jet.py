@@ -98,20 +98,27 @@ def consistent_jet(
 
 
 def resolved_array(
-    equations: Equations, t: float, given: np.ndarray, known: np.ndarray, held: np.ndarray, weights: Any
+    equations: Equations,
+    t: float,
+    given: np.ndarray,
+    known: np.ndarray,
+    held: np.ndarray,
+    weights: Any,
+    first: int | None = None,
+    most: int = MOST_DIFFERENTIATIONS,
 ) -> tuple[DerivativeArray, np.ndarray]:
     """An array that determines x', and a point that satisfies it.
 
-    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
-    Where nothing determines x', the array is one that contains all constraints.
+    The search begins with `first` differentiations, or as many as the structure asks for, and ends with `most`; their
+    number need not be the smallest. Where nothing determines x', the array is one that contains all constraints.
     """
-    array = DerivativeArray(equations, _structural_guess(equations))
+    array = DerivativeArray(equations, _structural_guess(equations) if first is None else first)
     try:
         jet = _solved(array, t, given, known, held, weights).jet
     except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
         array = DerivativeArray(equations, 0)
         jet = _solved(array, t, given, known, held, weights).jet
-    while open_rates(array, t, jet).size and array.times.max() < MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
+    while open_rates(array, t, jet).size and array.times.max() < most and not _settled(array, t, jet):
         array = array.extended()
         jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
     return array, jet

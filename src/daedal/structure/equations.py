@@ -56,6 +56,9 @@ class Equations:
         The functions of the problem on it.
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
+    levels : dict
+        Machine code of derivative arrays that was made already, see
+        :class:`~daedal.structure.derivative_array.DerivativeArray`.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Equations:
         self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
+        self.levels: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> list[int]:
