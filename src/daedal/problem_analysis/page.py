@@ -20,7 +20,7 @@ _OFTEN = {1: "once", 2: "twice"}
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with rows of a table, the picture where it is asked for, and lines; `key` is read with letters alone."""
+    """A heading with rows of a table, the picture where it is asked for, and lines; `key` explains the letters."""
 
     title: str
     rows: Sequence[tuple[str, str]] = ()
