@@ -78,7 +78,7 @@ def test_the_notebook_shows_names_without_reading_them_as_markup():
 
 @pytest.mark.parametrize("suffix", ["txt", "html", "svg", "dot"])
 def test_pages_are_written_by_their_suffix(analysis, tmp_path, suffix):
-    path = tmp_path / f"page.{suffix}"
+    path = tmp_path / "new" / f"page.{suffix}"
     analysis.save(path)
     kind = {"txt": "text"}.get(suffix, suffix)
     assert path.read_text(encoding="utf-8").endswith(getattr(analysis, kind))

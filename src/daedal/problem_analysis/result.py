@@ -139,6 +139,7 @@ class Analysis:
         if suffix not in _SUFFIXES:
             raise InvalidProblemError(f"the file must end in {', '.join(_SUFFIXES)}, got '{path}'")
         head = '<!DOCTYPE html><meta charset="utf-8"><title>Analysis</title>\n' if suffix == ".html" else ""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(head + getattr(self, _SUFFIXES[suffix]), encoding="utf-8")
 
     def __repr__(self) -> str:
