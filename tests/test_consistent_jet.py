@@ -1,5 +1,7 @@
 """Consistent values of any index: random sets that are fixed, contradictions named, units, untraceable functions."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -93,6 +95,43 @@ def test_offsets_of_the_signature_give_the_same_values_as_the_whole_array():
     jet = consistent_jet(EQUATIONS, 0.0, x0, offsets=signature.c)
     assert jet[0] == pytest.approx(motion(0.4, -0.8), rel=1e-12)
     assert jet[1, :4] == pytest.approx(rates(0.4, -0.8)[:4], rel=1e-12)
+
+
+def test_large_arrays_are_sparse():
+    """60 coupled pendulums: 300 unknowns, 1200 columns with the offsets of the signature."""
+
+    def residual(t, s, sp):
+        rows = []
+        for k in range(60):
+            rows += pendulum(t, s[5 * k : 5 * k + 5], sp[5 * k : 5 * k + 5])
+            rows[-3] = rows[-3] - 0.1 * (s[5 * k - 5] if k else 0.0)
+        return rows
+
+    equations = Equations(daedal.ImplicitDAE(residual, 300))
+    offsets = Signature.of(equations).c
+    array = DerivativeArray(equations, offsets)
+    assert array.shape[1] == 1200
+    rng = np.random.default_rng(0)
+    x0 = np.concatenate([motion(*pair) for pair in rng.uniform(-1.0, 1.0, (60, 2))])
+    x0[4::5] = 0.0
+    jet = consistent_jet(equations, 0.0, x0, offsets=offsets)
+    states = np.arange(300) % 5 < 4
+    assert np.array_equal(jet[0, states], x0[states])
+    assert np.abs(array.residual(0.0, jet)).max() < 1e-10
+    moved = x0 + 1e-3 * rng.standard_normal(300)
+    jet = consistent_jet(equations, 0.0, moved, offsets=offsets)
+    assert np.abs(array.residual(0.0, jet)).max() < 1e-10
+    assert np.abs(jet[0, states] - moved[states]).max() < 1e-2
+    with pytest.raises(daedal.InvalidProblemError, match="too large for its ranks"):
+        consistent_jet(Equations(daedal.ImplicitDAE(lambda t, y, yp: yp + y, 1500)), 0.0, np.zeros(1500))
+
+
+def test_other_parameters_of_the_same_equations_are_used():
+    equations = Equations(daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + y[1], y[0] - p[0] * t], 2, params=[2.0]))
+    assert consistent_jet(equations, 1.0, [0.0, 0.0])[0] == pytest.approx([2.0, -2.0])
+    other = copy(equations)
+    other.params = np.array([5.0])
+    assert consistent_jet(other, 1.0, [0.0, 0.0])[0] == pytest.approx([5.0, -5.0])
 
 
 @settings(max_examples=8, deadline=None)

@@ -30,6 +30,25 @@ def test_indices_and_degrees_of_freedom_are_those_of_the_literature(name):
     assert sum(choice.count for choice in found.choices) == known.freedom
 
 
+@pytest.mark.parametrize(
+    "name, index, freedom",
+    [
+        ("rc_circuit", 1, 1),
+        ("four_resistor_amplifier", 1, 1),
+        ("differentiator_cascade", 2, 0),
+        ("unicursal_loop", 1, 2),
+        ("transistor_amplifier", 1, 5),
+        ("charge_pump", 2, 2),
+    ],
+)
+def test_circuits_of_the_library(name, index, freedom):
+    model = daedal.library.get(name)
+    initial = [part for part in model.initial if part is not None]
+    found = local_structure(model.problem, model.t_span[0], initial)
+    assert (found.index, found.degrees_of_freedom) == (index, freedom) and index == model.index
+    assert not found.unclear
+
+
 def test_the_jacobian_of_the_array_is_that_of_its_residual():
     equations = Equations(KNOWN["TPPC, one control"].problem)
     rng = np.random.default_rng(3)

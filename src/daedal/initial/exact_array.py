@@ -39,7 +39,7 @@ def exact_array_initial(
     held = np.array([fixed, np.zeros(problem.n, dtype=bool) if fixed_slope is None else fixed_slope])
     sizes = np.maximum(np.abs(y), 1e3 * weights)
     try:
-        _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes)
+        _, jet = resolved_array(equations, t, *checked_values(equations, [y, yp], held), sizes, whole=False)
     except InconsistentInitialError as refusal:
         return InitialResult(y, yp, False, np.inf, _explained(refusal, equations, t, y, fixed, sizes))
     except (InvalidProblemError, np.linalg.LinAlgError):  # not defined there, or beyond the arithmetic
@@ -82,7 +82,7 @@ def exact_second_order(problem: SecondOrderDAE, t: float, values, held) -> list[
     if equations is None:
         return None
     try:
-        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None)
+        _, jet = resolved_array(equations, t, *checked_values(equations, values, held), None, whole=False)
     except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
         return None
     residual, moved = (problem.evaluate(t, *(jet[:3] * factor)) for factor in (1.0, 1.001))

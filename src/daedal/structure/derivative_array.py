@@ -20,9 +20,6 @@ import scipy.sparse as sp
 
 from daedal.structure.equations import Equations
 
-LARGEST_DENSE = 2000
-"""Columns of an array beyond which nothing dense is made of it."""
-
 
 @dataclass(frozen=True)
 class _Level:
@@ -67,7 +64,7 @@ class DerivativeArray:
     array([1., 0., 2., 0., 0., 0.])
     """
 
-    def __init__(self, equations: Equations, times: int | Sequence[int]):
+    def __init__(self, equations: Equations, times: int | Sequence[int] | np.ndarray):
         n = equations.n
         self.equations, self.n = equations, n
         self.times = np.broadcast_to(np.asarray(times, dtype=np.int64), n).copy()
@@ -154,7 +151,7 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:
-    key = times, rows.tobytes()
+    key = times, rows.tobytes(), None if equations.params is None else equations.params.tobytes()
     if key not in equations.levels:
         places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
         nodes = [equations.partials[i][j, s] for i, j, s in places]
