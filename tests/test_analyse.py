@@ -78,10 +78,10 @@ def test_the_notebook_shows_names_without_reading_them_as_markup():
 
 @pytest.mark.parametrize("suffix", ["txt", "html", "svg", "dot"])
 def test_pages_are_written_by_their_suffix(analysis, tmp_path, suffix):
-    path = tmp_path / f"page.{suffix}"
+    path = tmp_path / "new" / f"page.{suffix}"
     analysis.save(path)
     kind = {"txt": "text"}.get(suffix, suffix)
-    assert path.read_text(encoding="utf-8") == getattr(analysis, kind)
+    assert path.read_text(encoding="utf-8").endswith(getattr(analysis, kind))
 
 
 def test_other_suffixes_are_refused(analysis, tmp_path):
@@ -95,7 +95,7 @@ def test_wrong_models_are_named_and_drawn():
     found = daedal.analyse(problem)
     assert found.index is None and found.structural_index is None and found.degrees_of_freedom is None
     page = " ".join(str(found).split())
-    assert "Equations 0 and 1 contain only level" in page or "equations 0 and 1 contain only level" in page
+    assert "equations 0 and 1 contain only level" in page
     assert "flow and p occur only in equation 2" in page
     kinds = {block.kind for block in found.layout.blocks}
     assert kinds == {"over", "under"}

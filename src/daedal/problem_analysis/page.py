@@ -13,19 +13,20 @@ from daedal.tabular import Tabular, listing
 if TYPE_CHECKING:
     from daedal.problem_analysis.result import Analysis
 
-_MOST_NAMED = 12
+_MOST_NAMED, _MOST_SHOWN = 12, 16
 _WIDTH = 100
 _OFTEN = {1: "once", 2: "twice"}
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with rows of a table, then lines; the picture follows the section that asks for it."""
+    """A heading with rows of a table, the picture where it is asked for, and lines; `key` explains the letters."""
 
     title: str
     rows: Sequence[tuple[str, str]] = ()
     lines: Sequence[str] = field(default_factory=list)
     picture: bool = False
+    key: str = ""
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -34,7 +35,7 @@ def sections(analysis: Analysis) -> list[Section]:
     if analysis.singular is not None:
         message = str(analysis.singular)
         found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}."]))
-        return [*found, Section("Structure", picture=True, lines=[_READING])]
+        return [*found, Section("Structure", picture=True, key=_KEY)]
     found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
     if analysis.scaling is not None and analysis.offsets is not None:
         determined = [
@@ -53,7 +54,7 @@ def text_page(parts: Sequence[Section], letters: str) -> str:
             lines.append(str(Tabular("ll", part.rows, indent=2, width=_WIDTH, least=22)))
         if part.picture:
             lines += ["", *(f"    {line}" for line in letters.splitlines()), ""]
-        for line in part.lines:
+        for line in [*[part.key] * bool(part.key), *part.lines]:
             lines.append(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    "))
         blocks.append("\n".join(lines).rstrip())
     return "\n\n".join(blocks)
@@ -150,7 +151,8 @@ def _constraints(analysis: Analysis) -> list[Section]:
     if analysis.local is None:
         return []
     hidden = [constraint.text for constraint in analysis.local.hidden_constraints]
-    return [Section(f"Hidden constraints ({len(hidden)})", lines=hidden)] if hidden else []
+    more = [f"and {len(hidden) - _MOST_SHOWN} more, in hidden_constraints"] if len(hidden) > _MOST_SHOWN else []
+    return [Section(f"Hidden constraints ({len(hidden)})", lines=[*hidden[:_MOST_SHOWN], *more])] if hidden else []
 
 
 def _structure(analysis: Analysis) -> Section:
@@ -168,10 +170,10 @@ def _structure(analysis: Analysis) -> Section:
     sizes = [len(block.part.rows) for block in analysis.layout.blocks]
     blocks = f"{len(sizes)}, the largest of {max(sizes)} equation{'s' * (max(sizes) != 1)}"
     rows = [("differentiated", "; ".join(said) or "nothing"), ("blocks", blocks)]
-    return Section("Structure", rows, [f"{_READING} {_OFFSETS}"], picture=True)
+    return Section("Structure", rows, [_OFFSETS], picture=True, key=_KEY)
 
 
-_READING = (
+_KEY = (
     "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "
     "known from the state."
 )

@@ -138,7 +138,9 @@ class Analysis:
         suffix = Path(path).suffix
         if suffix not in _SUFFIXES:
             raise InvalidProblemError(f"the file must end in {', '.join(_SUFFIXES)}, got '{path}'")
-        Path(path).write_text(getattr(self, _SUFFIXES[suffix]), encoding="utf-8")
+        head = '<!DOCTYPE html><meta charset="utf-8"><title>Analysis</title>\n' if suffix == ".html" else ""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(head + getattr(self, _SUFFIXES[suffix]), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<analysis of {self.equations.n} equations: index {'unknown' if self.index is None else self.index}>"

@@ -20,6 +20,7 @@ import numpy as np
 from daedal.structure.statement import statement
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
+from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.tracing.parameters import NAME
@@ -192,8 +193,11 @@ class Equations:
         return value
 
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
-        """The values of nodes at one point; see :meth:`evaluator` for many."""
-        return self.evaluator(nodes)(t, derivatives)
+        """The values of nodes at one point, without machine code; see :meth:`evaluator` for many points."""
+        array = np.asarray(nodes, dtype=np.int64)
+        rows = np.asarray(derivatives, dtype=float)
+        given = {argument_name(k): row for k, row in enumerate(rows)} | {"t": float(t), NAME: self.params}
+        return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
 
 
 def equations_of(problem: Any) -> Equations | None:

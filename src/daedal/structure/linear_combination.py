@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import scipy.linalg
@@ -48,6 +49,8 @@ class Combination:
         (i, k) for the k-th derivative of equation i in it.
     coefficients : list of int
         The nodes of the factors u_i.
+    terms : list of int
+        The nodes of their products with the equations, without what cancels.
     node : int
         The node of the combination.
     """
@@ -55,6 +58,7 @@ class Combination:
     replaced: int
     members: list[tuple[int, int]]
     coefficients: list[int]
+    terms: list[int]
     node: int
 
 
@@ -93,24 +97,34 @@ def _combination(
     if not _lower_orders(equations, factors, jacobian.signature.d - lowest):
         return None
     members = [(i, int(c[i]) - lowest) for i in circuit]
-    total = graph.zero
-    for (i, times), factor in zip(members, factors, strict=True):
-        total = graph.add(total, graph.multiply(factor, equations.equation(i, times)))
-    cancelled = _linear(equations, jacobian, circuit, lowest)
-    return Combination(replaced, members, factors, substituted(graph, [total], dict.fromkeys(cancelled, graph.zero))[0])
+    parts = [equations.equation(i, times) for i, times in members]
+    parts = substituted(graph, parts, dict.fromkeys(_cancelling(equations, parts, factors), graph.zero))
+    terms = [graph.multiply(factor, part) for factor, part in zip(factors, parts, strict=True)]
+    return Combination(replaced, members, factors, terms, reduce(graph.add, terms))
 
 
-def _linear(equations: Equations, jacobian: SystemJacobian, circuit: list[int], lowest: int) -> list[int]:
-    """The derivatives that cancel and stand in the equations with constant factors.
+def _cancelling(equations: Equations, parts: Sequence[int], factors: Sequence[int]) -> list[int]:
+    """The unknowns and derivatives that stand in parts of a combination with constant factors, which cancel.
 
-    They are taken out of the sum, since of factors such as 0.1 + 0.2 - 0.3 round-off would be left.
+    They are taken out of the parts, since of sums such as 0.1 + 0.2 - 0.3 round-off would be left.
     """
-    entries: dict[int, list[int]] = {}
-    for i in circuit:
-        for j, node in jacobian.rows[i].items():
-            entries.setdefault(j, []).append(node)
-    linear = [j for j, nodes in entries.items() if all(map(equations.graph.is_constant, nodes))]
-    return [equations.unknown(j, int(jacobian.signature.d[j]) - lowest) for j in linear]
+    graph = equations.graph
+    read = (graph.data[k] for k in graph.needed(parts) if graph.operations[k] == "argument")
+    variables = sorted((int(name[1:]), j) for name, j in read if name.startswith("x"))
+    nodes = [equations.unknown(j, order) for order, j in variables]
+    sums: dict[int, list[float]] = {}
+    varying = set[int]()
+    for row, factor in zip(equations.jacobian(parts, nodes), factors, strict=True):
+        for place, node in row.items():
+            if graph.is_constant(node) and graph.is_constant(factor):
+                sums.setdefault(place, []).append(graph.data[node] * graph.data[factor])
+            else:
+                varying.add(place)
+    return [
+        nodes[place]
+        for place, values in sums.items()
+        if place not in varying and abs(sum(values)) <= CANCELLATION * sum(map(abs, values))
+    ]
 
 
 def _concerned(jacobian: SystemJacobian) -> list[int]:

@@ -15,7 +15,7 @@ from daedal.structure.linear_combination import Combination, combinations
 from daedal.structure.signature import Signature, true_orders
 from daedal.structure.singularity import equations_named, refuse_singular, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.structure.vanishing import vanishing
+from daedal.structure.vanishing import cancel
 from daedal.tabular import listing
 
 
@@ -169,8 +169,8 @@ def _refuse_dependent(equations: Equations, steps: Sequence[Combination], last: 
     for step in reversed(steps):  # what was itself a combination is traced back to what it was made of
         if step.replaced in involved:
             involved |= {i for i, _ in step.members}
-    node, named = last.node, equations_named(sorted(involved))
-    if equations.graph.is_zero(node) or node in vanishing(equations, [node]):
+    named = equations_named(sorted(involved))
+    if cancel(equations, last.terms):
         cause = f"{named} are dependent: a combination of them says 0 = 0. One of them is redundant"
     else:
         cause = f"{named} contradict each other: a combination of them contains no unknown and does not vanish"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.structure.equations import Equations
+from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS
 from daedal.tracing.parameters import NAME
@@ -70,6 +71,20 @@ def vanishing(equations: Equations, nodes: Sequence[int]) -> set[int]:
         if defined.any() and np.all(np.abs(value[defined]) <= CANCELLATION * magnitude[defined]):
             found.add(i)
     return found
+
+
+def cancel(equations: Equations, terms: Sequence[int]) -> bool:
+    """Whether the sum of terms is zero, compared with them, at every random point at which they are defined."""
+    points = random_points(equations, max(equations.order, equations.highest(terms)))
+    seen = False
+    for k in range(_POINTS):
+        here = {name: vector[:, k] for name, vector in points.items()}
+        values = np.array(evaluate(equations.graph, terms, here), dtype=float)
+        if np.all(np.isfinite(values)):
+            seen = True
+            if abs(values.sum()) > CANCELLATION * np.abs(values).sum():
+                return False
+    return seen
 
 
 def _sweep(graph: Graph, nodes: Sequence[int], points: dict[str, np.ndarray]) -> dict[int, Probe | None]:
