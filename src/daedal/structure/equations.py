@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced
+from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -176,6 +176,14 @@ class Equations:
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
         """The values of nodes at one point; see :meth:`evaluator` for many."""
         return self.evaluator(nodes)(t, derivatives)
+
+
+def orders_of(problem: Any) -> list[dict[int, int]] | None:
+    """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
+    try:
+        return Equations(problem).signature()
+    except Untraceable:
+        return None
 
 
 def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
