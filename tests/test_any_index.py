@@ -430,7 +430,7 @@ def test_the_glance_agrees_with_the_signature_method(n, random):
     orders = [{j: random.choice([0, 1]) for j in range(n) if random.random() < 0.4} for _ in range(n)]
     try:
         low = int(Signature.of_orders(orders).c.max()) == 0
-    except daedal.StructurallySingularError:
+    except ValueError:  # structurally singular
         low = False
     assert has_low_index(orders, n) == low
 
