@@ -6,15 +6,16 @@ import difflib
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.index_reduction import WAYS
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.structure.equations import Equations
-from daedal.structure.signature import Orders, Signature
+from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import SystemJacobian
 from daedal.symbolic import Untraceable
 
-REDUCTIONS = {"dummy_derivatives": ReducedProblem}
-"""The ways to reduce the index, by name."""
+REDUCTIONS = dict(zip(WAYS, (ReducedProblem,), strict=True))
+"""What each way makes of a problem."""
 
 
 def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
@@ -61,14 +62,6 @@ def analysed(problem: Any) -> tuple[Equations, Signature]:
             f"the index is found and reduced by differentiating the equations, and a function {reason}"
         ) from reason
     return equations, Signature.of(equations)
-
-
-def orders_of(problem: Any) -> Orders | None:
-    """For each equation the unknowns in it with their highest derivative; None if that cannot be seen."""
-    try:
-        return Equations(problem).signature()
-    except Untraceable:
-        return None
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:

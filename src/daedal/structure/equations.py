@@ -206,3 +206,9 @@ def equations_of(problem: Any) -> Equations | None:
         return Equations(problem)
     except Untraceable:
         return None
+
+
+def orders_of(problem: Any) -> list[dict[int, int]] | None:
+    """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
+    equations = equations_of(problem)
+    return None if equations is None else equations.signature()
