@@ -8,16 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from daedal.drive.any_index import AnyIndexPlan, SingularPlan
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, analysed, check_jacobian, named_reduction, orders_of
+from daedal.problems import SecondOrderDAE
 from daedal.structure.signature import Orders
 from daedal.tracing.tracer import TracedProblem
 
 LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands."""
+"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
+for second-order problems index 3."""
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 
 
@@ -34,21 +37,28 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         return plan
     try:
         equations, signature = analysed(problem)
-        mechanism = recognise_mechanism(equations) if _is_open(settings) else None
+        second_order = isinstance(problem, SecondOrderDAE)
+        mechanism = recognise_mechanism(equations) if _is_open(settings) and not second_order else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        if not asked and signature.index < LOWEST_REDUCED:
+        if not asked and signature.index < LOWEST_REDUCED + second_order:
             return plan
         check_jacobian(equations, signature)
     except InvalidProblemError as reason:
-        if asked or isinstance(reason, StructurallySingularError):
+        if asked:
             raise
+        if isinstance(reason, StructurallySingularError):
+            return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
-    from daedal.drive.any_index import AnyIndexPlan
+    if second_order:
+        from daedal.drive.reduced_second_order import ReducedSecondOrder
 
-    return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
+        return AnyIndexPlan(plan, ReducedSecondOrder(problem, equations, signature, settings), asked)
+    from daedal.drive.reduced import ReducedPlan
+
+    return AnyIndexPlan(plan, ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings), asked)
 
 
 def _is_open(settings: Settings) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
-from daedal.index_reduction.prolongation import Block, Prolongation
+from daedal.index_reduction.prolongation import Block, Derivative, Prolongation
 from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
@@ -62,9 +62,12 @@ class ReducedProblem:
         What was done, in words.
     """
 
-    def __init__(self, original: Any, equations: Equations, signature: Signature):
-        self.original, self.signature, self.n = original, signature, original.n
-        self.prolongation = prolongation = Prolongation(equations, signature)
+    def __init__(
+        self, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ):
+        self.original, self.signature = original, signature
+        self.prolongation = prolongation = Prolongation(equations, signature, leading)
+        self.n = len(prolongation.leading)
         self.blocks = prolongation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
         self.constraints = Constraints(prolongation, numbers)
@@ -259,10 +262,11 @@ class ReducedProblem:
 
     def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u as far as y and y' of the original problem tell it, 0 beyond."""
-        u = np.zeros(self.prolongation.n)
-        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
-            if k <= 1:
-                u[column] = y[j] if k == 0 else yp[j]
+        u, column = np.zeros(self.prolongation.n), self.prolongation.column
+        for (j, k), slope in zip(self.prolongation.leading, yp, strict=True):
+            if (j, k + 1) in column:
+                u[column[j, k + 1]] = slope
+        u[: self.n] = y
         return u
 
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
@@ -286,7 +290,12 @@ class ReducedProblem:
             u = self._with_others(t, around, known & ~self.is_highest[: self.n])
         if u is not None:
             return u
-        given = [y] if yp is None else [y, yp]
+        jet = np.full((3, self.equations.n), np.nan)
+        for (j, k), value, slope in zip(self.prolongation.leading, y, y if yp is None else yp, strict=True):
+            jet[k, j] = value
+            if yp is not None and (j, k + 1) not in self.prolongation.leading:
+                jet[k + 1, j] = slope
+        given = jet[: 1 + max(np.flatnonzero(np.isfinite(jet).any(axis=1)), default=0)]
         return self.from_jet(consistent_jet(self.equations, t, given, offsets=self.prolongation.c))
 
     @property
@@ -347,7 +356,7 @@ class ReducedProblem:
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""
-        found = np.full((max(self.prolongation.d) + 1, self.n), np.nan)
+        found = np.full((max(self.prolongation.d) + 1, self.equations.n), np.nan)
         for (j, k), column in self.prolongation.column.items():
             found[k, j] = u[column]
         return found
@@ -361,7 +370,8 @@ class ReducedProblem:
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
         """rtol or atol of u: derivatives have that of the unknown that they belong to."""
-        values = np.empty(self.prolongation.n)
-        for (j, _), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
-            values[column] = given[j]
+        values, of = np.empty(self.prolongation.n), dict(zip(self.prolongation.leading, given, strict=True))
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            values[column] = of[max(place for place in of if place[0] == j and place[1] <= k)]
+        values[: self.n] = given
         return values
