@@ -98,7 +98,7 @@ def test_equations_that_are_solved_for_the_accelerations():
         return [*values[:4], *(value / m for value, m in zip(values[4:8], (M1, M1, M2, M2))), *values[8:]]
 
     found = recognised(solved, 10)
-    assert found is not None and not found.is_plain
+    assert found is not None
     np.testing.assert_allclose(np.diag(found.system.mass) / found.system.mass[0, 0], np.array([M1, M1, M2, M2]) / M1)
 
 
@@ -235,6 +235,26 @@ def test_parameters_go_on():
     point = found.system.with_params(np.array([2.0, 5.0])).at(0.0, [0.6, 0.8], [0.0, 0.0])
     np.testing.assert_allclose(point.mass, 2.0 * np.eye(2))
     np.testing.assert_allclose(point.force, [0.0, -10.0])
+
+
+def test_what_holds_for_these_parameters_only():
+    def residual(t, y, yp, p):
+        x, z, u, w, lam = y
+        return [
+            yp[0] - u,
+            yp[1] - w,
+            p[0] * yp[2] + p[2] * x * yp[3] + p[1] * lam * x,
+            p[0] * yp[3] + p[1] * lam * z + G,
+            x * x + z * z - 1.0,
+        ]
+
+    for params in ([2.0, 1.0, 0.0], [2.0, 3.0, 0.0]):
+        found = recognised(residual, 5, params=np.array(params))
+        assert found is not None and not found.is_plain
+        np.testing.assert_allclose(found.shares, [[2.0 / params[1]]])
+    assert recognised(residual, 5, params=np.array([2.0, 1.0, 0.5])) is None
+    fixed = [lambda t, y, yp, p, k=k: residual(t, y, yp, [p[0], k, 0.0]) for k in (1.0, 3.0)]
+    assert all(recognised(f, 5, params=np.array([2.0])).is_plain for f in fixed)
 
 
 # --- what is no mechanism ---------------------------------------------------------------------------------------------
