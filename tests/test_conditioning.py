@@ -436,6 +436,16 @@ def test_statements_of_one_problem_agree():
             assert found[name] == pytest.approx(expected[name], rel=1e-3), name
 
 
+def test_a_linear_problem_may_be_looked_at_along_a_solution():
+    """The grid is that of the steps, short ones in the initial layer."""
+    model = library.nearly_index2(1e-4)
+    sol = daedal.solve(model.problem, (0.0, 1.0), model.initial, rtol=1e-6, atol=1e-6)
+    found = conditioning(model.problem, sol)
+    assert found.t[0] == 0.0 and found.t[-1] == 1.0 and found.t[5] < 1e-3
+    assert found["k2"] == pytest.approx(1e-4, rel=0.02)
+    assert found["layer_k2_hat"] == pytest.approx(1.0, rel=0.02)
+
+
 def test_functions_may_use_parameters_and_names():
     problem = daedal.SemiExplicitDAE(
         lambda t, y, z, p: [-p["k"] * z[0]],

@@ -23,6 +23,7 @@ ROOM_TITLES = {
     "method_analysis": "Analysis of methods",
     "formulations": "Formulations",
     "advise": "Advice on formulations",
+    "conditioning": "Conditioning",
     "comparison": "Comparison of formulations",
     "linear_solvers": "Linear solvers",
     "events": "Events",
@@ -34,7 +35,9 @@ ROOM_TITLES = {
 }
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {"drive", "problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
+ROOMS_WITH_MEMBERS = {"drive", "problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"} | {
+    "conditioning"
+}
 MEMBERS = {"HEM4": "family"}
 
 # Modules with public names of their own, and which of them are shown, where that is not all of them.

@@ -32,7 +32,7 @@ def index1(t: np.ndarray, forms: list[Form], grid: Form) -> Findings:
     if grid.n_y == 0:
         found.amplification = {("x", "x(0)"): k1, ("x", "p"): x_p}
     found.add("k1", "k1", "growth of initial values: max |X(t)|, (4.12)", k1)
-    found.add("k2", "k2", "response to lasting forces: sup of the integral of |X(t) X(s)^-1|, (4.12)", x_p)
+    found.add("k2", "k2", "lasting forces: sup of the integral of |X(t) X(s)^-1|, (4.12)", x_p)
     if grid.n_y:
         found.add("D_inverse_C", "|D^-1 C|", "y for a given x, (4.12)", norm(to_y))
         found.add("D_inverse", "|D^-1|", "y for a given error of the constraint, (4.12)", norm(D_inverse))
@@ -60,11 +60,11 @@ def _canonical(found: Findings, kernel: Kernel, grid: Form, kappa2: np.ndarray) 
         "growth of initial values: max |X(t)|, (4.8)",
         kernel.growth(Ps @ grid.V1, transposed(grid.V1)[0]),
     )
-    found.add("kappa2", "kappa2", "response to lasting forces: sup of the integral of |U(t) U(s)^-1|, (4.8)", kappa2)
+    found.add("kappa2", "kappa2", "lasting forces: sup of the integral of |U(t) U(s)^-1|, (4.8)", kappa2)
     kappa3 = found.add("kappa3", "kappa3", "forces in the state: max |P G^-1|, (4.8)", norm(P @ G_inverse))
     kappa4 = found.add("kappa4", "kappa4", "forces in the rest, at once: max |Q G^-1|, (4.8)", norm(Q @ G_inverse))
     kappa5 = found.add("kappa5", "kappa5", "turning of the kernel: max |P'|, (4.8)", norm(P_rate))
     gamma = found.add("gamma_s", "gamma_s", "rest for a given state: max |Ps|, (4.8)", norm(Ps))
     so_far = [np.maximum.accumulate(one) for one in (kappa1, kappa2, kappa3, kappa4, kappa5, gamma)]
     overall = np.maximum(so_far[0], so_far[5] * so_far[1] * (so_far[2] + so_far[3] * so_far[4]))
-    found.add("kappa", "kappa", "overall: max(kappa1, gamma_s kappa2 (kappa3 + kappa4 kappa5)), Def. 4.1", overall)
+    found.add("kappa", "kappa", "overall: max(kappa1, gamma_s kappa2 (kappa3 + kappa4 kappa5))", overall)

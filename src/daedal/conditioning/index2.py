@@ -58,8 +58,8 @@ def index2(t: np.ndarray, grid: Form, rests: list[Rest]) -> Findings:
         ("y", "q'"): norm(V2 @ CB_inverse @ transposed(U2)),
     }
     found.add("k1", "k1", "growth of initial values: max |W(t)|, (5.22)", k1)
-    found.add("k2", "k2", "response to lasting forces: sup of the integral of |W(t) W(s)^+|, (5.22)", x_p)
-    found.add("P", "|P|", "how skew the constraints stand to what enforces them, P = B (C B)^-1 C", norm(P))
+    found.add("k2", "k2", "lasting forces: sup of the integral of |W(t) W(s)^+|, (5.22)", x_p)
+    found.add("P", "|P|", "how skew constraints stand to what enforces them, B (C B)^-1 C", norm(P))
     found.add("F", "|F|", "x for a given error of the constraint, F = B (C B)^-1", norm(F))
     found.add("CB_inverse", "|(C B)^-1|", "y for a given rate of the constraint's error, (5.26)", norm(CB_inverse))
     Z = Kernel(t, steps, on_grid(states)).from_start(np.eye(P.shape[-1])[None], np.eye(P.shape[-1]))

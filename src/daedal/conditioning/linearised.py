@@ -92,11 +92,10 @@ def at_point(problem: Any, t: float, y: Any, yp: Any) -> tuple[np.ndarray, np.nd
 def partials_of(problem: Any) -> Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """E = dF/dx' and dF/dx as a function of (t, x, x'): exact if the problem can be traced, else by differences."""
     from daedal.analysis.index import partials
+    from daedal.tracing.problem import traced_problem
 
-    try:
-        implicit = problem.compiled(backend="trace").implicit()
-    except InvalidProblemError:
-        implicit = problem.implicit()
+    traced = traced_problem(problem)
+    implicit = (problem if traced is None else traced.problem).implicit()
 
     def value(t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         exact = implicit.exact_partials(t, y, yp)

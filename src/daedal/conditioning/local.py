@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,8 +94,14 @@ def local_conditioning(
     |B (C B)^-1|, errors of constraints in x   1
     |(C B)^-1|, their rates in y               1
     """
-    E, F, names = at_point(problem, t, y, yp)
-    form, _ = semi_explicit_form(E[None], F[None], 1.0, t=float(t))
+    return conditioning_of_matrices(*at_point(problem, t, y, yp), threshold=threshold)
+
+
+def conditioning_of_matrices(
+    E: np.ndarray, F: np.ndarray, names: Sequence[str], *, threshold: float = THRESHOLD
+) -> LocalConditioning:
+    """The same for E x' + F x = q, where the matrices at the point are known already."""
+    form, _ = semi_explicit_form(E[None], F[None], 1.0)
     A, B, C, D = form.A[0], form.B[0], form.C[0], form.D[0]
     formal, effective = (effective_index(A, B, C, D, threshold=limit) for limit in (ROUND_OFF, threshold))
     norms: dict[str, np.ndarray] = {}

@@ -146,12 +146,12 @@ class Conditioning:
         return Tabular("l" + "r" * len(effects), rows, header, indent=2)
 
     def constants_table(self) -> Tabular:
-        """The constants with their meaning."""
+        """The constants by their names, as the source writes them, and what they mean."""
         rows = [
-            (one.symbol, _number(one.value), f"{self.t[int(np.argmax(one.values))]:.3g}", one.meaning)
-            for one in self.constants.values()
+            (name, one.symbol, _number(one.value), f"{self.t[int(np.argmax(one.values))]:.3g}", one.meaning)
+            for name, one in self.constants.items()
         ]
-        return Tabular("lrrl", rows, ("constant", "value", "at t =", "meaning"), indent=2)
+        return Tabular("llrrl", rows, ("name", "constant", "value", "at t =", "meaning"), indent=2)
 
     def variables_table(self) -> Tabular:
         """The algebraic variables with their effective index."""
