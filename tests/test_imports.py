@@ -71,6 +71,7 @@ EXCEPTIONS = {
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
+    ("conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
     ("methods/implicit_runge_kutta.py", "method_analysis"): "the order of given coefficients, when it is asked for",

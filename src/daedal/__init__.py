@@ -9,6 +9,7 @@ True
 from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
+from daedal.conditioning import conditioning
 from daedal.drive.solver import Solver, prepare
 from daedal.errors import (
     DaedalError,
@@ -96,6 +97,7 @@ __all__ = [
     "Baumgarte",
     "BlockDiagonalPreconditioner",
     "Collocation",
+    "Conditioning",
     "Contact",
     "ContactState",
     "CoordinateProjection",
@@ -165,6 +167,7 @@ __all__ = [
     "analyse_method",
     "breaking",
     "compare",
+    "conditioning",
     "consistent_initial",
     "elastoplastic",
     "extrapolation_table",
@@ -186,6 +189,7 @@ __all__ = [
 
 
 _LATE = {
+    "Conditioning": "conditioning.result",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",

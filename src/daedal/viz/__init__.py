@@ -2,6 +2,7 @@
 
 from daedal.viz.animate import animate
 from daedal.viz.comparison_plot import plot_comparison, plot_work_precision
+from daedal.viz.conditioning_plot import plot_conditioning
 from daedal.viz.drawing import Drawing
 from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
 from daedal.viz.notebook import solution_html
@@ -13,6 +14,7 @@ __all__ = [
     "animate",
     "growth_factor",
     "plot_comparison",
+    "plot_conditioning",
     "plot_hybrid",
     "plot_modes",
     "plot_solution",
