@@ -384,8 +384,10 @@ def test_structurally_singular_problems_name_equations_and_unknowns():
     problem = daedal.ImplicitDAE(
         lambda t, s, sp: [sp[0] - s[1] + s[2], s[0] - 1.0, 2.0 * s[0] - 3.0], 3, names=["x", "v", "lam"]
     )
-    with pytest.raises(daedal.StructurallySingularError, match=r"equations 1 and 2 contain only x"):
+    with pytest.raises(daedal.InconsistentInitialError, match=r"equations 1 and 2 contain only x"):
         daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None))
+    with pytest.raises(daedal.StructurallySingularError, match=r"equations 1 and 2 contain only x"):
+        daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None), **REDUCED)
 
 
 def test_functions_that_cannot_be_traced_are_refused_with_the_reason():
