@@ -34,7 +34,7 @@ MAY_USE = {
     "solution": ["kernels", "problems"],
     "mechanics": ["kernels", "problems"],
     "analysis": ["kernels", "linear", "problems", "mechanics"],
-    "initial": ["kernels", "problems", "structure", "mechanics", "analysis"],
+    "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]

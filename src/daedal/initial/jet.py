@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
-from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
 from daedal.initial.array_newton import SATISFIED, ArrayPoint, solve_array
+from daedal.structure.characteristics import array_ranks, open_rates
 from daedal.structure.derivative_array import LARGEST_DENSE, DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.equilibration import equilibrate
-from daedal.structure.one_full import undetermined
+from daedal.structure.signature import Signature
 
 MOST_DIFFERENTIATIONS = 12
 """How often equations are differentiated at most before they are said not to determine the solution."""
+_MOST_AT_ONCE = 6
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
@@ -83,47 +85,61 @@ def consistent_jet(
     >>> jet[0].round(6)
     array([ 0.6, -0.8,  0.8,  0.6,  1.8])
     """
-    given, known, held = _checked(equations, x0, fixed)
-    if weights is not None:
-        weights = np.broadcast_to(np.asarray(weights, dtype=float), equations.n)
+    given, known, held = checked_values(equations, x0, fixed)
     times = order if offsets is None else offsets
     if times is not None:
         array = DerivativeArray(equations, times)
         return _solved(array, t, given, known, held, weights).jet
-    jet, found = given, known
-    for k in range(MOST_DIFFERENTIATIONS + 1):
-        array = DerivativeArray(equations, k)
-        jet = _solved(array, t, jet, found, held, weights).jet
-        open_rates = undetermined_rates(array, t, jet)
-        if open_rates.size == 0:
-            break
-        found = np.ones(jet.shape, dtype=bool)
-    else:
-        raise _undetermined(array, t, open_rates)
-    try:  # from the given values in one go: they move less than on the way through arrays that are too small
-        return _solved(array, t, given, known, held, weights).jet
-    except InconsistentInitialError:
-        return jet
+    array, jet = resolved_array(equations, t, given, known, held, weights)
+    still_open = open_rates(array, t, jet)
+    if still_open.size:
+        raise _undetermined(array, t, still_open)
+    return jet
 
 
-def _undetermined(array: DerivativeArray, t: float, open_rates: np.ndarray) -> InconsistentInitialError:
-    names = listing((array.label(c) for c in open_rates[:MOST_NAMED]), open_rates.size)
+def resolved_array(
+    equations: Equations, t: float, given: np.ndarray, known: np.ndarray, held: np.ndarray, weights: Any
+) -> tuple[DerivativeArray, np.ndarray]:
+    """An array that determines x', and a point that satisfies it.
+
+    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
+    Where nothing determines x', the array is one that contains all constraints.
+    """
+    array = DerivativeArray(equations, _structural_guess(equations))
+    try:
+        jet = _solved(array, t, given, known, held, weights).jet
+    except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
+        array = DerivativeArray(equations, 0)
+        jet = _solved(array, t, given, known, held, weights).jet
+    while open_rates(array, t, jet).size and array.times.max() < MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
+        array = array.extended()
+        jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
+    return array, jet
+
+
+def _structural_guess(equations: Equations) -> int:
+    try:
+        return min(Signature.of(equations).index, _MOST_AT_ONCE)
+    except StructurallySingularError:
+        return 0
+
+
+def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
+    """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
+    ranks = array_ranks(array, t, jet)[-2:]
+    return len(ranks) == 2 and all(entry.missing == 0 and entry.v > 0 for entry in ranks)
+
+
+def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> InconsistentInitialError:
+    names = listing((f"{array.equations.names[j]}'" for j in unknowns[:MOST_NAMED]), unknowns.size)
     return InconsistentInitialError(
         f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
-        f"({MOST_DIFFERENTIATIONS} times were tried). Remedy: look for an equation that follows from the others, or "
+        f"({array.times.max()} times were tried). Remedy: look for an equation that follows from the others, or "
         "that is missing; where only these initial values are singular, start beside them."
     )
 
 
-def undetermined_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
-    """The columns of the highest derivatives that occur (at least x') which the array leaves open at a point."""
-    excess = array.excess
-    above = np.flatnonzero(excess >= 0)
-    matrix = array.jacobian(t, jet)[:, above].toarray()
-    return above[undetermined(matrix, np.flatnonzero(excess[above] == 0))]
-
-
-def _checked(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The given values in rows, which are known, and which are held."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
     if given.ndim != 2 or given.shape[1] != equations.n:
@@ -179,6 +195,7 @@ def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Sizes of all columns: values, given weights, and for what is zero the scales that balance the equations."""
     z = np.abs(jet.ravel())
+    weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
     jacobian = array.jacobian(t, jet).toarray()
     _, columns = equilibrate(np.where(np.isfinite(jacobian), jacobian, 0.0))
     if weights is not None:

@@ -67,14 +67,20 @@ class DerivativeArray:
     array([1., 0., 2., 0., 0., 0.])
     """
 
-    def __init__(self, equations: Equations, times: int | Sequence[int]):
+    def __init__(self, equations: Equations, times: int | Sequence[int], *, _levels: Sequence[_Level] = ()):
         n = equations.n
         self.equations, self.n = equations, n
         self.times = np.broadcast_to(np.asarray(times, dtype=np.int64), n).copy()
         self.highest = int(self.times.max(initial=0)) + equations.order
-        self._levels = [_level(equations, np.flatnonzero(self.times >= r), r) for r in range(self.times.max() + 1)]
+        self._levels = list(_levels)
+        for r in range(len(self._levels), self.times.max(initial=0) + 1):
+            self._levels.append(_level(equations, np.flatnonzero(self.times >= r), r))
         self.rows = [(int(i), r) for r, level in enumerate(self._levels) for i in level.rows]
         self._source, self._factor, self._place = self._assembly()
+
+    def extended(self) -> DerivativeArray:
+        """The array of all equations, differentiated once more."""
+        return DerivativeArray(self.equations, int(self.times.max()) + 1, _levels=self._levels)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -108,6 +114,11 @@ class DerivativeArray:
         """Which equation a row is: ``equation 2``, ``equation 2 differentiated twice``."""
         i, r = self.rows[row]
         return equation_in_words(i, r)
+
+    def node(self, column: int) -> int:
+        """The node of the derivative that a column belongs to."""
+        order, j = divmod(column, self.n)
+        return self.equations.unknown(j, order)
 
     def label(self, column: int) -> str:
         """Which derivative of which unknown a column belongs to: ``x''``."""

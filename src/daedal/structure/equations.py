@@ -18,7 +18,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced
+from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -75,6 +75,7 @@ class Equations:
         self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
+        self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         nodes = [node for trace in self.traces for node in trace.nodes]
         if isinstance(self.problem, SemiExplicitDAE):  # y' - f
             for j in range(self.problem.n_y):
@@ -90,6 +91,10 @@ class Equations:
     def unknown(self, j: int, order: int = 0) -> int:
         """The node of the derivative of this order of unknown j."""
         return self.graph.argument(argument_name(order), j)
+
+    def parameter_name(self, k: int) -> str:
+        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        return self._parameter_names[k]
 
     def unknowns(self, orders: Iterable[int]) -> list[int]:
         """The nodes of all unknowns, derivatives of these orders one after the other."""
@@ -176,6 +181,14 @@ class Equations:
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
         """The values of nodes at one point; see :meth:`evaluator` for many."""
         return self.evaluator(nodes)(t, derivatives)
+
+
+def equations_of(problem: Any) -> Equations | None:
+    """The equations of a problem, or None where its functions cannot be traced."""
+    try:
+        return Equations(problem)
+    except Untraceable:
+        return None
 
 
 def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
