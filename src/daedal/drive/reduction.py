@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, analysed, check_jacobian, named_reduction, orders_of
 from daedal.structure.signature import Orders
@@ -42,8 +42,8 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         if not asked and signature.index < LOWEST_REDUCED:
             return plan
         check_jacobian(equations, signature)
-    except InvalidProblemError:
-        if asked:
+    except InvalidProblemError as reason:
+        if asked or isinstance(reason, StructurallySingularError):
             raise
         return plan  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.any_index import AnyIndexPlan
