@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
 from daedal.index_reduction.selection import amplification, choose, stacked
@@ -17,7 +18,7 @@ from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.singularity import equations_named
+from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.functions import GraphFunction, inlined
 from daedal.symbolic.graph import Graph
@@ -61,6 +62,8 @@ class ReducedProblem:
         What was done, in words.
     """
 
+    by = "dummy derivatives"
+
     def __init__(self, original: Any, equations: Equations, signature: Signature):
         self.original, self.signature, self.n = original, signature, original.n
         self.prolongation = prolongation = Prolongation(equations, signature)
@@ -85,6 +88,19 @@ class ReducedProblem:
         self._chosen: list[np.ndarray] | None = None
         self.problem = self._made(slopes)
 
+    @classmethod
+    def checked(cls, original: Any, equations: Equations, signature: Signature) -> ReducedProblem:
+        """The problem reduced; refused where the signature method fails: the system Jacobian is singular everywhere."""
+        generic = SystemJacobian(equations, signature).generic
+        if generic.verdict == "singular":
+            raise InvalidProblemError(
+                f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
+                f"(counted from 0), differentiated as often as the orders of their derivatives suggest, do not determine "
+                f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
+                "combination of them from which the highest derivatives drop out"
+            )
+        return cls(original, equations, signature)
+
     @property
     def index(self) -> int:
         """The structural index of the original problem."""
@@ -103,7 +119,7 @@ class ReducedProblem:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
         freedom = f"{free} degree{'s' * (free != 1)} of freedom"
-        return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
+        return [*told, f"Solved by {self.by} in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing(self.problem.names[:12], self.problem.n)

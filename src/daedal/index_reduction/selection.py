@@ -45,6 +45,25 @@ def _rows(block: Block, matrix: np.ndarray) -> np.ndarray:
     return np.eye(n)[np.sort(order[count:])]
 
 
+def kernel(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    """Orthonormal rows N with `matrix` N^T = 0, for a matrix of this rank; None if its rank is smaller."""
+    found = _decomposed(matrix, rank)
+    return None if found is None else found[rank:]
+
+
+def row_space(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    """Orthonormal rows that span those of a matrix of this rank; None if its rank is smaller."""
+    found = _decomposed(matrix, rank)
+    return None if found is None else found[:rank]
+
+
+def _decomposed(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    if rank == 0:
+        return np.eye(matrix.shape[1])
+    _, values, right = np.linalg.svd(matrix)
+    return right if values[rank - 1] > _SINGULAR * values[0] else None
+
+
 def amplification(
     blocks: Sequence[Block], matrices: Sequence[np.ndarray], chosen: Sequence[np.ndarray], scale: np.ndarray
 ) -> float:
@@ -57,7 +76,7 @@ def amplification(
         if 0 < len(rows) < len(block.columns):
             size = scale[block.places]
             whole = np.concatenate([matrix, rows]) * size
-            right = np.concatenate([np.zeros((len(matrix), len(rows))), np.diag(rows @ size)])
+            right = np.concatenate([np.zeros((len(matrix), len(rows))), np.diag(np.abs(rows * size).max(axis=1))])
             try:
                 largest = max(largest, float(np.abs(np.linalg.solve(whole, right)).max()))
             except np.linalg.LinAlgError:
