@@ -119,11 +119,10 @@ class ReducedCourse(FirstOrderCourse):
         rtol, atol = plan.tolerances
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan
-        extra = np.arange(plan.implicit.n) >= reduction.n
-        self.excluded, self._automatic = (reduction.is_highest & extra if extra.any() else None), False
+        self.excluded, self._automatic = (reduction.excluded if reduction.excluded.any() else None), False
         self._select(t, u)
         self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
-        self.choice = FirstOrderChoice(self.plan, request, False, (self.y0, self.yp0), False)
+        self.choice = FirstOrderChoice(self.plan, request, reduction.result_index > 1, (self.y0, self.yp0), False)
         self._take()
 
     def _take(self):

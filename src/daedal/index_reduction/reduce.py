@@ -6,6 +6,7 @@ import difflib
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.index_reduction.coordinate_partitioning import CoordinatePartitioning
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.structure.equations import Equations
@@ -14,6 +15,7 @@ from daedal.symbolic import Untraceable
 
 REDUCTIONS: dict[str, type[ReducedProblem]] = {
     "dummy_derivatives": ReducedProblem,
+    "coordinate_partitioning": CoordinatePartitioning,
     "strangeness_free": StrangenessFree,
 }
 """The ways to reduce the index, by name."""

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.index_reduction.constraints import Constraints, Projector, arguments
+from daedal.index_reduction.constraints import Constraints, Projector
 from daedal.index_reduction.prolongation import Block, Prolongation
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock, kernel, row_space
+from daedal.index_reduction.sheet import Sheet
 from daedal.initial.local_structure import local_structure
-from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.symbolic.functions import GraphFunction, inlined
-from daedal.symbolic.graph import Graph
-from daedal.tracing.parameters import NAME
 
 _POINTS = 3  # at which characteristic values are computed where the structure does not tell them
 _CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
@@ -81,13 +78,13 @@ class StrangenessFree(ReducedProblem):
         self.constraints = Constraints(inflation, numbers)
         self._inside = np.arange(inflation.n)
         self._place = {column: column for column in range(inflation.n)}
+        self._like, self._slope_of = self._inside, {}
         self._slopes = self._of_slopes = np.empty(0, dtype=np.int64)
-        self.is_highest = self._inside >= self.n
+        self.excluded = self._inside >= self.n
         self._rates = [(j, inflation.column[j, 1]) for j in range(self.n) if (j, 1) in inflation.column]
         self._open = inflation.n - len(inflation.kept) - self.d
-        self._relations = [self.d + self._open]
         self._chosen = None
-        self.problem = self._made({})
+        self.problem = self._made(inflation.names)
 
     @classmethod
     def checked(cls, original: Any, equations: Equations, signature: Signature) -> StrangenessFree:
@@ -109,31 +106,14 @@ class StrangenessFree(ReducedProblem):
             f"in {self.problem.n} unknowns.",
         ]
 
-    @cached_property
-    def equation_words(self) -> list[str]:
-        """Which equation of the original problem each equation of `problem` is."""
-        array = super().equation_words[: len(self.prolongation.kept)]
-        return [*array, *["a combination of the equations"] * self.d, *["a derivative that is held"] * self._open]
-
-    def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
-        inflation, equations, n = self.prolongation, self.prolongation.equations, self.n
-        graph, size, count = Graph(), inflation.n, self.constraints.numbers.size
-        places = {column: graph.argument("y", column) for column in range(size)}
-        nodes = [equations.equation(i, r) for i, r in inflation.kept]
-        residual = inlined(equations.graph, nodes, graph, arguments(inflation, graph, places, nodes))
-        rates = {column: graph.argument("yp", j) for j, column in self._rates}
-        given = inlined(equations.graph, nodes[:n], graph, arguments(inflation, graph, places | rates, nodes[:n]))
-        held = [places[column] for column in range(n, size)]
-        for terms, rows in ((given, self.d), ([*held, graph.constant(-1.0)], self._open)):
-            for _ in range(rows):
-                total = graph.zero
-                for term in terms:
-                    total = graph.add(total, graph.multiply(graph.argument(NAME, count), term))
-                    count += 1
-                residual.append(total)
-        function = GraphFunction("residual", graph, residual, {"y": size, "yp": size}, (NAME, count) if count else None)
-        numbers = np.concatenate([self.constraints.numbers, np.zeros(count - self.constraints.numbers.size)])
-        return ImplicitDAE(function, size, params=numbers if count else None, names=inflation.names)
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        """The selected differential equations, and what holds the derivatives that are open."""
+        n, equations = self.n, self.prolongation.equations
+        rates = {column: sheet.rate(j) for j, column in self._rates}
+        given = sheet.written(equations.nodes, rates)
+        found = [(sheet.combination(given), "of differential equations") for _ in range(self.d)]
+        held = [*(sheet.y(k) for k in range(n, self.prolongation.n)), sheet.graph.constant(-1.0)]
+        return found + [(sheet.combination(held), "of derivatives that are held") for _ in range(self._open)]
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
