@@ -66,8 +66,7 @@ class Constraints:
         from daedal.kernels.records import Record
 
         code, memory = self._code, np.zeros(self._code.size)
-        memory[code.slices[NAME]] = self.numbers
-        return Record(
+        record = Record(
             EQUATIONS,
             n=self.n,
             m=self.m,
@@ -83,6 +82,12 @@ class Constraints:
             work=np.zeros(self.n),
             held=np.zeros(max(self.n - self.m, 1)),
         )
+        self.give_numbers(record)
+        return record
+
+    def give_numbers(self, record: Any) -> None:
+        """Write the parameters into such a record."""
+        record.array("block")[self._code.slices[NAME]] = self.numbers
 
     def projector(self) -> Projector:
         """What brings points back to f = 0, for one thread."""

@@ -7,7 +7,10 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.index_reduction.coordinate_partitioning import CoordinatePartitioning
+from daedal.index_reduction.minimal_extension import MinimalExtension
+from daedal.index_reduction.projection import Projection
 from daedal.index_reduction.reduced import ReducedProblem
+from daedal.index_reduction.stabilised import Stabilised
 from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Orders, Signature
@@ -15,6 +18,9 @@ from daedal.symbolic import Untraceable
 
 REDUCTIONS: dict[str, type[ReducedProblem]] = {
     "dummy_derivatives": ReducedProblem,
+    "minimal_extension": MinimalExtension,
+    "stabilised": Stabilised,
+    "projection": Projection,
     "coordinate_partitioning": CoordinatePartitioning,
     "strangeness_free": StrangenessFree,
 }

@@ -281,6 +281,12 @@ class ReducedProblem:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
+    def watch(self) -> Any:
+        """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
+        from daedal.index_reduction.watch import PivotWatch
+
+        return PivotWatch(self) if self.tied else None
+
     # --- there and back -----------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
