@@ -59,6 +59,12 @@ class Constraints:
         matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
         return found["f"], matrix, found["rate"]
 
+    def containing(self, unknowns: np.ndarray) -> np.ndarray:
+        """Which equations contain one of these unknowns, given as a mask."""
+        found = np.zeros(self.m, dtype=bool)
+        found[self._rows[unknowns[self._columns]]] = True
+        return found
+
     def record(self) -> Any:
         """What compiled code needs, with memory of its own."""
         from daedal.index_reduction.points import EQUATIONS

@@ -337,11 +337,22 @@ class ReducedProblem:
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of the equations that were differentiated, and of their derivatives below the highest."""
-        f = np.abs(self.constraints.values(t, u)[0])
-        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < self.prolongation.c[i]]
-        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < self.prolongation.c[i]]
+        """The largest residual of the equations that were differentiated, and of their derivatives below the highest.
+
+        Of the latter those count that contain no derivative beyond the first, as :meth:`around` leaves them.
+        """
+        f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
+        beyond = self.constraints.containing(self._beyond_first)
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < c[i] and not beyond[k]]
         return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
+
+    @cached_property
+    def _beyond_first(self) -> np.ndarray:
+        """Which of u are neither unknowns of the original problem nor their first derivatives."""
+        beyond = np.ones(self.prolongation.n, dtype=bool)
+        beyond[[column for (_, k), column in self.prolongation.column.items() if k <= 1]] = False
+        return beyond
 
     def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
         """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
