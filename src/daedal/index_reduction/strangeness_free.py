@@ -14,13 +14,14 @@ from daedal.index_reduction.prolongation import Block, Prolongation
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock, kernel, row_space
 from daedal.index_reduction.sheet import Sheet
-from daedal.initial.local_structure import local_structure
+from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
+from daedal.structure.characteristics import array_ranks
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
 
-_POINTS = 3  # at which characteristic values are computed where the structure does not tell them
+_POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
 _CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
 
 
@@ -197,34 +198,35 @@ class StrangenessFree(ReducedProblem):
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
         """The largest residual of the equations without derivatives, and how far the array is from being satisfied."""
-        w = u.copy()
-        f, matrix, _ = self.constraints.values(t, w)
-        columns = matrix.toarray()
-        given = np.flatnonzero(~np.any(self._leading(columns) != 0.0, axis=1))
-        for _ in range(_CORRECTIONS):
-            w[self.n :] -= np.linalg.lstsq(columns[:, self.n :], f, rcond=None)[0]
-            f, matrix, _ = self.constraints.values(t, w)
-            columns = matrix.toarray()
-        return float(np.abs(f[given]).max(initial=0.0)), float(np.abs(f).max(initial=0.0))
+        f, matrix, _ = self.constraints.values(t, u)
+        given = np.flatnonzero(~np.any(self._leading(matrix.toarray()) != 0.0, axis=1))
+        own = float(np.abs(f[given]).max(initial=0.0))
+        for _ in range(self.mu + _CORRECTIONS):  # derivatives follow from lower ones, level by level
+            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
+            f, matrix, _ = self.constraints.values(t, u)
+        return own, float(np.abs(f).max(initial=0.0))
 
 
 def _characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
     """The number of differentiations that show all constraints, and the number of constraints.
 
-    From the structure where it tells them, else from ranks at consistent points.
+    From the structure where it tells them, else from ranks at a consistent point somewhere.
     """
     if SystemJacobian(equations, signature).generic.verdict != "singular":
         return max(signature.index - 1, 0), equations.n - signature.degrees_of_freedom
-    random, found, reason = np.random.default_rng(0), list[tuple[int, int]](), None
+    random, reason = np.random.default_rng(0), None
     for _ in range(_POINTS):
+        t, guess = float(random.random()), random.standard_normal(equations.n)
         try:
-            structure = local_structure(equations, float(random.random()), random.standard_normal(equations.n))
+            array, jet = resolved_array(equations, t, *checked_values(equations, guess, None), None)
         except (InconsistentInitialError, InvalidProblemError) as error:
             reason = error
             continue
-        if structure.strangeness_index is None or structure.v or structure.u:
-            raise InvalidProblemError(f"the equations do not determine the solution.\n{structure}")
-        found.append((structure.strangeness_index, structure.a))
-    if not found:
-        raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")
-    return max(found)
+        settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
+        if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
+            raise InvalidProblemError(
+                "the equations do not determine the solution, however often they are differentiated. Remedy: "
+                "daedal.analyse(problem) names those that follow from others, and what they leave open"
+            )
+        return settled.times, settled.a
+    raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")
