@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from daedal.analysis.thresholds import LEAST_PROGRESS
+from daedal.drive.blas_threads import blas_threads
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.drive.first_order_output import methods_of
-from daedal.drive.reduced_output import finished, in_the_users_unknowns
+from daedal.drive.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.drive.reduced_start import consistent_start
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment, run
-from daedal.errors import IntegrationError
+from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
@@ -64,14 +65,18 @@ class ReducedPlan(FirstOrderPlan):
         assert traced is not None
         inner = replace(settings, rtol=rtol, atol=atol, formulation="none")
         super().__init__(traced.problem, inner)
-        if self.first == "rosenbrock":  # whose errors pile up over many exchanges, and whose code takes long to make
+        if (
+            len(self.methods) > 1 and self.first == "rosenbrock"
+        ):  # whose errors pile up over many exchanges, and whose code takes long to make
             self.first = "radau"
 
     def with_reduction(self, reduction: ReducedProblem) -> ReducedPlan:
         """The plan for another selection; what is ready is shared."""
         params = reduction.problem.params
-        other = copy(self) if params is None else super().with_problem(with_numbers(self.problem, params))
-        other._runs, other.reduction = self._runs, reduction
+        problem = self.problem if params is None else with_numbers(self.problem, params)
+        other = super().with_problem(problem)
+        assert isinstance(other, ReducedPlan)
+        other.reduction = reduction
         return other
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> ReducedPlan:
@@ -83,7 +88,8 @@ class ReducedPlan(FirstOrderPlan):
 
     def solve(self, request: Request, follower=None) -> Solution:
         """Begin, run, finish."""
-        course = ReducedCourse(self, request)
+        with blas_threads(self.implicit.n):
+            course = ReducedCourse(self, request)
         segments, notes = run(course, request), course.choice.notes
         course.give_back()
         try:
@@ -111,6 +117,7 @@ class ReducedCourse(FirstOrderCourse):
     """One run: a segment for every method. The selection changes inside of them: the unknowns stay the same."""
 
     plan: ReducedPlan
+    _singular: Singular | None = None
 
     def _begin(self):
         plan, request, t = self.plan, self.request, self.request.span[0]
@@ -120,7 +127,10 @@ class ReducedCourse(FirstOrderCourse):
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan
         self.excluded, self._automatic = (reduction.excluded if reduction.excluded.any() else None), False
-        self._select(t, u)
+        try:
+            self._select(t, u)
+        except SingularBlock as singular:
+            raise InvalidProblemError(at_start(reduction, t, singular.block)) from None
         self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
         self.choice = FirstOrderChoice(self.plan, request, reduction.result_index > 1, (self.y0, self.yp0), False)
         self._take()
@@ -183,7 +193,9 @@ class ReducedCourse(FirstOrderCourse):
         self._selections, self._singular = [(self._t, plan.reduction)], None
         changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
         outcome = self.ready.integrate(self.task(switching, progress, **changes))
-        segment = Segment(plan.equations, in_the_users_unknowns(self._selections, outcome, self._sizes), self.choice.method, None)
+        segment = Segment(
+            plan.equations, in_the_users_unknowns(self._selections, outcome, self._sizes), self.choice.method, None
+        )
         segment.singular = self._singular
         return segment
 

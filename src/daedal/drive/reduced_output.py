@@ -12,6 +12,7 @@ from daedal.drive.finish import ending, joined_history, joined_outcome, joined_s
 from daedal.drive.first_order_output import complaint, methods_of
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
+from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.methods.task import Outcome
 from daedal.problems import SemiExplicitDAE
@@ -106,9 +107,7 @@ def explain(plan, request: Request, segments: list[Segment]) -> str:
     segment, reduction = segments[-1], plan.reduction
     outcome = segment.outcome
     if segment.singular is not None:
-        block = segment.singular.block
-        words = [equation_in_words(i, r) for i, r in block.equations]
-        return _singular(segment.singular.t, words, [reduction.prolongation.names[k] for k in block.columns])
+        return _singular(segment.singular.t, *_named(reduction, segment.singular.block))
     failure = replace(outcome.failure, t_span=request.span, steps=sum(part.outcome.steps for part in segments))
     u = reduction.all_unknowns(failure.y[None], failure.yp[None])[0]
     found = reduction.regularity(failure.t, u)
@@ -119,11 +118,29 @@ def explain(plan, request: Request, segments: list[Segment]) -> str:
     return _translated(diagnose(plan.implicit, failure, request.remedies_taken), reduction.equation_words)
 
 
-def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
-    few = [listing(words[:_MOST_NAMED], len(words)) for words in (equations, unknowns)]
+def at_start(reduction: ReducedProblem, t: float, block: Block) -> str:
+    """Why a run cannot begin at a singular point."""
+    equations, unknowns = (_few(words) for words in _named(reduction, block))
     return (
-        f"Stopped at t = {t:.6g}: {few[0]} {FROM_ZERO} no longer determine {few[1]}. The index changes here, or the "
-        "solution passes a singular point, behind which it need not be unique.\n"
+        f"the initial values at t = {t:g} are a singular point: {equations} {FROM_ZERO} do not determine as many of "
+        f"{unknowns} there as they should. Remedy: start beside it, or look for equations that repeat others"
+    )
+
+
+def _named(reduction: ReducedProblem, block: Block) -> tuple[list[str], list[str]]:
+    """The equations and the unknowns of a block."""
+    words = [equation_in_words(i, r) for i, r in block.equations]
+    return words, [reduction.prolongation.names[k] for k in block.columns]
+
+
+def _few(words: list[str]) -> str:
+    return listing(words[:_MOST_NAMED], len(words))
+
+
+def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
+    return (
+        f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
+        "changes here, or the solution passes a singular point, behind which it need not be unique.\n"
         "Remedy: end the run before this point (t_span, or a terminal event), or state the equations so that they "
         "stay independent there."
     )

@@ -42,8 +42,10 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         if not asked and signature.index < LOWEST_REDUCED:
             return plan
         reduction = named_reduction(formulation).checked(problem, equations, signature)
-    except InvalidProblemError as reason:
-        if asked or isinstance(reason, StructurallySingularError):
+    except StructurallySingularError:
+        raise
+    except InvalidProblemError:
+        if asked:
             raise
         return plan  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.any_index import AnyIndexPlan

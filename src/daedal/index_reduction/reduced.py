@@ -12,8 +12,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
+from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked, unit_vectors
 from daedal.index_reduction.sheet import Sheet
-from daedal.index_reduction.selection import amplification, choose, stacked, unit_vectors
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
@@ -27,7 +27,8 @@ from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
 from daedal.tracing.parameters import NAME
 
-_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-14  # of the search for derivatives at given values, and what is left of equations
+_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13  # of the search for derivatives at given values, and what is left of equations
+_MOST_NAMED = 12
 
 
 class ReducedProblem:
@@ -74,7 +75,7 @@ class ReducedProblem:
         self.blocks = prolongation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
         self.constraints = Constraints(prolongation, numbers)
-        self._highest = prolongation.is_highest()
+        self.is_highest = prolongation.is_highest()
         self._slope_of = self._slopes_taken()
         further = self._further_unknowns()
         inside = [column for column in range(prolongation.n) if column not in self._without()]
@@ -98,7 +99,7 @@ class ReducedProblem:
 
     def _is_new(self, column: int) -> bool:
         """Whether it is a highest derivative that the original problem has no unknown for."""
-        return column >= self.n and bool(self._highest[column])
+        return column >= self.n and bool(self.is_highest[column])
 
     def _without(self) -> Collection[int]:
         """Unknowns u that are none of `problem`."""
@@ -110,7 +111,7 @@ class ReducedProblem:
 
     def _untested(self) -> np.ndarray:
         """Which unknowns of `problem` the error test leaves out: new ones whose derivative does not occur."""
-        return self._highest[self._like] & (np.arange(self._like.size) >= self.n)
+        return self.is_highest[self._like] & (np.arange(self._like.size) >= self.n)
 
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
@@ -176,7 +177,7 @@ class ReducedProblem:
         return [*told, f"Solved by {self.by} in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
-        names = listing(self.problem.names[:12], self.problem.n)
+        names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)
         return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
 
     # --- selection ----------------------------------------------------------------------------------------------------
@@ -318,7 +319,11 @@ class ReducedProblem:
         """
         from daedal.initial.jet import consistent_jet
 
-        u = self._completed(t, y, yp) if np.isfinite(y).all() else None
+        known = np.isfinite(y)
+        around = self.around(np.where(known, y, 0.0), np.zeros(self.n) if yp is None else yp)
+        u = self._completed(t, around) if known.all() else None
+        if u is None:
+            u = self._with_others(t, around, known & ~self.is_highest[: self.n])
         if u is not None:
             return u
         given = [y] if yp is None else [y, yp]
@@ -354,19 +359,37 @@ class ReducedProblem:
         beyond[[column for (_, k), column in self.prolongation.column.items() if k <= 1]] = False
         return beyond
 
-    def _completed(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray | None:
+    def _completed(self, t: float, u: np.ndarray) -> np.ndarray | None:
         """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
-        u, n = self.around(y, np.zeros(self.n) if yp is None else yp), self.n
         for _ in range(_MOST_ITERATIONS):
-            f, matrix, _ = self.constraints.values(t, u)
-            terms = np.abs(f) + abs(matrix) @ np.abs(u)
-            if not (np.isfinite(f).all() and np.isfinite(terms).all()):
-                return None
-            if np.all(np.abs(f) <= _ROUNDOFF * terms):
+            if self._is_satisfied(t, u):
                 return u
-            columns = matrix[:, n:].toarray()
-            u[n:] -= np.linalg.lstsq(columns, f, rcond=None)[0]
+            f, matrix, _ = self.constraints.values(t, u)
+            if not (np.isfinite(f).all() and np.isfinite(matrix.data).all()):
+                return None
+            u = u.copy()
+            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
         return None
+
+    def _with_others(self, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
+        """u with other highest derivatives and whatever is unknown, found by Newton; None if more has to change."""
+        start = u[: self.n].copy()
+        for _ in range(2):  # what is zero has no size that is known before
+            sizes = np.where(u == 0.0, np.inf, np.abs(u))
+            try:
+                reduced = self.selected(t, u, np.where(u == 0.0, 1.0, sizes))
+            except SingularBlock:
+                return None
+            [u], _, [found] = reduced.exact(np.array([t]), u[None, :], sizes)
+            if not found:
+                return None
+        moved = np.abs(u[: self.n] - start) > _ROUNDOFF * np.abs(start)
+        return None if np.any(moved & kept) or not self._is_satisfied(t, u) else u
+
+    def _is_satisfied(self, t: float, u: np.ndarray) -> bool:
+        """Whether all equations hold to round-off of their terms."""
+        f, matrix, _ = self.constraints.values(t, u)
+        return bool(np.all(np.abs(f) <= _ROUNDOFF * (abs(matrix) @ np.abs(u))))
 
     def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""

@@ -52,7 +52,7 @@ class Stabilised(ReducedProblem):
 
     def _untested(self) -> np.ndarray:
         """Variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
-        return self._highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
+        return self.is_highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
 
     def _write_unknowns(self, sheet: Sheet) -> None:
         self._multipliers = iter(range(self._inside.size, self._like.size))

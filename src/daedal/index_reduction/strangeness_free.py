@@ -82,6 +82,7 @@ class StrangenessFree(ReducedProblem):
         self._like, self._slope_of = self._inside, {}
         self._slopes = self._of_slopes = np.empty(0, dtype=np.int64)
         self.excluded = self._inside >= self.n
+        self.is_highest = self.excluded | np.append(equations.orders == 0, np.zeros(inflation.n - self.n, dtype=bool))
         self._rates = [(j, inflation.column[j, 1]) for j in range(self.n) if (j, 1) in inflation.column]
         self._open = inflation.n - len(inflation.kept) - self.d
         self._chosen = None
