@@ -98,6 +98,11 @@ class StrangenessFree(ReducedProblem):
             )
         return cls(original, equations, signature)
 
+    @property
+    def index(self) -> int:
+        """The differentiation index, from the strangeness index."""
+        return self.mu + 1 if self.a else 0
+
     @cached_property
     def words(self) -> list[str]:
         """What was found and done, in sentences."""
