@@ -58,7 +58,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
 
 
 def _automatic_reduction(problem: Any, equations: Equations, signature: Signature) -> ReducedProblem:
-    """By dummy derivatives, or where the structure misleads by the strangeness-free form, unless it says index 1 or 2."""
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
     try:
         return named_reduction("auto").checked(problem, equations, signature)
     except InvalidProblemError:
