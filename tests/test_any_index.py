@@ -12,6 +12,7 @@ from daedal.drive.any_index import AnyIndexPlan
 from daedal.drive.reduction import has_low_index
 from daedal.drive.request import checked_settings
 from daedal.drive.solver import make_plan
+from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
 from daedal.structure.equations import Equations
@@ -191,6 +192,31 @@ def test_semi_explicit_problem_with_unknown_multipliers(reference):
     sol = daedal.solve(problem, (0.0, 10.0), (START[:4], None), rtol=1e-8, atol=1e-8, **REDUCED)
     assert np.abs(sol.y[:2, -1] - reference.q[:, -1]).max() < 1e-6
     assert sol.z.shape == (1, sol.t.size)
+
+
+def test_second_order_problem_is_told_in_x_and_its_derivatives():
+    model = library.body_on_circle()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-9, atol=1e-9, **REDUCED)
+    assert isinstance(sol, daedal.SecondOrderSolution)
+    np.testing.assert_allclose(sol.x[:2], [np.sin(sol.t), np.cos(sol.t)], atol=1e-8)
+    np.testing.assert_allclose(sol.xp[:2], [np.cos(sol.t), -np.sin(sol.t)], atol=1e-8)
+    np.testing.assert_allclose(sol.xpp[:2], -sol.x[:2], atol=1e-8)
+    assert sol.drift["constraint"] < 1e-14 and sol.drift["hidden"] < 1e-14
+
+
+def test_second_order_problem_of_index_5_needs_no_word():
+    def residual(t, x, v, a):
+        q, theta, torque = x
+        return [1.3 * a[0] + np.sin(q) + 2.0 * (q - theta), 0.7 * a[1] - 2.0 * (q - theta) - torque, q - np.sin(t)]
+
+    problem = daedal.SecondOrderDAE(residual, 3, names=["q", "theta", "torque"])
+    stop = daedal.Event(lambda t, x, xp: xp[0], terminal=True, name="turns")
+    sol = daedal.solve(problem, (0.0, 3.0), (np.zeros(3), None), events=stop)
+    assert "index 5" in sol.message and abs(sol.t[-1] - np.pi / 2) < 1e-8
+    q = np.sin(sol.t)
+    np.testing.assert_allclose(sol.x[1], q + (np.sin(q) - 1.3 * q) / 2.0, atol=1e-14)
+    with pytest.raises(daedal.InconsistentInitialError, match=r"q from 0\.1 to 0"):
+        daedal.solve(problem, (0.0, 3.0), ([0.1, 0.0, 0.0], None))
 
 
 def test_backwards_in_time():
@@ -402,7 +428,7 @@ def test_reduced_problem_can_be_solved_by_hand():
     problem = daedal.ImplicitDAE(pendulum, 5, names=NAMES)
     reduced = daedal.reduce_index(problem)
     assert reduced.problem.names == (*NAMES, "u'", "v'") and reduced.index == 3
-    u = reduced.lift(0.0, np.array(START))
+    u = lift(reduced, 0.0, np.array(START))
     chosen = reduced.selected(0.0, u, np.ones(7))
     start = chosen.start(0.0, u, np.ones(7))
     sol = daedal.solve(chosen.problem, (0.0, 0.5), start, rtol=1e-9, atol=1e-9)

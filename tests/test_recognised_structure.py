@@ -154,6 +154,46 @@ def test_velocity_constraints_further_states_and_motors():
     )
 
 
+def ggl(t, y, yp, *, push=None, rate=None):
+    """Gear, Gupta and Leimkuhler's form of a mass on an ellipse that changes with time, with a force that remembers."""
+    x, z, u, w, lam, mu, memory = y
+    a = 1.0 + 0.1 * np.sin(t)
+    along = (x / a, 2.0 * z) if push is None else push(x, z, a)
+    speed = x * u / a + 2.0 * z * w - 0.05 * np.cos(t) * x * x / a**2 if rate is None else rate(x, z, u, w, a)
+    return [
+        3.0 * (yp[0] - u - along[0] * mu),
+        w - yp[1] + along[1] * mu,
+        yp[2] + lam * x / a - memory,
+        yp[3] + lam * 2.0 * z + G,
+        0.5 * x * x / a + z * z - 1.0,
+        -2.0 * speed,
+        yp[6] - u,
+    ]
+
+
+def test_a_stabilised_form():
+    problem = daedal.ImplicitDAE(lambda t, y, yp: ggl(t, y, yp), 7)
+    found = recognise_mechanism(Equations(problem))
+    assert found is not None
+    assert (found.roles.stabilisers, found.roles.multipliers, found.roles.states) == ((5,), (4,), (6,))
+    assert found.system.n_velocity_constraints == 0
+    x, xp = found.at(0.4, np.array([0.4, 0.7]), np.array([0.3, -0.2]), np.array([0.1]))
+    assert x[5] == xp[5] == 0.0
+    assert np.abs(problem.evaluate(0.4, x, xp)[[0, 1, 2, 3, 6]]).max() < 1e-13
+
+
+OTHERS = {
+    "velocity constraint without g_t": {"rate": lambda x, z, u, w, a: x * u / a + 2.0 * z * w},
+    "velocity constraint of another surface": {"rate": lambda x, z, u, w, a: x * w - z * u},
+    "push along the surface": {"push": lambda x, z, a: (2.0 * z, -x / a)},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_other_forms_with_two_multipliers(change):
+    assert recognised(lambda t, y, yp: ggl(t, y, yp, **change), 7) is None
+
+
 def test_a_problem_of_second_order_and_a_semi_explicit_one():
     def second(t, x, xp, xpp):
         return [xpp[0] + 2.0 * x[0] * x[2], xpp[1] + 2.0 * x[1] * x[2] + G, x[0] ** 2 + x[1] ** 2 - 1.0]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from daedal.drive.reduced import ReducedPlan
-from daedal.drive.request import Request, Settings
+from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
-from daedal.index_reduction.reduced import ReducedProblem
+from daedal.errors import InconsistentInitialError, IntegrationError, StructurallySingularError
 
 
 class AnyIndexPlan(TracedPlan):
@@ -20,14 +19,15 @@ class AnyIndexPlan(TracedPlan):
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reduction : ReducedProblem
-    settings : Settings
-        As the user gave them.
+    reduced : ReducedPlan or ReducedSecondOrder
+        That of the reduced problem.
+    asked : bool
+        Whether the user has asked for it.
     """
 
-    def __init__(self, plan: TracedPlan, reduction: ReducedProblem, settings: Settings):
+    def __init__(self, plan: TracedPlan, reduced: Any, asked: bool):
         vars(self).update(vars(plan))
-        self._reduced, self._asked = ReducedPlan(reduction, settings), settings.formulation != "auto"
+        self._reduced, self._asked = reduced, asked
 
     @property
     def _irregular(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class AnyIndexPlan(TracedPlan):
         if not isinstance(other, AnyIndexPlan) or self.traced is None or self.traced.layout is None:
             return None
         other._reduced = self._reduced.with_original(problem, self.traced.layout.numbers(problem.params))
-        return other
+        return None if other._reduced is None else other
 
     def solve(self, request: Request):
         """Solve the reduced problem; where functions differ from what was traced, the problem as it stands."""
@@ -52,3 +52,32 @@ class AnyIndexPlan(TracedPlan):
         if request.settings.fixed_step is not None and not self._asked:
             return super()._solve(left_out, request)
         return self._reduced.solve(request)
+
+
+class SingularPlan(TracedPlan):
+    """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
+
+    Parameters
+    ----------
+    plan : TracedPlan
+        That of the problem as it stands.
+    reason : StructurallySingularError
+        Which equations are too many for which unknowns.
+    """
+
+    def __init__(self, plan: TracedPlan, reason: StructurallySingularError):
+        vars(self).update(vars(plan))
+        self._reason = reason
+
+    def solve(self, request: Request):
+        """Solve the problem as it stands, as far as that goes."""
+        try:
+            return super().solve(request)
+        except InconsistentInitialError as error:
+            raise self._reason from error
+        except IntegrationError as error:
+            message = str(self._reason)
+            error.args = (f"{error}\nIn any case {message}.",)
+            if error.solution is not None:
+                error.solution.message = str(error)
+            raise

@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.drive.event_view import EventsOf
 from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
-from daedal.errors import IntegrationError
+from daedal.errors import InconsistentInitialError, IntegrationError
 from daedal.index_reduction.mechanism import RecognisedMechanism
 from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.consistent import split_initial
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.problems.checks import check_tolerances
+
+_VIOLATED = 1e-3  # part of the worst violation
+_ROUNDOFF = 1e-12
 
 
 class RecognisedPlan(TracedPlan):
@@ -46,15 +50,23 @@ class RecognisedPlan(TracedPlan):
 
     def with_problem(self, problem: Any) -> RecognisedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        other, layout = super().with_problem(problem), None if self.traced is None else self.traced.layout
-        if not isinstance(other, RecognisedPlan) or not self.found.is_plain:
+        other = super().with_problem(problem)
+        if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
             return None
-        other.found = self.found.with_params(None if layout is None else layout.numbers(problem.params))
+        if not self.found.is_plain:
+            return None
+        other.found = self.found.with_params(self.traced.layout.numbers(problem.params))
         inner = self._inner.with_problem(other.found.system)
         if inner is None:
             return None
         other._inner = inner
         return other
+
+    def solve(self, request: Request):
+        """Solve the mechanism; where functions differ from what was traced, the problem as it stands."""
+        if self.traced is None or not self.traced.functions:  # compiled functions, which do not change
+            return self._told(self._solve((), request), self._untraced)
+        return super().solve(request)
 
     def _own_tolerances(self, settings: Settings) -> dict[str, Any]:
         """Those of (q, v, r)."""
@@ -65,10 +77,18 @@ class RecognisedPlan(TracedPlan):
         places = [*roles.positions, *roles.velocities, *roles.states]
         return {"rtol": rtol[places], "atol": (atol * scale)[places]}
 
-    def _solve(self, left_out: tuple[str, ...], request: Request) -> RecognisedSolution:
-        """Solve the mechanism; everything that comes back is in the unknowns of the problem."""
+    def _solve(self, left_out: tuple[str, ...], request: Request):
+        """Solve the mechanism; everything that comes back is in the unknowns of the problem.
+
+        Constant steps show what a method does with the problem as it is.
+        """
+        if request.settings.fixed_step is not None:
+            return super()._solve(left_out, request)
+        own = self._of_mechanism(request)
         try:
-            return self._carried_back(self._inner.solve(self._of_mechanism(request)))
+            return self._carried_back(self._inner.solve(own))
+        except InconsistentInitialError as error:
+            raise self._in_words(own, error) from None
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
             raise IntegrationError(solution.message, solution) from None
@@ -91,6 +111,28 @@ class RecognisedPlan(TracedPlan):
             events=None if events is None else EventsOf(events, problem, arguments),
             **self._tolerances,
         )
+
+    def _in_words(self, request: Request, error: InconsistentInitialError) -> InconsistentInitialError:
+        """What is wrong with the initial values, in terms of the problem."""
+        found, t, (q, v, *further) = self.found, request.span[0], request.initial
+        rows = [found.constraint_rows[i] for i in error.equations]
+        traced = self._inner.traced
+        point = (found.system if traced is None else traced.problem).at(t, q, v, r=further[0] if further else None)
+        n = found.system.n_constraints
+        values = dict(zip([f"equation {k}" for k in found.constraint_rows], [*point.constraint, *point.velocity[n:]]))
+        slopes = [f"the first time derivative of equation {k}" for k in found.constraint_rows[:n]]
+        values |= dict(zip(slopes, point.velocity[:n]))
+        largest = max(map(abs, values.values()), default=0.0)
+        wrong = [f"{name} ({number(x)})" for name, x in values.items() if abs(x) > max(_VIOLATED * largest, _ROUNDOFF)]
+        if not wrong:  # they are consistent, but something else is the matter
+            return InconsistentInitialError(str(error), rows, error.residual)
+        message = (
+            f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "
+            f"{listing(wrong[: 2 * MOST_NAMED], len(wrong))} {FROM_ZERO}.\nThe equations are those of {found.words}. "
+            "Remedy: start from daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...]), which keeps the named "
+            "values and moves the others, or pass correct_initial=True."
+        )
+        return InconsistentInitialError(message, rows, error.residual)
 
     def _carried_back(self, solution: Any) -> RecognisedSolution:
         return RecognisedSolution(self.found, solution, getattr(self.problem, "n_y", None))

@@ -16,7 +16,7 @@ from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.drive.first_order_output import methods_of
 from daedal.drive.reduced_output import at_start, finished, in_the_users_unknowns
-from daedal.drive.reduced_start import consistent_start
+from daedal.drive.reduced_start import consistent_start, given_values
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
@@ -86,6 +86,10 @@ class ReducedPlan(FirstOrderPlan):
         other.reduction = self.reduction.with_numbers(problem, numbers)
         return other
 
+    def given(self, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
+        """y and, where they are given, y' of the original problem at the start; NaN for what is not known."""
+        return given_values(self.original, request)
+
     def solve(self, request: Request, follower=None) -> Solution:
         """Begin, run, finish."""
         with blas_threads(self.implicit.n):
@@ -101,7 +105,7 @@ class ReducedPlan(FirstOrderPlan):
 
     def _with_dassl(self, request: Request) -> Solution:
         again = request.changed(method="dassl")
-        return ReducedPlan(self.reduction, again.settings).solve(again)
+        return type(self)(self.reduction, again.settings).solve(again)
 
     def prepared(self, method):
         """A run with a watch over the selection."""
@@ -122,7 +126,7 @@ class ReducedCourse(FirstOrderCourse):
     def _begin(self):
         plan, request, t = self.plan, self.request, self.request.span[0]
         reduction = plan.reduction
-        u = consistent_start(reduction, request)
+        u = consistent_start(reduction, request, *plan.given(request))
         rtol, atol = plan.tolerances
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.drive.request import Request
 from daedal.errors import InconsistentInitialError
+from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
@@ -17,16 +20,21 @@ _TOLERATED = 0.33  # weighted size of a correction that Newton's method would no
 _VIOLATED = 1e-3  # part of the worst violation
 
 
-def consistent_start(reduction: ReducedProblem, request: Request) -> np.ndarray:
+def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
+    """y and, where they are given, y' at the start; NaN stands for what is not known."""
+    y, yp = split_initial(problem, request.initial)
+    if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
+        y = np.concatenate([y[: problem.n_y], np.full(problem.n_z, np.nan)])
+    return y, yp
+
+
+def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray, yp: np.ndarray | None) -> np.ndarray:
     """u on all equations at the start; values that are too far from them are refused unless they may be corrected.
 
     Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
     """
-    problem, t, settings = reduction.original, request.span[0], request.settings
-    y, yp = split_initial(problem, request.initial)
-    if isinstance(problem, SemiExplicitDAE) and request.initial[1] is None:
-        y = np.concatenate([y[: problem.n_y], np.full(problem.n_z, np.nan)])
-    u = reduction.lift(t, y, yp)
+    t, settings = request.span[0], request.settings
+    u = lift(reduction, t, y, yp)
     rtol, atol = check_tolerances(reduction.n, settings.rtol, settings.atol)
     known = np.isfinite(y)
     if yp is None:  # what no state depends on is a guess

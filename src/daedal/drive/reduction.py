@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from daedal.drive.any_index import AnyIndexPlan, SingularPlan
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
@@ -15,12 +16,14 @@ from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, analysed, named_reduction, orders_of
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.strangeness_free import StrangenessFree
+from daedal.problems import SecondOrderDAE
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Orders, Signature
 from daedal.tracing.tracer import TracedProblem
 
 LOWEST_REDUCED = 3
-"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands."""
+"""Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
+for second-order problems index 3."""
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 
 
@@ -37,42 +40,45 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
         return plan
     try:
         equations, signature = analysed(problem)
-        mechanism = recognise_mechanism(equations) if _may_be_mechanism(settings, traced) else None
+        second_order = isinstance(problem, SecondOrderDAE)
+        mechanism = recognise_mechanism(equations) if _is_open(settings) and not second_order else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        if not asked and signature.index < LOWEST_REDUCED:
+        if not asked and signature.index < LOWEST_REDUCED + second_order:
             return plan
         make = named_reduction(formulation).checked if asked else _automatic_reduction
-        reduction = make(problem, equations, signature)
-    except StructurallySingularError:
-        raise
-    except InvalidProblemError:
+        if second_order:
+            from daedal.drive.reduced_second_order import ReducedSecondOrder
+
+            return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
+        from daedal.drive.reduced import ReducedPlan
+
+        return AnyIndexPlan(plan, ReducedPlan(make(problem, equations, signature), settings), asked)
+    except InvalidProblemError as reason:
         if asked:
             raise
+        if isinstance(reason, StructurallySingularError):
+            return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
-    from daedal.drive.any_index import AnyIndexPlan
-
-    return AnyIndexPlan(plan, reduction, settings)
 
 
-def _automatic_reduction(problem: Any, equations: Equations, signature: Signature) -> ReducedProblem:
+def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
     """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
     try:
-        return named_reduction("auto").checked(problem, equations, signature)
+        return named_reduction("auto").checked(problem, equations, signature, *leading)
     except InvalidProblemError:
-        reduction = StrangenessFree.checked(problem, equations, signature)
+        reduction = StrangenessFree.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise
         return reduction
 
 
-def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:
-    """Whether equations and method are Daedal's to choose, and functions were traced."""
+def _is_open(settings: Settings) -> bool:
+    """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
-    is_open = automatic and not settings.options and settings.fixed_step is None
-    return is_open and traced is not None and bool(traced.functions)
+    return automatic and not settings.options
 
 
 def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:

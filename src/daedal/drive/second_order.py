@@ -44,8 +44,8 @@ class SecondOrderPlan:
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE is solved as it stands. "
-                "State the mechanism as a MechanicalSystem to choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or "
+                "'dummy_derivatives'. State the mechanism as a MechanicalSystem to choose its formulation"
             )
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem
@@ -108,16 +108,6 @@ class _Course(Course):
     def t(self) -> float:
         return self.request.span[0]
 
-    def _switching(self):
-        """The events as functions of y."""
-        form, yp0 = self.form, self.yp0
-
-        def recover(t, y, yp):
-            return x_of(form, y), xp_of(form, y, yp)
-
-        view = EventView(form.problem.params, variables=("x", "xp"))
-        return switching_functions(self.request, view, self.t, *recover(self.t, self.y0, yp0), recover)
-
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
         request, settings, form = self.request, self.request.settings, self.form
         order, n = form.problem.order, form.problem.n
@@ -131,7 +121,7 @@ class _Course(Course):
             rtol=self.rtol,
             atol=self.atol,
             t_eval=request.times,
-            switching=None if settings.events is None else self._switching(),
+            switching=None if settings.events is None else switching_of_form(request, form, self.y0, self.yp0),
             max_steps=settings.max_steps,
             first_step=settings.first_step,
             max_step=settings.max_step,
@@ -156,11 +146,11 @@ class _Course(Course):
             method=self.method,
             rtol=self.rtol,
             atol=self.atol,
-            events=self._first_order_events(),
+            events=events_of_form(request, form, self.y0, self.yp0),
             options={},
         )
         try:
-            return _converted(form, FirstOrderPlan(problem, inner.settings).solve(inner))
+            return converted(form, FirstOrderPlan(problem, inner.settings).solve(inner))
         except IntegrationError as error:
             lines = [line for line in str(error).split("\n") if "daedal.SecondOrderDAE(" not in line]
             also = "Or" if any(line.startswith("Remedy") for line in lines) else "Remedy:"
@@ -169,28 +159,39 @@ class _Course(Course):
                 "first-order form."
             )
             message = "\n".join(lines)
-            solution = _converted(form, error.solution)
+            solution = converted(form, error.solution)
             solution.message = message
             raise IntegrationError(message, solution) from error
 
-    def _first_order_events(self):
-        """The events as functions of the unknowns of the companion form."""
-        functions = None if self.request.settings.events is None else self._switching()
-        if functions is None:
-            return None
-        from daedal.events.event import Event
 
-        return Event(
-            functions.evaluate,
-            terminal=functions.terminal.tolist(),
-            direction=functions.direction.tolist(),
-            name=list(functions.names),
-            inside=["extrema" if inside else "ends" for inside in functions.interior],
-            touch=functions.touch.tolist(),
-            location=[("roots", "monitoring", "auto")[place] for place in functions.location],
-            delta=[None if np.isnan(delta) else delta for delta in functions.delta.tolist()],
-            tol=[tolerance or None for tolerance in functions.tolerance.tolist()],
-        )
+def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):
+    """The events of the user, in x and x', as functions of y."""
+
+    def recover(t, y, yp):
+        return x_of(form, y), xp_of(form, y, yp)
+
+    view, t = EventView(form.problem.params, variables=("x", "xp")), request.span[0]
+    return switching_functions(request, view, t, *recover(t, y0, yp0), recover)
+
+
+def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):
+    """The same as events of a problem of first order in y."""
+    functions = None if request.settings.events is None else switching_of_form(request, form, y0, yp0)
+    if functions is None:
+        return None
+    from daedal.events.event import Event
+
+    return Event(
+        functions.evaluate,
+        terminal=functions.terminal.tolist(),
+        direction=functions.direction.tolist(),
+        name=list(functions.names),
+        inside=["extrema" if inside else "ends" for inside in functions.interior],
+        touch=functions.touch.tolist(),
+        location=[("roots", "monitoring", "auto")[place] for place in functions.location],
+        delta=[None if np.isnan(delta) else delta for delta in functions.delta.tolist()],
+        tol=[tolerance or None for tolerance in functions.tolerance.tolist()],
+    )
 
 
 def x_of(form: SecondOrderForm, y: np.ndarray) -> np.ndarray:
@@ -204,7 +205,8 @@ def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
     return np.where(form.problem.order == 2, xp, slope)
 
 
-def _converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
+def converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
+    """The solution of a problem of first order in y, as one of the problem of second order."""
     fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__}
     return SecondOrderSolution(form=form, **fields)
 

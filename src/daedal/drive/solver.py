@@ -126,7 +126,7 @@ def make_plan(problem, settings: Settings):
 
         if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
-        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
             return TracedPlan(problem, settings, _plan_as_it_is)
         from daedal.drive.reduction import is_reduction, reduced_plan
 

@@ -57,7 +57,7 @@ def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:
     >>> found.order, found.factors
     (array([1, 0]), array([ 1., -3.]))
     """
-    if not (_has_full_rank(k) and _has_full_rank(b.transpose(0, 2, 1))):
+    if not (has_full_rank(k) and has_full_rank(b.transpose(0, 2, 1))):
         return None
     order = _rows_of_velocities(a)
     if order is None:
@@ -189,7 +189,7 @@ def _kernel(k: np.ndarray) -> np.ndarray:
     return np.linalg.svd(k, full_matrices=True)[2][k.shape[0] :].T
 
 
-def _has_full_rank(matrices: np.ndarray) -> bool:
+def has_full_rank(matrices: np.ndarray) -> bool:
     """Whether the rows are independent at all points."""
     size = np.linalg.norm(matrices, axis=2, keepdims=True)
     if matrices.shape[1] > matrices.shape[2] or not np.all(size > 0.0):

@@ -23,6 +23,7 @@ import numpy as np
 from daedal.index_reduction.balance import Balance, find_balance
 from daedal.index_reduction.motion import Motion
 from daedal.index_reduction.roles import Roles, find_roles
+from daedal.index_reduction.stabilisers import without_stabilisers
 from daedal.problems import MechanicalSystem
 from daedal.structure.equations import Equations
 from daedal.symbolic.functions import GraphFunction
@@ -53,8 +54,8 @@ def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
     roles = find_roles(equations)
     if roles is None or len(roles.positions) > _MOST_COORDINATES or not _is_silent(equations):
         return None
-    motion = Motion(equations, roles)
-    if not motion.is_mechanical():
+    motion = without_stabilisers(Motion(equations, roles))
+    if motion is None or not motion.is_mechanical():
         return None
     matrices = motion.matrices()
     balance = None if matrices is None else find_balance(*matrices)
@@ -73,6 +74,8 @@ class RecognisedMechanism:
         Which unknown is what.
     order : int
         That of the problem: 1 or 2.
+    constraint_rows : tuple of int
+        The equations of the problem that are the constraints.
     shares : numpy.ndarray or None
         The matrix by which the multipliers of `system` give those of the problem; None if it depends on the point.
     accelerations, rates : GraphFunction
@@ -85,6 +88,7 @@ class RecognisedMechanism:
     roles: Roles
     order: int
     names: tuple[str, ...]
+    constraint_rows: tuple[int, ...]
     shares: np.ndarray | None
     accelerations: GraphFunction = field(repr=False)
     rates: GraphFunction = field(repr=False)
@@ -194,7 +198,7 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
         return GraphFunction(name, graph, np.asarray(nodes), {a: motion.sizes[a] for a in arguments}, params)
 
     state = ("q", "v", "r") if n_r else ("q", "v")
-    mass = motion.mass(balance)
+    mass, constraints = motion.mass(balance), tuple(k for _, k in (*motion.position, *motion.velocity))
     system = MechanicalSystem(
         _numbers(graph, mass) if all(graph.is_constant(i) for i in mass.flat) else function("mass", mass, ("q",)),
         function("force", motion.force(balance), state),
@@ -209,13 +213,14 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
         n_r=n_r,
         params=numbers,
         names=[equations.names[j] for j in roles.positions],
-        constraint_names=[f"equation {k}" for _, k in (*motion.position, *motion.velocity)],
+        constraint_names=[f"equation {k}" for k in constraints],
     )
     return RecognisedMechanism(
         system=system,
         roles=roles,
         order=equations.order,
         names=tuple(equations.names),
+        constraint_rows=constraints,
         shares=balance.shares,
         accelerations=function("accelerations", motion.accelerations(), state),
         rates=function("rates", motion.rates(), ("q", "v", "a", "lam", *(("r", "s") if n_r else ()))),

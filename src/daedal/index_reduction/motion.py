@@ -30,10 +30,13 @@ class Motion:
         self.equations, self.roles, self.graph = equations, roles, Graph(equations.graph.most_nodes)
         graph, n = self.graph, len(roles.positions)
         self.t = graph.argument("t", 0)
-        sizes = {"q": n, "v": n, "a": n, "r": len(roles.states), "s": len(roles.states), "lam": len(roles.multipliers)}
+        sizes = {"q": n, "v": n, "a": n, "r": len(roles.states), "s": len(roles.states)}
+        sizes |= {"lam": len(roles.multipliers), "mu": len(roles.stabilisers)}
         self.sizes = sizes
         self.nodes = {name: [graph.argument(name, k) for k in range(size)] for name, size in sizes.items()}
-        rows = inlined(equations.graph, [equations.nodes[i] for i in roles.others], graph, self._arguments())
+        every = [equations.nodes[i] for i in (*roles.others, *roles.kinematic)]
+        rows = inlined(equations.graph, every, graph, self._arguments())
+        rows, self.kinematic = rows[: len(roles.others)], rows[len(roles.others) :]
         for i, number in equations.graph.fixed.items():
             graph.fixed[graph.argument(*equations.graph.data[i])] = number
         names = ("q", "v", "a", "r", "s", "lam")
@@ -45,7 +48,7 @@ class Motion:
         still = [(i, row, k) for i, row, k in zip(rows, contents, roles.others) if not row & {"a", "s"}]
         self.position = [(i, k) for i, row, k in still if row == {"q"}]
         self.velocity = [(i, k) for i, row, k in still if row in ({"v"}, {"q", "v"})]
-        self.is_complete = len(self.position) + len(self.velocity) == len(still) == sizes["lam"]
+        self.is_complete = len(self.position) + len(self.velocity) == len(still) == sizes["lam"] + sizes["mu"]
 
     def _arguments(self) -> dict[tuple[str, int], int]:
         """What stands for the arguments of the equations."""
@@ -61,6 +64,7 @@ class Motion:
                 known[argument_name(order), j] = graph.divide(nodes[name][k], graph.constant(factor))
         for k, j in enumerate(roles.states):
             known |= {(argument_name(0), j): nodes["r"][k], (argument_name(1), j): nodes["s"][k]}
+        known |= {(argument_name(0), j): nodes["mu"][k] for k, j in enumerate(roles.stabilisers)}
         return known | {(argument_name(0), j): nodes["lam"][k] for k, j in enumerate(roles.multipliers)}
 
     # --- structure --------------------------------------------------------------------------------------------------
@@ -72,24 +76,25 @@ class Motion:
             return False
         by_velocity = [i for i, _ in self.velocity]
         return (
-            self._is_affine(self.dynamics, ("a", "lam"), {"q"})
-            and self._is_affine(by_velocity, ("v",), {"q"})
-            and self._is_affine(self.state_rows, ("s",), set())
+            self.is_affine(self.dynamics, ("a", "lam"), {"q"})
+            and self.is_affine(by_velocity, ("v",), {"q"})
+            and self.is_affine(self.state_rows, ("s",), set())
             and not self._reads(self.state_rows, ("lam",))
             and not self._reads(self.dynamics, ("s",))
-            and sorted(tuple(row) for row in self._by(self.state_rows, ("s",))) == [(k,) for k in range(n_r)]
+            and sorted(tuple(row) for row in self.by(self.state_rows, ("s",))) == [(k,) for k in range(n_r)]
         )
 
-    def _by(self, nodes: Sequence[int], names: Iterable[str]):
+    def by(self, nodes: Sequence[int], names: Iterable[str]) -> list[Row]:
+        """The derivatives of nodes with respect to arguments."""
         return jacobian(self.graph, nodes, [node for name in names for node in self.nodes[name]])
 
     def _reads(self, nodes: Sequence[int], names: Iterable[str]) -> bool:
         """Whether nodes depend on any of these arguments, in their conditions too."""
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
 
-    def _is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
+    def is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
         """Whether nodes are affine in some arguments, with coefficients that depend on others only where allowed."""
-        coefficients = [entry for row in self._by(nodes, names) for entry in row.values()]
+        coefficients = [entry for row in self.by(nodes, names) for entry in row.values()]
         if self._reads(coefficients, [name for name in self.sizes if name not in allowed]):
             return False
         kinks = [i for i in self.graph.needed(nodes) if self.graph.operations[i] in _KINKS]
@@ -99,36 +104,40 @@ class Motion:
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few."""
-        n, m = self.sizes["q"], self.sizes["lam"]
-        rows = [*self._motion_rows, *self._constraint_rows]
+        n = self.sizes["q"]
+        every = self.sampled([*self._motion_rows, *self._constraint_rows], n + self.sizes["lam"])
+        return None if every is None else (every[:, :n, :n], every[:, :n, n:], every[:, n:, :n])
+
+    def sampled(self, rows: Sequence[Row], width: int) -> np.ndarray | None:
+        """A matrix of functions of time and positions at some points; None if it is defined at too few."""
         places = [(i, j, node) for i, row in enumerate(rows) for j, node in row.items()]
         found: list[np.ndarray] = []
         generator = np.random.default_rng(0)
         for _ in range(_MOST_ATTEMPTS):
-            point: dict[str, Any] = {"t": generator.uniform(0.1, 1.0), "q": generator.uniform(-1.0, 1.0, n)}
+            point: dict[str, Any] = {"t": generator.uniform(0.1, 1.0)}
+            point["q"] = generator.uniform(-1.0, 1.0, self.sizes["q"])
             if self.equations.params is not None:
                 point[NAME] = self.equations.params
-            full = np.zeros((n + m, n + m))
+            full = np.zeros((len(rows), width))
             values = evaluate(self.graph, [node for _, _, node in places], point)
             for (i, j, _), value in zip(places, values, strict=True):
                 full[i, j] = value
             if np.isfinite(full).all():
                 found.append(full)
             if len(found) == _POINTS:
-                every = np.array(found)
-                return every[:, :n, :n], every[:, :n, n:], every[:, n:, :n]
+                return np.array(found)
         return None
 
     @cached_property
     def _motion_rows(self) -> list[Row]:
         """The rows of [A, B]."""
-        return self._by(self.dynamics, ("a", "lam"))
+        return self.by(self.dynamics, ("a", "lam"))
 
     @cached_property
     def _constraint_rows(self) -> list[Row]:
         """The rows of K."""
         position, velocity = ([i for i, _ in rows] for rows in (self.position, self.velocity))
-        return [*self._by(position, ("q",)), *self._by(velocity, ("v",))]
+        return [*self.by(position, ("q",)), *self.by(velocity, ("v",))]
 
     # --- the parts of the mechanism -----------------------------------------------------------------------------------
 
@@ -144,14 +153,14 @@ class Motion:
 
     def force(self, balance: Balance) -> list[int]:
         """The nodes of f."""
-        nodes = self._without([self.dynamics[row] for row in balance.order], ("a", "lam"))
+        nodes = self.without([self.dynamics[row] for row in balance.order], ("a", "lam"))
         return [self._times(-factor, node) for factor, node in zip(balance.factors, nodes, strict=True)]
 
     def state_rate(self) -> list[int]:
         """The nodes of r'."""
         result = [self.graph.zero] * self.sizes["r"]
-        free = self._without(self.state_rows, ("s",))
-        for row, node in zip(self._by(self.state_rows, ("s",)), free, strict=True):
+        free = self.without(self.state_rows, ("s",))
+        for row, node in zip(self.by(self.state_rows, ("s",)), free, strict=True):
             ((k, coefficient),) = row.items()
             result[k] = self.graph.negative(self.graph.divide(node, coefficient))
         return result
@@ -163,13 +172,13 @@ class Motion:
 
         The second block row is the second derivative of position constraints and the first one of velocity constraints.
         """
-        still = self._without(self.dynamics, ("a", "lam"))
-        hidden = self._without(self._hidden(), ("a",))
+        still = self.without(self.dynamics, ("a", "lam"))
+        hidden = self.without(self._hidden(), ("a",))
         return [*self._matrix(), *(self.graph.negative(node) for node in [*still, *hidden])]
 
     def rates(self) -> list[int]:
         """The same for (a', lam'), as functions of the state, its derivative, a and lam."""
-        rows = self._along([*self.dynamics, *self._hidden()])
+        rows = self.along([*self.dynamics, *self._hidden()])
         return [*self._matrix(), *(self.graph.negative(node) for node in rows)]
 
     def _matrix(self) -> list[int]:
@@ -179,10 +188,10 @@ class Motion:
 
     def _hidden(self) -> list[int]:
         """The constraints on the level of accelerations."""
-        position = self._along([i for i, _ in self.position])
-        return self._along([*position, *(i for i, _ in self.velocity)])
+        position = self.along([i for i, _ in self.position])
+        return self.along([*position, *(i for i, _ in self.velocity)])
 
-    def _along(self, nodes: Sequence[int]) -> list[int]:
+    def along(self, nodes: Sequence[int]) -> list[int]:
         """Derivatives along a motion, with a and lam as they are."""
         direction = {self.t: self.graph.one}
         for of, rate in (("q", "v"), ("v", "a"), ("r", "s")):
@@ -192,7 +201,7 @@ class Motion:
     def _times(self, factor: float, node: int) -> int:
         return self.graph.multiply(self.graph.constant(factor), node)
 
-    def _without(self, nodes: Sequence[int], names: Iterable[str]) -> list[int]:
+    def without(self, nodes: Sequence[int], names: Iterable[str]) -> list[int]:
         """Nodes with zeros for some arguments."""
         graph = self.graph
         zeros = {node for name in names for node in self.nodes[name]}

@@ -14,6 +14,8 @@ from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import tangents
 from daedal.index_reduction.sheet import Sheet
 from daedal.index_reduction.watch import PivotWatch
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Signature
 
 
 class Projection(ReducedProblem):
@@ -31,9 +33,9 @@ class Projection(ReducedProblem):
     choice = staticmethod(tangents)
 
     @classmethod
-    def checked(cls, original: Any, equations: Any, signature: Any) -> ReducedProblem:
+    def checked(cls, original: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
         """The problem reduced; refused where it is too large for dense matrices."""
-        made = super().checked(original, equations, signature)
+        made = super().checked(original, equations, signature, *leading)
         if made.prolongation.n > LARGEST_DENSE:
             raise InvalidProblemError(
                 f"projection after every step works with dense matrices of at most {LARGEST_DENSE} unknowns, and the "

@@ -77,8 +77,10 @@ class Prolongation:
 
     Attributes
     ----------
+    leading : list of (j, k)
+        What stands first in u: the unknowns of the problem, or of its form of first order.
     column : dict
-        Where x_j^(k) stands in u: {(j, k): column}. The first n are the unknowns of the problem.
+        Where x_j^(k) stands in u: {(j, k): column}.
     names : list of str
         Names of u.
     kept : list of (i, r)
@@ -105,8 +107,9 @@ class Prolongation:
     [([2, 3], [5, 6]), ([0, 1], [2, 3])]
     """
 
-    def __init__(self, equations: Equations, signature: Signature):
+    def __init__(self, equations: Equations, signature: Signature, leading: list[Derivative] | None = None):
         self.equations, self.c, self.d = equations, signature.c.tolist(), signature.d.tolist()
+        self.leading = [(j, 0) for j in range(equations.n)] if leading is None else leading
         self._leading = signature.leading()
         self.same, aliases = self._aliases()
         self.column = self._columns()
@@ -141,18 +144,18 @@ class Prolongation:
                 place = same[place]
             return place
 
-        found: set[int] = set()
+        found, first = set[int](), set(self.leading)
         for i, c in enumerate(self.c):
             pair = self._alias(i)
             if pair is None:
                 continue
             (j, k), (l, m) = pair
             pairs = [(root((j, k + r)), root((l, m + r))) for r in range(c + 1)]
-            if any(a == b or (a[1] == 0 and b[1] == 0) for a, b in pairs):
+            if any(a == b or (a in first and b in first) for a, b in pairs):
                 continue  # two unknowns of the problem stay two
             for a, b in pairs:
-                high, low = (a, b) if a[1] >= b[1] else (b, a)
-                same[high] = low
+                low = min(a, b, key=lambda place: (place not in first, place[1]))
+                same[a if low == b else b] = low
             found.add(i)
         return {place: root(place) for place in same}, found
 
@@ -171,11 +174,11 @@ class Prolongation:
         return (places[0], places[1]) if places[0][1] > places[1][1] and places[0][0] != places[1][0] else None
 
     def _columns(self) -> dict[Derivative, int]:
-        column: dict[Derivative, int] = {}
+        column = {place: k for k, place in enumerate(self.leading)}
         for k in range(max(self.d) + 1):
             for j, d in enumerate(self.d):
                 if k <= d and (j, k) not in self.same:
-                    column[j, k] = len(column)
+                    column.setdefault((j, k), len(column))
         for place, other in self.same.items():
             if place[1] <= self.d[place[0]]:
                 column[place] = column[other]

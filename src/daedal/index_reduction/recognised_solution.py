@@ -70,8 +70,9 @@ class RecognisedSolution(Solution):
         return self._slopes(self.t, self._motion)
 
     def slope(self, i: int) -> np.ndarray:
-        """The derivatives at output point i alone."""
-        return self._slopes(self.t[i : i + 1], tuple(part[:, i : i + 1] for part in self._motion))[:, 0]
+        """The derivatives at output point i that the equations contain; zero for multipliers."""
+        _, v, _, a, rate, lam = (part[:, i] for part in self._motion)
+        return self._found.unknowns(v, a, rate, np.zeros_like(lam))
 
     @cached_property
     def message(self) -> str:  # type: ignore[override]
@@ -80,8 +81,10 @@ class RecognisedSolution(Solution):
 
     @cached_property
     def drift(self) -> dict[str, float]:  # type: ignore[override]
-        """Largest residuals of the constraints, and of their derivatives, which are hidden in the equations."""
-        return self.mechanical.drift
+        """Largest residuals of the constraints as a mechanism has them; ``"constraint"``, the largest of all."""
+        drift = self.mechanical.drift
+        largest = max((value for level, value in drift.items() if level in ("position", "velocity")), default=0.0)
+        return {"constraint": largest, **drift}
 
     @cached_property
     def events(self) -> list:  # type: ignore[override]

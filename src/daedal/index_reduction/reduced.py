@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
-from daedal.index_reduction.prolongation import Block, Prolongation
-from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked, unit_vectors
+from daedal.index_reduction.block_matrices import BlockMatrices
+from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector
+from daedal.index_reduction.prolongation import Block, Derivative, Prolongation
+from daedal.index_reduction.selection import amplification, choose, stacked, unit_vectors
 from daedal.index_reduction.sheet import Sheet
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
@@ -21,13 +22,9 @@ from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.symbolic.functions import inlined
-from daedal.symbolic.graph import Graph
-from daedal.symbolic.machine import MachineFunction, compile_function
+from daedal.symbolic.machine import MachineFunction
 from daedal.tabular import listing
-from daedal.tracing.parameters import NAME
 
-_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13  # of the search for derivatives at given values, and what is left of equations
 _MOST_NAMED = 12
 
 
@@ -69,9 +66,12 @@ class ReducedProblem:
     result_index = 1  # of `problem`
     choice = staticmethod(unit_vectors)  # of the rows S of a block
 
-    def __init__(self, original: Any, equations: Equations, signature: Signature):
-        self.original, self.signature, self.n = original, signature, original.n
-        self.prolongation = prolongation = Prolongation(equations, signature)
+    def __init__(
+        self, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ):
+        self.original, self.signature = original, signature
+        self.prolongation = prolongation = Prolongation(equations, signature, leading)
+        self.n = len(prolongation.leading)
         self.blocks = prolongation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
         self.constraints = Constraints(prolongation, numbers)
@@ -144,7 +144,9 @@ class ReducedProblem:
         """Write what stands for unknowns u that are neither unknowns of `problem` nor their derivatives."""
 
     @classmethod
-    def checked(cls, original: Any, equations: Equations, signature: Signature) -> ReducedProblem:
+    def checked(
+        cls, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ) -> ReducedProblem:
         """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
         generic = SystemJacobian(equations, signature).generic
         if generic.verdict == "singular":
@@ -154,7 +156,7 @@ class ReducedProblem:
                 f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
                 "combination of them from which the highest derivatives drop out"
             )
-        return cls(original, equations, signature)
+        return cls(original, equations, signature, leading)
 
     @property
     def index(self) -> int:
@@ -190,40 +192,19 @@ class ReducedProblem:
     @cached_property
     def block_code(self) -> MachineFunction:
         """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
-        graph, source = Graph(), self.prolongation.equations.graph
-        places = {column: graph.argument("y", k) for column, k in self._place.items()}
-        results = {}
-        for number, block in enumerate(self.tied):
-            nodes = [row.get(column, source.zero) for row in block.rows for column in block.columns]
-            known = arguments(self.prolongation, graph, places, nodes)
-            results[str(number)] = inlined(source, nodes, graph, known)
-        return compile_function(graph, {"y": self.problem.n}, results, {NAME: self.constraints.numbers.size})
+        return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
     def places(self, columns: Sequence[int]) -> np.ndarray:
         """Where columns of u stand among the unknowns of `problem`."""
         return np.array([self._place[column] for column in columns], dtype=np.int64)
 
     @cached_property
-    def _matrices(self) -> MachineFunction:
-        """Machine code for the matrices of the blocks that have equations, of (t, u)."""
-        prolongation, equations = self.prolongation, self.prolongation.equations
-        graph = Graph()
-        nodes = [node for block in self.blocks for row in block.rows for node in row.values()]
-        places = {column: graph.argument("u", column) for column in range(prolongation.n)}
-        made = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
-        return compile_function(graph, {"u": prolongation.n}, {"": made}, {NAME: self.constraints.numbers.size})
+    def _block_matrices(self) -> BlockMatrices:
+        return BlockMatrices(self.prolongation, self.constraints.numbers.size)
 
     def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
         """For each block what its equations say of the changes of its derivatives, row by row."""
-        values = self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""]
-        found, first = [], 0
-        for block in self.blocks:
-            i, k = block.entries
-            matrix = np.zeros((len(block.rows), len(block.columns)))
-            matrix[i, k] = values[first : first + i.size]
-            found.append(matrix)
-            first += i.size
-        return found
+        return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
         """The same problem with the selection that suits a point best; `scale` are the sizes of u.
@@ -299,10 +280,11 @@ class ReducedProblem:
 
     def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u as far as y and y' of the original problem tell it, 0 beyond."""
-        u = np.zeros(self.prolongation.n)
-        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
-            if k <= 1:
-                u[column] = y[j] if k == 0 else yp[j]
+        u, column = np.zeros(self.prolongation.n), self.prolongation.column
+        for (j, k), slope in zip(self.prolongation.leading, yp, strict=True):
+            if (j, k + 1) in column:
+                u[column[j, k + 1]] = slope
+        u[: self.n] = y
         return u
 
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
@@ -311,23 +293,6 @@ class ReducedProblem:
         `scale` are the sizes of u, by which round-off is judged.
         """
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
-
-    def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-        """u on all equations near values of the original problem, with its second part where it is known.
-
-        Values y that satisfy all equations stay as they are; NaN stands for what is not known.
-        """
-        from daedal.initial.jet import consistent_jet
-
-        known = np.isfinite(y)
-        around = self.around(np.where(known, y, 0.0), np.zeros(self.n) if yp is None else yp)
-        u = self._completed(t, around) if known.all() else None
-        if u is None:
-            u = self._with_others(t, around, known & ~self.is_highest[: self.n])
-        if u is not None:
-            return u
-        given = [y] if yp is None else [y, yp]
-        return self.from_jet(consistent_jet(self.equations, t, given, offsets=self.prolongation.c))
 
     @property
     def equations(self) -> Equations:
@@ -356,40 +321,9 @@ class ReducedProblem:
     def _beyond_first(self) -> np.ndarray:
         """Which of u are neither unknowns of the original problem nor their first derivatives."""
         beyond = np.ones(self.prolongation.n, dtype=bool)
-        beyond[[column for (_, k), column in self.prolongation.column.items() if k <= 1]] = False
+        known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
+        beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False
         return beyond
-
-    def _completed(self, t: float, u: np.ndarray) -> np.ndarray | None:
-        """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
-        for _ in range(_MOST_ITERATIONS):
-            if self._is_satisfied(t, u):
-                return u
-            f, matrix, _ = self.constraints.values(t, u)
-            if not (np.isfinite(f).all() and np.isfinite(matrix.data).all()):
-                return None
-            u = u.copy()
-            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
-        return None
-
-    def _with_others(self, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
-        """u with other highest derivatives and whatever is unknown, found by Newton; None if more has to change."""
-        start = u[: self.n].copy()
-        for _ in range(2):  # what is zero has no size that is known before
-            sizes = np.where(u == 0.0, np.inf, np.abs(u))
-            try:
-                reduced = self.selected(t, u, np.where(u == 0.0, 1.0, sizes))
-            except SingularBlock:
-                return None
-            [u], _, [found] = reduced.exact(np.array([t]), u[None, :], sizes)
-            if not found:
-                return None
-        moved = np.abs(u[: self.n] - start) > _ROUNDOFF * np.abs(start)
-        return None if np.any(moved & kept) or not self._is_satisfied(t, u) else u
-
-    def _is_satisfied(self, t: float, u: np.ndarray) -> bool:
-        """Whether all equations hold to round-off of their terms."""
-        f, matrix, _ = self.constraints.values(t, u)
-        return bool(np.all(np.abs(f) <= _ROUNDOFF * (abs(matrix) @ np.abs(u))))
 
     def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
@@ -402,7 +336,7 @@ class ReducedProblem:
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""
-        found = np.full((max(self.prolongation.d) + 1, self.n), np.nan)
+        found = np.full((max(self.prolongation.d) + 1, self.equations.n), np.nan)
         for (j, k), column in self.prolongation.column.items():
             found[k, j] = u[column]
         return found
@@ -416,7 +350,8 @@ class ReducedProblem:
 
     def tolerance(self, given: np.ndarray) -> np.ndarray:
         """rtol or atol of u: derivatives have that of the unknown that they belong to."""
-        values = np.empty(self.prolongation.n)
-        for (j, _), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
-            values[column] = given[j]
+        values, of = np.empty(self.prolongation.n), dict(zip(self.prolongation.leading, given, strict=True))
+        for (j, k), column in sorted(self.prolongation.column.items(), key=lambda item: -item[0][1]):
+            values[column] = of[max(place for place in of if place[0] == j and place[1] <= k)]
+        values[: self.n] = given
         return values

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from daedal.structure.equations import Equations
-from daedal.symbolic.derivative import sparsity
+from daedal.structure.equations import Equations, argument_name
+from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.functions import inlined
+from daedal.symbolic.graph import Graph
 
 Places = set[tuple[int, int]]
 """What an equation depends on: pairs of an unknown and the order of its derivative."""
@@ -29,8 +31,10 @@ class Roles:
         Unknowns with a first derivative that are neither.
     multipliers : tuple of int
         Unknowns without any derivative.
+    stabilisers : tuple of int
+        Those of them that the equations q' = c u contain.
     kinematic : tuple of int
-        The equations q' = c u.
+        The equations q' = c u, which may contain stabilisers as well.
     others : tuple of int
         All other equations.
     """
@@ -40,6 +44,7 @@ class Roles:
     factors: tuple[float, ...]
     states: tuple[int, ...]
     multipliers: tuple[int, ...]
+    stabilisers: tuple[int, ...]
     kinematic: tuple[int, ...]
     others: tuple[int, ...]
 
@@ -58,7 +63,9 @@ def find_roles(equations: Equations) -> Roles | None:
     if roles is None or not roles.positions:
         return None
     constraints = [i for i in roles.others if _is_constraint(rows[i], roles)]
-    return roles if len(constraints) == len(multipliers) else None
+    if len(constraints) != len(multipliers) or any(j in roles.stabilisers for i in roles.others for j, _ in rows[i]):
+        return None
+    return roles
 
 
 def _is_constraint(row: Places, roles: Roles) -> bool:
@@ -72,7 +79,7 @@ def _of_second_order(equations: Equations, rows: list[Places], moving: set[int],
     positions = sorted({j for row in rows for j, order in row if order == 2})
     states = [j for j in sorted(moving) if j not in positions]
     every = range(equations.n)
-    return Roles(tuple(positions), (), (), tuple(states), tuple(multipliers), (), tuple(every))
+    return Roles(tuple(positions), (), (), tuple(states), tuple(multipliers), (), (), tuple(every))
 
 
 def _of_first_order(equations: Equations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
@@ -85,45 +92,64 @@ def _of_first_order(equations: Equations, rows: list[Places], moving: set[int], 
     states = [j for j in sorted(moving) if j not in taken]
     kinematic = [following[i][0] for i, _ in pairs]
     others = [i for i in range(equations.n) if i not in kinematic]
+    stabilisers = sorted({j for i in kinematic for j, _ in rows[i] if j not in moving})
     return Roles(
         tuple(i for i, _ in pairs),
         tuple(j for _, j in pairs),
         tuple(following[i][2] for i, _ in pairs),
         tuple(states),
-        tuple(multipliers),
+        tuple(j for j in multipliers if j not in stabilisers),
+        tuple(stabilisers),
         tuple(kinematic),
         tuple(others),
     )
 
 
 def _kinematic(equations: Equations, rows: list[Places], moving: set[int]) -> dict[int, tuple[int, int, float]]:
-    """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}."""
-    graph, found = equations.graph, dict[int, tuple[int, int, float]]()
-    for row, places in enumerate(rows):
-        if len(places) != 2 or sorted(order for _, order in places) != [0, 1]:
+    """All equations a x_i' + b x_j = 0 with numbers a and b: {i: (equation, j, -b/a)}.
+
+    They may contain unknowns without derivatives if they become such equations without them.
+    """
+    found: dict[int, tuple[int, int, float]] = {}
+    for row, places in sorted(enumerate(rows), key=lambda item: len(item[1])):
+        slopes = [j for j, order in places if order]
+        if len(slopes) != 1 or slopes[0] in found or (len(places) > 2 and all(j in moving for j, _ in places)):
             continue
-        (j, _), (i, _) = sorted(places, key=lambda place: place[1])
-        if j not in moving or i == j or i in found:
-            continue
-        node = equations.nodes[row]
-        (partials,) = equations.jacobian([node], [equations.unknown(i, 1), equations.unknown(j)])
-        a, b = partials.get(0, graph.zero), partials.get(1, graph.zero)
-        if not (graph.is_constant(a) and graph.is_constant(b)) or graph.is_zero(a) or graph.is_zero(b):
-            continue
-        if graph.is_zero(_at_rest(equations, node)):
-            found[i] = row, j, -graph.data[b] / graph.data[a]
+        relation = _relation(equations, equations.nodes[row], slopes[0], moving)
+        if relation is not None:
+            found[slopes[0]] = row, *relation
     return found
 
 
-def _at_rest(equations: Equations, node: int) -> int:
-    """A node with zeros for the unknowns."""
-    graph = equations.graph
-    arguments = {
-        graph.data[i]: graph.zero if graph.data[i][0].startswith("x") else i
-        for i in graph.needed([node])
-        if graph.operations[i] == "argument"
-    }
-    return inlined(graph, [node], graph, arguments)[0]
+def _relation(equations: Equations, equation: int, i: int, moving: set[int]) -> tuple[int, float] | None:
+    """j and c if an equation reads x_i' = c x_j once the unknowns without derivatives are zero."""
+    source, graph = equations.graph, _Bounded()
+    read = [source.data[k] for k in source.needed([equation]) if source.operations[k] == "argument"]
+    known = {datum: graph.argument(*datum) for datum in read}
+    known |= {datum: graph.zero for datum in read if datum[0].startswith("x") and datum[1] not in moving}
+    node = inlined(source, [equation], graph, known)[0]
+    variables = [node for (name, _), node in known.items() if name.startswith("x") and node != graph.zero]
+    (places,) = sparsity(graph, [node], variables)
+    named = sorted(graph.data[variables[k]] for k in places)
+    if len(named) != 2 or named[0][0] != argument_name(0) or named[1] != (argument_name(1), i):
+        return None
+    j = named[0][1]
+    pair = [graph.argument(*datum) for datum in named]
+    (partials,) = jacobian(graph, [node], pair)
+    b, a = (partials.get(k, graph.zero) for k in range(2))
+    if not (graph.is_constant(a) and graph.is_constant(b)) or graph.is_zero(a) or graph.is_zero(b) or i == j:
+        return None
+    rest = inlined(graph, [node], graph, {datum: graph.zero if datum in named else known[datum] for datum in known})[0]
+    return (j, -graph.data[b] / graph.data[a]) if graph.is_zero(rest) else None
+
+
+class _Bounded(Graph):
+    """A graph in which products with zero vanish, whatever the other factor is: for a look at the structure."""
+
+    def _append(self, key, operation: str, operands: tuple[int, ...], datum: Any) -> int:
+        made = super()._append(key, operation, operands, datum)
+        self.regular[made] = True
+        return made
 
 
 def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:

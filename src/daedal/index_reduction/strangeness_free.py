@@ -38,7 +38,7 @@ class Inflation(Prolongation):
     def __init__(self, equations: Equations, mu: int):
         n = equations.n
         self.equations, self.c, self.d = equations, [mu] * n, (equations.orders + mu).tolist()
-        self.same = {}
+        self.same, self.leading = {}, [(j, 0) for j in range(n)]
         self.column = self._columns()
         self.n = len(self.column)
         self.kept = [(i, r) for r in range(mu + 1) for i in range(n)]
@@ -90,7 +90,7 @@ class StrangenessFree(ReducedProblem):
         self.problem = self._made(inflation.names)
 
     @classmethod
-    def checked(cls, original: Any, equations: Equations, signature: Signature) -> StrangenessFree:
+    def checked(cls, original: Any, equations: Equations, signature: Signature, *leading: Any) -> StrangenessFree:
         """The problem reduced; of second order it is refused."""
         if equations.order != 1:
             raise InvalidProblemError(

@@ -275,7 +275,8 @@ def sample(sol: daedal.Solution, rows: Sequence[int], scale: str) -> tuple[np.nd
     else:
         between = nodes[:-1, None] + np.diff(nodes)[:, None] * fractions
     times = np.append(between.ravel(), nodes[-1])
-    return times, daedal.Solution.__call__(sol, times)[list(rows)]
+    plain = isinstance(sol, daedal.MechanicalSolution)  # without projection
+    return times, (daedal.Solution.__call__(sol, times) if plain else sol(times))[list(rows)]
 
 
 def logarithmic_part(t: np.ndarray, curves: np.ndarray) -> np.ndarray:
