@@ -215,7 +215,7 @@ def test_second_order_problem_of_index_5_needs_no_word():
     assert "index 5" in sol.message and abs(sol.t[-1] - np.pi / 2) < 1e-8
     q = np.sin(sol.t)
     np.testing.assert_allclose(sol.x[1], q + (np.sin(q) - 1.3 * q) / 2.0, atol=1e-14)
-    with pytest.raises(daedal.InconsistentInitialError, match=r"q from 0\.1 to 0"):
+    with pytest.raises(daedal.InconsistentInitialError, match=r"q from 0\.1 to (0\b|\S+e-1\d)"):
         daedal.solve(problem, (0.0, 3.0), ([0.1, 0.0, 0.0], None))
 
 

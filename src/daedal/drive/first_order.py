@@ -46,8 +46,8 @@ class FirstOrderPlan:
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or "
-                "'dummy_derivatives'"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or a "
+                "way to reduce the index such as 'dummy_derivatives' (docs: reduce_index)"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None

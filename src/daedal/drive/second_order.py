@@ -45,7 +45,7 @@ class SecondOrderPlan:
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
                 f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or "
-                "'dummy_derivatives'. State the mechanism as a MechanicalSystem to choose its formulation"
+                "a way to reduce the index such as 'dummy_derivatives'. State the mechanism as a MechanicalSystem to choose its formulation"
             )
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem

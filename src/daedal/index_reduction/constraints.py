@@ -59,6 +59,13 @@ class Constraints:
         matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
         return found["f"], matrix, found["rate"]
 
+    def dense_values(self, t: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same with a dense matrix."""
+        found = self._code(float(t), **{UNKNOWNS: u, NAME: self.numbers})[1]
+        matrix = np.zeros((self.m, self.n))
+        matrix[self._rows, self._columns] = found["entries"]
+        return found["f"], matrix, found["rate"]
+
     def containing(self, unknowns: np.ndarray) -> np.ndarray:
         """Which equations contain one of these unknowns, given as a mask."""
         found = np.zeros(self.m, dtype=bool)

@@ -28,21 +28,32 @@ REDUCTIONS: dict[str, type[ReducedProblem]] = {
 
 
 def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
-    """A problem of any index as one of index 1 with the same solutions.
+    """A problem of any index as one of index 1 or 2 with the same solutions.
 
-    :func:`daedal.solve` does it by itself where it is needed; this is for looking at what it does.
+    :func:`daedal.solve` does it by itself where it is needed, and takes the names of the ways as `formulation`; this is
+    for looking at what it does. The guide on index reduction compares the ways.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE or SecondOrderDAE
         Its functions must be such that Daedal can trace them.
-    by : {"auto", "dummy_derivatives"}
-        The way.
+    by : str
+        The way:
+
+        * "dummy_derivatives", also "auto": all equations and their derivatives, some unknowns integrated, the others
+          determined by the equations.
+        * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
+          space of the constraints.
+        * "minimal_extension": the same in fewer unknowns; methods begin anew where the selection is exchanged.
+        * "stabilised": constraints kept by further multipliers as by Gear, Gupta and Leimkuhler; index 2.
+        * "projection": the highest derivatives of the equations integrated, every step projected onto all constraints.
+        * "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
+          whose structure misleads; it needs the most unknowns.
 
     Returns
     -------
     ReducedProblem
-        With ``problem``, the problem of index 1, and ``words``, what was done.
+        With ``problem``, the reduced problem, and ``words``, what was done.
 
     Examples
     --------

@@ -173,12 +173,12 @@ class StrangenessFree(ReducedProblem):
     def exact(self, t: np.ndarray, u: np.ndarray, scale: np.ndarray, projector: Projector | None = None):
         """Points on the array with what is integrated as it is, their slopes u', and which were found.
 
-        x' solves the selected differential equations and the constraints differentiated once; in u it begins as x'.
+        x' solves the selected differential equations and the constraints differentiated once.
         """
         projector = projector or self.constraints.projector()
         points, slopes, found = u.copy(), np.full(u.shape, np.nan), np.zeros(t.size, dtype=bool)
         for k in range(t.size):
-            fixed = self._rows(self.constraints.values(t[k], u[k])[1].toarray())
+            fixed = self._rows(self.constraints.dense_values(t[k], u[k])[1])
             at = slice(k, k + 1)
             points[at], _, found[at] = projector.project(t[at], u[at], fixed, np.zeros_like(fixed), scale)
             if found[k]:
@@ -186,31 +186,32 @@ class StrangenessFree(ReducedProblem):
         return points, slopes, found
 
     def _slope(self, t: float, u: np.ndarray) -> np.ndarray:
-        there, (_, matrix, rate) = u.copy(), self.constraints.values(t, u)
+        there, (_, matrix, rate) = u.copy(), self.constraints.dense_values(t, u)
         slope = np.zeros(u.size)
         for j, column in self._rates:
             slope[j] = u[column]
         for _ in range(_CORRECTIONS):
             for j, column in self._rates:
                 there[column] = slope[j]
-            f, jacobian, _ = self.constraints.values(t, there)
-            rows = self._rows(jacobian.toarray())
+            f, jacobian, _ = self.constraints.dense_values(t, there)
+            rows = self._rows(jacobian)
             moving = rows[: self.d, : self.n] @ slope[: self.n] - self._selecting @ f[: self.n]
             right = np.concatenate([-rate, moving, np.zeros(self._open)])
             try:
-                slope = np.linalg.solve(np.concatenate([matrix.toarray(), rows]), right)
+                slope = np.linalg.solve(np.concatenate([matrix, rows]), right)
             except np.linalg.LinAlgError:
                 return np.full(u.size, np.nan)
         return slope
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
         """The largest residual of the equations without derivatives, and how far the array is from being satisfied."""
-        f, matrix, _ = self.constraints.values(t, u)
-        given = np.flatnonzero(~np.any(self._leading(matrix.toarray()) != 0.0, axis=1))
+        u = u.copy()
+        f, matrix, _ = self.constraints.dense_values(t, u)
+        given = np.flatnonzero(~np.any(self._leading(matrix) != 0.0, axis=1))
         own = float(np.abs(f[given]).max(initial=0.0))
         for _ in range(self.mu + _CORRECTIONS):  # derivatives follow from lower ones, level by level
-            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
-            f, matrix, _ = self.constraints.values(t, u)
+            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :], f, rcond=None)[0]
+            f, matrix, _ = self.constraints.dense_values(t, u)
         return own, float(np.abs(f).max(initial=0.0))
 
 
