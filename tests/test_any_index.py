@@ -9,13 +9,14 @@ import daedal
 from daedal import library
 from daedal.drive import reduced as driver
 from daedal.drive.any_index import AnyIndexPlan
-from daedal.drive.reduction import has_low_index
+from daedal.drive.low_index import has_low_index
 from daedal.drive.request import checked_settings
 from daedal.drive.solver import make_plan
 from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
 from daedal.structure.equations import Equations
+from daedal.structure.signature import Signature
 from residual_models import as_residual, start_of
 
 NAMES = ["x", "y", "u", "v", "lam"]
@@ -422,6 +423,17 @@ def test_the_glance_at_the_structure():
     assert low(lambda t, y, yp: [yp[0] - y[1], y[0] + y[1]], 2)
     assert not low(lambda t, y, yp: [yp[0] - y[1], y[0] - t], 2)
     assert not low(pendulum, 5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 8), st.randoms(use_true_random=False))
+def test_the_glance_agrees_with_the_signature_method(n, random):
+    orders = [{j: random.choice([0, 1]) for j in range(n) if random.random() < 0.4} for _ in range(n)]
+    try:
+        low = int(Signature.of_orders(orders).c.max()) == 0
+    except daedal.StructurallySingularError:
+        low = False
+    assert has_low_index(orders, n) == low
 
 
 def test_reduced_problem_can_be_solved_by_hand():

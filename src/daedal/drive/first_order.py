@@ -21,6 +21,7 @@ from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, 
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
+from daedal.index_reduction import WAYS
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
 from daedal.initial.unknown_z import evaluable_guesses
@@ -46,8 +47,8 @@ class FirstOrderPlan:
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or a "
-                "way to reduce the index such as 'dummy_derivatives' (docs: reduce_index)"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or a way to "
+                f"reduce the index: {', '.join(map(repr, WAYS))}"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None

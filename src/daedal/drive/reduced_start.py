@@ -17,6 +17,7 @@ from daedal.problems.checks import check_tolerances
 from daedal.structure.derivative_array import equation_in_words
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
+_ROUNDOFF = 1e-12  # part of what is given that counts as 0
 _VIOLATED = 1e-3  # part of the worst violation
 
 
@@ -59,7 +60,8 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
         (f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated)
     )
     moved = [int(j) for j in np.argsort(-ratio, kind="stable") if ratio[j] > 1.0][:MOST_NAMED]
-    changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(u[j])}" for j in moved)
+    rest = np.where(np.abs(u[: y.size]) <= _ROUNDOFF * np.abs(y), 0.0, u[: y.size])
+    changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(rest[j])}" for j in moved)
     message = (
         f"The initial values do not satisfy the equations and what follows from them by differentiation at "
         f"t = {number(t)}.\nViolated {FROM_ZERO}, with the residual that should be 0: {named}.\n"

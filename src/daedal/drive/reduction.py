@@ -4,40 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import maximum_bipartite_matching
-
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
-from daedal.index_reduction.reduce import REDUCTIONS, analysed, named_reduction, orders_of
+from daedal.index_reduction.reduce import analysed, named_reduction
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.problems import SecondOrderDAE
 from daedal.structure.equations import Equations
-from daedal.structure.signature import Orders, Signature
-from daedal.tracing.tracer import TracedProblem
+from daedal.structure.signature import Signature
 
 LOWEST_REDUCED = 3
 """Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
 for second-order problems index 3."""
-_LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
-
-
-def is_reduction(formulation: Any) -> bool:
-    """Whether a formulation is one of the ways to reduce the index."""
-    return isinstance(formulation, str) and formulation in REDUCTIONS
 
 
 def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
     """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands."""
-    formulation, traced = settings.formulation, plan.traced
-    asked = is_reduction(formulation)
-    if not asked and (formulation != "auto" or settings.compile == "never" or not _may_need_it(problem, traced)):
-        return plan
+    formulation = settings.formulation
+    asked = formulation != "auto"
     try:
         equations, signature = analysed(problem)
         second_order = isinstance(problem, SecondOrderDAE)
@@ -53,15 +40,16 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             from daedal.drive.reduced_second_order import ReducedSecondOrder
 
             return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
-        from daedal.drive.reduced import ReducedPlan
-
-        return AnyIndexPlan(plan, ReducedPlan(make(problem, equations, signature), settings), asked)
+        reduction = make(problem, equations, signature)
     except InvalidProblemError as reason:
         if asked:
             raise
         if isinstance(reason, StructurallySingularError):
             return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
+    from daedal.drive.reduced import ReducedPlan
+
+    return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)
 
 
 def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
@@ -79,27 +67,3 @@ def _is_open(settings: Settings) -> bool:
     """Whether equations and method are Daedal's to choose, so that a mechanism may be solved as one."""
     automatic = all(isinstance(x, str) and x == "auto" for x in (settings.method, settings.formulation))
     return automatic and not settings.options
-
-
-def _may_need_it(problem: Any, traced: TracedProblem | None) -> bool:
-    """Whether the structural index can be larger than 1, as far as that is seen at a glance."""
-    if traced is None:  # compiled functions
-        orders = orders_of(problem) if problem.n <= _LARGEST_COMPILED else None
-    else:
-        orders = None if traced.orders is None else traced.orders()
-    return orders is not None and not has_low_index(orders, problem.n)
-
-
-def has_low_index(orders: Orders, n: int) -> bool:
-    """Whether the equations determine the highest derivatives as they stand: then the structural index is 0 or 1.
-
-    Each unknown is to be matched with an equation of its own that contains its highest derivative.
-    """
-    highest = np.zeros(n, dtype=np.int64)
-    rows = np.repeat(np.arange(n), [len(row) for row in orders])
-    columns = np.fromiter((j for row in orders for j in row), np.int64, rows.size)
-    found = np.fromiter((k for row in orders for k in row.values()), np.int64, rows.size)
-    np.maximum.at(highest, columns, found)
-    leading = found == highest[columns]
-    matrix = sp.csr_array((np.ones(int(leading.sum())), (rows[leading], columns[leading])), shape=(n, n))
-    return bool(np.all(maximum_bipartite_matching(matrix) >= 0))

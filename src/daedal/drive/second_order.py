@@ -171,7 +171,8 @@ def switching_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, y
         return x_of(form, y), xp_of(form, y, yp)
 
     view, t = EventView(form.problem.params, variables=("x", "xp")), request.span[0]
-    return switching_functions(request, view, t, *recover(t, y0, yp0), recover)
+    x0, xp0 = recover(t, y0, yp0)
+    return switching_functions(request, view, t, x0, xp0, recover)
 
 
 def events_of_form(request: Request, form: SecondOrderForm, y0: np.ndarray, yp0: np.ndarray):

@@ -128,10 +128,15 @@ def make_plan(problem, settings: Settings):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
         if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE)):
             return TracedPlan(problem, settings, _plan_as_it_is)
-        from daedal.drive.reduction import is_reduction, reduced_plan
+        from daedal.drive.low_index import is_reduction, may_be_reduced
 
         as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
-        return reduced_plan(problem, settings, TracedPlan(problem, as_it_stands, _plan_as_it_is))
+        plan = TracedPlan(problem, as_it_stands, _plan_as_it_is)
+        if not may_be_reduced(problem, settings, plan.traced):
+            return plan
+        from daedal.drive.reduction import reduced_plan
+
+        return reduced_plan(problem, settings, plan)
     return _plan_as_it_is(problem, settings)
 
 

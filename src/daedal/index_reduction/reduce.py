@@ -6,6 +6,7 @@ import difflib
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.index_reduction import WAYS
 from daedal.index_reduction.coordinate_partitioning import CoordinatePartitioning
 from daedal.index_reduction.minimal_extension import MinimalExtension
 from daedal.index_reduction.projection import Projection
@@ -13,18 +14,12 @@ from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.stabilised import Stabilised
 from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.structure.equations import Equations
-from daedal.structure.signature import Orders, Signature
+from daedal.structure.signature import Signature
 from daedal.symbolic import Untraceable
 
-REDUCTIONS: dict[str, type[ReducedProblem]] = {
-    "dummy_derivatives": ReducedProblem,
-    "minimal_extension": MinimalExtension,
-    "stabilised": Stabilised,
-    "projection": Projection,
-    "coordinate_partitioning": CoordinatePartitioning,
-    "strangeness_free": StrangenessFree,
-}
-"""The ways to reduce the index, by name."""
+_KINDS = (ReducedProblem, CoordinatePartitioning, MinimalExtension, Stabilised, Projection, StrangenessFree)
+REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
+"""What each way makes of a problem."""
 
 
 def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
@@ -80,14 +75,6 @@ def analysed(problem: Any) -> tuple[Equations, Signature]:
             f"the index is found and reduced by differentiating the equations, and a function {reason}"
         ) from reason
     return equations, Signature.of(equations)
-
-
-def orders_of(problem: Any) -> Orders | None:
-    """For each equation the unknowns in it with their highest derivative; None if that cannot be seen."""
-    try:
-        return Equations(problem).signature()
-    except Untraceable:
-        return None
 
 
 def named_reduction(by: Any) -> type[ReducedProblem]:

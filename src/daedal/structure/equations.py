@@ -191,6 +191,14 @@ def equations_of(problem: Any) -> Equations | None:
         return None
 
 
+def orders_of(problem: Any) -> list[dict[int, int]] | None:
+    """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
+    try:
+        return Equations(problem).signature()
+    except Untraceable:
+        return None
+
+
 def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
     if not isinstance(problem, SemiExplicitDAE):
         return [tracer.trace(problem.residual, symbols, (problem.n,))]
