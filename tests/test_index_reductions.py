@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import daedal
 from daedal.drive import reduced as driver
 from daedal.index_reduction.reduce import REDUCTIONS
+from residual_models import as_residual, start_of
 
 WAYS = tuple(REDUCTIONS)
 METHODS = ("radau", "dassl")
@@ -141,6 +142,15 @@ def test_problems_of_index_5_and_3(way, residual, solution, free):
     assert daedal.reduce_index(problem, by=way).signature.degrees_of_freedom == free
     sol = daedal.solve(problem, (0.0, 3.0), (start, None), formulation=way, rtol=1e-6, atol=1e-6)
     assert np.abs(sol.y - solution(sol.t)).max() < (1e-12 if free == 0 else 1e-5)
+
+
+@pytest.mark.parametrize("way", ["coordinate_partitioning", "minimal_extension", "stabilised", "projection"])
+def test_a_mechanism_of_seven_bodies(way):
+    model = daedal.library.seven_body()
+    problem, n = as_residual(model.problem), model.problem.n_q
+    sol = daedal.solve(problem, model.t_span, start_of(model), formulation=way, rtol=1e-5, atol=1e-5, method="radau")
+    assert np.abs(sol.y[:n, -1] - model.reference.y[:n]).max() < 2e-4
+    assert max(sol.drift.values()) < 1e-13
 
 
 @BY

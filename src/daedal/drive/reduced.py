@@ -130,13 +130,14 @@ class ReducedCourse(FirstOrderCourse):
         rtol, atol = plan.tolerances
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan
-        self.excluded, self._automatic = (reduction.excluded if reduction.excluded.any() else None), False
+        self.excluded = reduction.excluded if reduction.excluded.any() else None
+        self._automatic = reduction.result_index > 1
         try:
             self._select(t, u)
         except SingularBlock as singular:
             raise InvalidProblemError(at_start(reduction, t, singular.block)) from None
         self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
-        self.choice = FirstOrderChoice(self.plan, request, reduction.result_index > 1, (self.y0, self.yp0), False)
+        self.choice = FirstOrderChoice(self.plan, request, self._automatic, (self.y0, self.yp0), False)
         self._take()
 
     def _take(self):
@@ -182,7 +183,9 @@ class ReducedCourse(FirstOrderCourse):
         watch = getattr(self.ready, "watch", None)
         if watch is not None:
             self._sizes = reduction.enlarged(self._sizes, watch.scale)
-        return self._select(t, reduction.all_unknowns(y[None], self.ready.slope()[None])[0])
+        u = reduction.all_unknowns(y[None], self.ready.slope()[None])[0]
+        self._sizes = np.maximum(self._sizes, np.abs(u))
+        return self._select(t, u)
 
     # --- segments -----------------------------------------------------------------------------------------------------
 

@@ -152,9 +152,10 @@ class ReducedProblem:
         if generic.verdict == "singular":
             raise InvalidProblemError(
                 f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
-                "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not determine "
-                f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
-                "combination of them from which the highest derivatives drop out"
+                "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
+                f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
+                "'strangeness_free', or replace one of these equations by a combination of them from which the "
+                "highest derivatives drop out"
             )
         return cls(original, equations, signature, leading)
 
