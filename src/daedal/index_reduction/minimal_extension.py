@@ -44,16 +44,14 @@ class MinimalExtension(ReducedProblem):
         return [(f"w[{k}]", target) for k, target in enumerate(likes)]
 
     def _write_unknowns(self, sheet: Sheet) -> None:
-        first = self._inside.size
         for block in self._extended:
             rates = [sheet.rate(low) for low in block.columns]
             integrated = [sheet.data(len(rates)) for _ in range(block.free)]
             others = [sheet.data(len(rates)) for _ in block.rows]
             parts = [sheet.combination(rates, row) for row in integrated]
-            parts += [sheet.y(first + k) for k in range(len(block.rows))]
+            parts += [sheet.further() for _ in block.rows]
             for target, factors in zip(block.targets, zip(*integrated, *others, strict=True), strict=True):
                 sheet.nodes[target] = sheet.combination(parts, factors)
-            first += len(block.rows)
 
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
         return [] if any(block is other for other in self._extended) else super()._relations(block, sheet)

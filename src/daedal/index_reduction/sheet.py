@@ -29,7 +29,7 @@ class Sheet:
     """
 
     def __init__(self, prolongation: Prolongation, place: dict[int, int], slopes: dict[int, int], count: int):
-        self._prolongation, self._place, self._count = prolongation, place, count
+        self._prolongation, self._place, self._count, self._further = prolongation, place, count, len(place)
         self.graph = Graph()
         self.nodes = {column: self.y(k) for column, k in place.items()}
         self.nodes |= {high: self.rate(low) for high, low in slopes.items()}
@@ -37,6 +37,11 @@ class Sheet:
     def y(self, k: int) -> int:
         """The node of an unknown of the problem."""
         return self.graph.argument("y", k)
+
+    def further(self) -> int:
+        """The node of the next unknown of the problem that is none of u; they stand behind the others."""
+        self._further += 1
+        return self.y(self._further - 1)
 
     def rate(self, column: int) -> int:
         """The node of the derivative of an unknown u."""

@@ -56,15 +56,12 @@ class Stabilised(ReducedProblem):
         """Variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
         return self.is_highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
 
-    def _write_unknowns(self, sheet: Sheet) -> None:
-        self._multipliers = iter(range(self._inside.size, self._like.size))
-
     def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
         pairs = list(zip(block.columns, block.targets, strict=True))
         nodes = {low: sheet.difference(low, high) for low, high in pairs if high not in self._slope_of}
         if self._is_lower(block):
             for row in block.rows:
-                mu, entries = sheet.y(next(self._multipliers)), sheet.written(list(row.values()))
+                mu, entries = sheet.further(), sheet.written(list(row.values()))
                 for low, entry in zip(row, entries, strict=True):
                     nodes[low] = sheet.graph.subtract(nodes[low], sheet.graph.multiply(entry, mu))
         return [(nodes[low], self._told(low, high)) for low, high in pairs if low in nodes]
