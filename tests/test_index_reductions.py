@@ -252,6 +252,24 @@ def test_minimal_extension_has_fewer_unknowns():
     assert sizes["minimal_extension"] == sizes["dummy_derivatives"] - 1 == 6
 
 
+@BY
+def test_a_singular_point_ends_the_run(way):
+    """The pendulum is hauled in: its length is zero at t = 1, and it turns faster and faster before."""
+
+    def residual(t, s, sp):
+        x, y, u, v, lam = s
+        return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1.0, x**2 + y**2 - (1.0 - t) ** 2]
+
+    problem, start = daedal.ImplicitDAE(residual, 5), [0.0, -1.0, 0.5, 1.0, 1.0]
+    with pytest.raises(daedal.IntegrationError, match=r"limit of 60[01] steps|error estimate stayed above") as caught:
+        daedal.solve(
+            *[problem, (0.0, 2.0), (start, None)], formulation=way, method="radau", max_steps=600, correct_initial=True
+        )
+    y, t = caught.value.solution.y, caught.value.solution.t
+    assert 0.9 < t[-1] < 1.0 and t.size <= 602
+    assert np.abs(np.hypot(y[0], y[1]) - (1.0 - t)).max() < 1e-12
+
+
 # --- where the structure tells nothing --------------------------------------------------------------------------------
 
 

@@ -306,7 +306,8 @@ class FirstOrderCourse(Course):
             ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
             changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
         if request.settings.max_steps is not None:
-            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+            taken = sum(segment.outcome.steps for segment in earlier)
+            changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # none left would mean no limit
         return changes
 
     def goes_on(self, segment: Segment) -> bool:
