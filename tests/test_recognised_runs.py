@@ -144,6 +144,17 @@ def test_parameters_from_run_to_run():
     np.testing.assert_allclose(other.y[4], -3.0 * 2.0 * 3.0 * other.y[1], atol=1e-5)
 
 
+def test_parameters_that_scale_multipliers():
+    def residual(t, y, yp, p):
+        values = pendulum(t, [*y[:4], p[0] * y[4]], yp)
+        return values
+
+    solver = daedal.prepare(daedal.ImplicitDAE(residual, 5, params=np.array([1.0])), rtol=1e-8)
+    solver.solve((0.0, 1.0), START)
+    sol = solver.solve((0.0, 1.0), START, params=np.array([5.0]))
+    np.testing.assert_allclose(5.0 * sol.y[4], -3.0 * G * sol.y[1], atol=1e-5)
+
+
 def test_parameters_that_scale_rows():
     """Rows divided by masses: their multiples are numbers, which are looked for anew with other masses."""
 

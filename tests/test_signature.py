@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.structure.equations import Equations
+from daedal.structure.pantelides import Pantelides
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
 
@@ -120,3 +121,19 @@ def test_offsets_do_not_depend_on_the_order_of_equations_and_unknowns(sigma, ran
     assert other.c.tolist() == one.c[rows].tolist()
     assert other.d[columns].tolist() == one.d.tolist()
     assert (other.index, other.degrees_of_freedom) == (one.index, one.degrees_of_freedom)
+
+
+@given(structures())
+@settings(max_examples=150, deadline=None)
+def test_pantelides_finds_the_same_offsets(sigma):
+    signature, found = Signature.of_orders(sigma), Pantelides.of_orders(sigma)
+    assert found.c.tolist() == signature.c.tolist() and found.d.tolist() == signature.d.tolist()
+    assert sorted(found.assignment) == list(range(len(sigma)))
+    assert all(found.d[j] - found.c[i] == sigma[i][j] for i, j in enumerate(found.assignment))
+    counted = np.bincount([i for step in found.differentiated for i in step], minlength=len(sigma))
+    assert counted.tolist() == found.c.tolist()
+
+
+def test_pantelides_refuses_singular_structures():
+    with pytest.raises(daedal.StructurallySingularError, match="equations 0 and 1 contain only unknown 0"):
+        Pantelides.of_orders([{0: 0}, {0: 1}, {1: 0, 2: 0}])

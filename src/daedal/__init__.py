@@ -91,6 +91,7 @@ __all__ = [
     "RATTLE",
     "RK4",
     "SHAKE",
+    "Analysis",
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",
@@ -159,6 +160,8 @@ __all__ = [
     "Unevaluable",
     "__version__",
     "advise",
+    "analyse",
+    "analyse_along",
     "analyse_method",
     "breaking",
     "compare",
@@ -170,6 +173,7 @@ __all__ = [
     "impact",
     "lagrange",
     "library",
+    "linear",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -186,6 +190,9 @@ _LATE = {
     "OneLeg": "methods.multistep",
     "RecognisedSolution": "index_reduction.recognised_solution",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
+    "Analysis": "problem_analysis",
+    "analyse": "problem_analysis",
+    "analyse_along": "initial.structure_along",
     "analyse_method": "method_analysis",
     "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
@@ -199,7 +206,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("order_conditions", "viz"):
+    if name in ("linear", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

@@ -73,11 +73,9 @@ class SingularPlan(TracedPlan):
         """Solve the problem as it stands, as far as that goes."""
         try:
             return super().solve(request)
-        except InconsistentInitialError as error:
-            raise self._reason from error
-        except IntegrationError as error:
-            message = str(self._reason)
-            error.args = (f"{error}\nIn any case {message}.",)
-            if error.solution is not None:
-                error.solution.message = str(error)
+        except (InconsistentInitialError, IntegrationError) as error:
+            error.args = (f"{error}\nIn any case {self._reason}.",)
+            solution = getattr(error, "solution", None)
+            if solution is not None:
+                solution.message = str(error)
             raise

@@ -37,10 +37,14 @@ class Balance:
     factors: np.ndarray
     shares: np.ndarray | None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the equations are as they were, but for order and signs."""
-        return bool(np.all(np.abs(self.factors) == 1.0))
+    def agrees_with(self, other: Balance) -> bool:
+        """Whether the rows are balanced in the same way."""
+        if not np.array_equal(self.order, other.order) or (self.shares is None) != (other.shares is None):
+            return False
+        pairs = [(self.factors, other.factors)]
+        if self.shares is not None and other.shares is not None:
+            pairs.append((self.shares, other.shares))
+        return all(np.allclose(one, another, rtol=_SAME, atol=0.0) for one, another in pairs)
 
 
 def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:

@@ -26,6 +26,7 @@ from daedal.index_reduction.roles import Roles, find_roles
 from daedal.index_reduction.stabilisers import without_stabilisers
 from daedal.problems import MechanicalSystem
 from daedal.structure.equations import Equations
+from daedal.symbolic import Untraceable
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.graph import Graph
 from daedal.tracing.parameters import NAME
@@ -54,12 +55,15 @@ def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
     roles = find_roles(equations)
     if roles is None or len(roles.positions) > _MOST_COORDINATES or not _is_silent(equations):
         return None
-    motion = without_stabilisers(Motion(equations, roles))
-    if motion is None or not motion.is_mechanical():
+    try:
+        motion = without_stabilisers(Motion(equations, roles))
+        if motion is None or not motion.is_mechanical():
+            return None
+        matrices = motion.matrices()
+        balance = None if matrices is None else find_balance(*matrices)
+        return None if balance is None else _recognised(motion, balance)
+    except Untraceable:  # too large
         return None
-    matrices = motion.matrices()
-    balance = None if matrices is None else find_balance(*matrices)
-    return None if balance is None else _recognised(motion, balance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +85,7 @@ class RecognisedMechanism:
     accelerations, rates : GraphFunction
         Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right side.
     is_plain : bool
-        Whether it holds for all parameters; not if rows had to be multiplied by numbers.
+        Whether it holds for all parameters; not if rows are multiplied by numbers that depend on them, say.
     """
 
     system: MechanicalSystem
@@ -224,8 +228,17 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
         shares=balance.shares,
         accelerations=function("accelerations", motion.accelerations(), state),
         rates=function("rates", motion.rates(), ("q", "v", "a", "lam", *(("r", "s") if n_r else ()))),
-        is_plain=balance.is_plain,
+        is_plain=_holds_for_all_parameters(motion, balance),
     )
+
+
+def _holds_for_all_parameters(motion: Motion, balance: Balance) -> bool:
+    """Whether the rows are balanced in the same way with other parameters."""
+    if motion.equations.params is None:
+        return True
+    matrices = motion.matrices(vary=True)
+    other = None if matrices is None else find_balance(*matrices)
+    return other is not None and other.agrees_with(balance)
 
 
 def _numbers(graph: Graph, nodes: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from daedal.symbolic.operations import OPERATIONS
 from daedal.tracing.parameters import NAME
 
 _POINTS = 4  # in general position
+_VARIATION = 0.3  # largest relative change of parameters
 _MOST_ATTEMPTS = 40  # to find them, where functions are defined only somewhere
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
@@ -102,13 +103,16 @@ class Motion:
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
-    def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few."""
+    def matrices(self, *, vary: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few.
+
+        Parameters are as they are given, or `vary` from point to point.
+        """
         n = self.sizes["q"]
-        every = self.sampled([*self._motion_rows, *self._constraint_rows], n + self.sizes["lam"])
+        every = self.sampled([*self._motion_rows, *self._constraint_rows], n + self.sizes["lam"], vary=vary)
         return None if every is None else (every[:, :n, :n], every[:, :n, n:], every[:, n:, :n])
 
-    def sampled(self, rows: Sequence[Row], width: int) -> np.ndarray | None:
+    def sampled(self, rows: Sequence[Row], width: int, *, vary: bool = False) -> np.ndarray | None:
         """A matrix of functions of time and positions at some points; None if it is defined at too few."""
         places = [(i, j, node) for i, row in enumerate(rows) for j, node in row.items()]
         found: list[np.ndarray] = []
@@ -117,7 +121,7 @@ class Motion:
             point: dict[str, Any] = {"t": generator.uniform(0.1, 1.0)}
             point["q"] = generator.uniform(-1.0, 1.0, self.sizes["q"])
             if self.equations.params is not None:
-                point[NAME] = self.equations.params
+                point[NAME] = self._varied(generator) if vary else self.equations.params
             full = np.zeros((len(rows), width))
             values = evaluate(self.graph, [node for _, _, node in places], point)
             for (i, j, _), value in zip(places, values, strict=True):
@@ -127,6 +131,16 @@ class Motion:
             if len(found) == _POINTS:
                 return np.array(found)
         return None
+
+    def _varied(self, generator: np.random.Generator) -> np.ndarray:
+        """Numbers of parameters near the given ones, but for those that decide on the structure."""
+        given = np.asarray(self.equations.params, dtype=float)
+        varied = given + np.where(given == 0.0, 1.0, given) * generator.uniform(0.05, _VARIATION, given.size)
+        for node, number in self.graph.fixed.items():
+            name, k = self.graph.data[node]
+            if name == NAME:
+                varied[k] = number
+        return varied
 
     @cached_property
     def _motion_rows(self) -> list[Row]:

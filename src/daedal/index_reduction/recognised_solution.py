@@ -29,6 +29,8 @@ class RecognisedSolution(Solution):
         The solution as that of a mechanism, with constraint forces and the drift before projection.
     """
 
+    formulation: str
+
     def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
         self._found, self.mechanical = found, mechanical
         self.n_differential, self.names, self.functions = n_differential, found.names, FunctionTable()

@@ -9,20 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
-from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equilibration import equilibrate
+from daedal.structure.equilibration import equilibrate, scaled
 
 RANK = 1e-11
 """Singular values below this part of the largest count as zero, after rows and columns have been scaled."""
 SATISFIED = 1e-10
 """Part of the terms of an equation that its residual may be."""
+LARGEST_DENSE = 400
+"""Unknowns of an array beyond which its matrices are sparse."""
+_STIFF = 1e-2  # by how much entries of a tier shall change less than others
+_DIAGONAL = 1e-10
+_TINY = 1e-300
 _ITERATIONS = 60
 _MOVED = 1e-9  # part of a change that an entry must have to count as changed
 _SHORTEST = 2.0**-20  # part of a correction
 _EPS = float(np.finfo(float).eps)
+
+
+class Array(Protocol):
+    """Equations and their derivatives, for x, x', ... in the rows of `jet`."""
+
+    def residual(self, t: float, jet: np.ndarray) -> np.ndarray: ...
+
+    def jacobian(self, t: float, jet: np.ndarray) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -51,12 +66,15 @@ class ArrayPoint:
 
 
 def solve_array(
-    array: DerivativeArray,
+    array: Array,
     t: float,
     jet: np.ndarray,
     free: np.ndarray,
     tiers: Sequence[np.ndarray],
     sizes: np.ndarray,
+    *,
+    rank: float = RANK,
+    tolerance: float = SATISFIED,
 ) -> ArrayPoint | None:
     """Values that satisfy the array, near given ones; None where it cannot be evaluated at these.
 
@@ -70,7 +88,15 @@ def solve_array(
         Masks of columns that shall change as little as possible, those that matter most first.
     sizes : numpy.ndarray
         Sizes of all columns: changes are measured by them, and what a value of zero may be wrong by.
+    rank, tolerance : float
+        What singular values, and residuals, may be to count as zero; more than round-off where derivatives are known
+        by differences.
     """
+    with np.errstate(all="ignore"):  # on the way values may overflow
+        return _iterate(array, t, jet, free, tiers, sizes, rank, tolerance)
+
+
+def _iterate(array: Array, t: float, jet, free, tiers, sizes, rank: float, tolerance: float) -> ArrayPoint | None:
     z, shape = jet.ravel().copy(), jet.shape
     residual = array.residual(t, jet)
     if not np.all(np.isfinite(residual)):
@@ -84,13 +110,12 @@ def solve_array(
         if np.all(np.abs(residual) <= _EPS * terms) or free.size == 0:
             stationary = free.size == 0
             break
-        matrix = jacobian[:, free].toarray()
-        rows, columns = equilibrate(matrix)
-        scaled = rows[:, None] * matrix * columns
-        step = columns * preferred_solution(
-            scaled, -rows * residual, [(columns / np.maximum(np.abs(z), sizes)[free], tier[free]) for tier in tiers]
-        )
+        matrix = jacobian[:, free]
         reach = np.maximum(np.abs(z), sizes)[free]
+        if free.size <= LARGEST_DENSE:
+            rows, step = _dense_step(matrix.toarray(), residual, reach, [tier[free] for tier in tiers], rank)
+        else:
+            rows, step = _sparse_step(matrix, residual, reach, [tier[free] for tier in tiers])
         step[np.abs(step) <= 2.0 * _EPS * reach] = 0.0
         predicted = np.linalg.norm(rows * (residual + matrix @ step))
         old, factor = np.linalg.norm(rows * residual), 1.0
@@ -105,12 +130,36 @@ def solve_array(
         else:
             break
         z, residual = trial, found
-    satisfied = bool(np.all(np.abs(residual) <= SATISFIED * terms))
+    satisfied = bool(np.all(np.abs(residual) <= tolerance * terms))
     return ArrayPoint(z.reshape(shape), residual, terms, satisfied, stationary)
 
 
+def _dense_step(matrix: np.ndarray, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
+    """Factors of the equations, and the correction that leaves alone what need not move."""
+    rows, columns = equilibrate(matrix)
+    measures = [(columns / reach, tier) for tier in tiers]
+    solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)
+    return rows, columns * solution
+
+
+def _sparse_step(matrix: Any, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray]):
+    """The same for large arrays: the shortest correction in a norm in which the tiers count much more than the rest.
+
+    The least-squares problem is regularised by a small diagonal, since equations may depend on each other.
+    """
+    weights = reach.copy()
+    for tier in tiers:
+        weights[tier] *= _STIFF
+    rows = 1.0 / np.maximum(abs(scaled(matrix, np.ones(matrix.shape[0]), weights)).max(axis=1).toarray().ravel(), _TINY)
+    balanced = scaled(matrix, rows, weights)
+    m, n = balanced.shape
+    system = sp.block_array([[sp.eye_array(n), balanced.T], [balanced, -_DIAGONAL * sp.eye_array(m)]], format="csc")
+    right = np.concatenate([np.zeros(n), -rows * residual])
+    return rows, weights * splu(system).solve(right)[:n]
+
+
 def preferred_solution(
-    matrix: np.ndarray, right: np.ndarray, tiers: Sequence[tuple[np.ndarray, np.ndarray]]
+    matrix: np.ndarray, right: np.ndarray, tiers: Sequence[tuple[np.ndarray, np.ndarray]], tolerance: float = RANK
 ) -> np.ndarray:
     """The least-squares solution in which the entries of each tier in turn are as small as those before allow.
 
@@ -120,9 +169,11 @@ def preferred_solution(
         Scaled, so that ranks have a meaning.
     tiers : sequence of (factors, mask)
         Entries, and by what they are multiplied before they are measured.
+    tolerance : float
+        Part of the largest singular value below which others count as zero.
     """
     u, s, vt = np.linalg.svd(matrix, full_matrices=True)
-    rank = int(np.sum(s > RANK * s[0])) if s.size else 0
+    rank = int(np.sum(s > tolerance * s[0])) if s.size else 0
     solution = vt[:rank].T @ ((u[:, :rank].T @ right) / s[:rank])
     kernel = vt[rank:].T
     for factors, mask in tiers:

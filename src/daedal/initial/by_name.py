@@ -30,8 +30,9 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
     t0 : float
     given : mapping
         Values of variables, by name or by symbol. Of a mechanism and of a problem of second order ``x'`` or
-        ``x(t).diff(t)`` are velocities; those that are not given are zero, as far as the constraints allow. Other
-        variables that are not given must follow from those that are.
+        ``x(t).diff(t)`` are velocities; those that are not given are zero, as far as the constraints allow. Of an
+        implicit problem they are derivatives, in place of values. Other variables that are not given must follow from
+        those that are.
 
     Raises
     ------
@@ -96,18 +97,21 @@ def _of_second_order(problem: SecondOrderDAE, t0: float, given: Mapping[Any, Any
 
 
 def _of_first_order(problem: ImplicitDAE | SemiExplicitDAE, t0: float, given: Mapping[Any, Any]) -> tuple:
-    values, known = _values(given, [problem.label(i) for i in range(problem.n)])
-    n_y = problem.n_y if isinstance(problem, SemiExplicitDAE) else problem.n
-    if known.all():
-        return values[:n_y], values[n_y:] if n_y < problem.n else None
-    differential = ~algebraic_variables(problem.implicit(), t0, values, np.zeros(problem.n))
-    held = None if np.array_equal(known, differential) else known
+    n, implicit = problem.n, not isinstance(problem, SemiExplicitDAE)
+    names = [problem.label(i) for i in range(n)]
+    values, known = _values(given, [*names, *(f"{name}'" for name in names)] if implicit else names)
+    n_y = problem.n_y if isinstance(problem, SemiExplicitDAE) else n
+    if known[:n].all() and not known[n:].any():
+        return values[:n_y], values[n_y:n] if n_y < n else None
+    differential = ~algebraic_variables(problem.implicit(), t0, values[:n], np.zeros(n))
+    held = None if np.array_equal(known[:n], differential) and not known[n:].any() else known
 
     def complete(start: np.ndarray) -> tuple:
-        later = start[n_y:] if n_y < problem.n and held is not None else None
-        return consistent_initial(problem, t0, (start[:n_y], later), fixed=held)
+        second = start[n_y:] if held is not None and (known[n:].any() or not implicit) else None
+        return consistent_initial(problem, t0, (start[:n_y], second), fixed=held)
 
-    return _completed(complete, problem.label, values, np.flatnonzero(~known), np.flatnonzero(~known & differential))
+    missing = ~known[:n]
+    return _completed(complete, problem.label, values, np.flatnonzero(missing), np.flatnonzero(missing & differential))
 
 
 def _values(given: Mapping[Any, Any], names: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -5,13 +5,14 @@ from itertools import islice
 import numpy as np
 
 from daedal.analysis.diagnosis import describe_inconsistency
+from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
+from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
-from daedal.initial.exact_array import exact_array_initial
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
-from daedal.initial.second_order_start import consistent_second_order
+from daedal.initial.second_order_start import consistent_second_order, held_values, split_second_order
 from daedal.initial.sparse_start import consistent_sparse
 from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluate_or_nan, partials_of, time_scale
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
@@ -39,8 +40,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
         mask or list of variables keeps these and lets all other values move, as far as the equations and their
         derivatives ask for it; derivatives of an implicit problem are named like "x'", or have the indices n and on. A
-        mechanical system keeps nothing by default; its velocities are named like "x'", or have the indices n_q and on. The same holds for a second-order
-        problem, where x of order 0, x' of order 1 and x'' follow from the rest.
+        mechanical system keeps nothing by default; its velocities are named like "x'", or have the indices n_q and on.
+        The same holds for a second-order problem, where x of order 0, x' of order 1 and x'' follow from the rest.
     rtol, atol : float or array
         Weights in which sizes are measured.
     weight : "mass", "identity" or matrix
@@ -72,7 +73,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
             return _sparse_state(problem, t0, q0, v0, fixed, weight)
         return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0, lam0=lam0)
     if isinstance(problem, SecondOrderDAE):
-        return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
+        return _second_order(problem, t0, initial, fixed, rtol, atol)
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
             "problem must be an ImplicitDAE, a SemiExplicitDAE, a SecondOrderDAE or a MechanicalSystem, got "
@@ -108,6 +109,20 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     if isinstance(problem, SemiExplicitDAE):
         return result.y[: problem.n_y], result.y[problem.n_y :]
     return result.y, result.yp
+
+
+def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
+    """By the method for index 3 and less, and where that finds nothing from the exact derivative array."""
+    try:
+        return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
+    except InconsistentInitialError:
+        from daedal.initial.exact_array import exact_second_order
+
+        x0, xp0, _ = split_second_order(problem, initial)
+        found = exact_second_order(problem, check_finite(t0, "t0"), [x0, xp0], held_values(problem, fixed))
+        if found is None:
+            raise
+        return tuple(found)
 
 
 def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
@@ -217,10 +232,19 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
     """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences."""
     masks = {"fixed": fixed, "fixed_slope": fixed_slope}
     if trace or hasattr(problem.residual, "operations"):
+        from daedal.initial.exact_array import exact_array_initial
+
         exact = exact_array_initial(problem, t, y, yp, **masks, weights=weights)
         if exact is not None:
             return exact
-    return derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
+    result = derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
+    found = judge(*partials_of(problem, t, result.y, result.yp, weights=weights)) if result.converged else None
+    if found is None or found.index != HIGHEST_INDEX:
+        return result
+    side = 1.0 if h is None or h > 0.0 else -1.0
+    return difference_array_initial(
+        problem, t, result.y, result.yp, **masks, weights=weights, index=HIGHEST_INDEX, side=side
+    )
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
-from daedal.initial.array_newton import SATISFIED, ArrayPoint, solve_array
+from daedal.initial.array_newton import LARGEST_DENSE, SATISFIED, ArrayPoint, solve_array
 from daedal.structure.characteristics import array_ranks, open_rates
-from daedal.structure.derivative_array import LARGEST_DENSE, DerivativeArray
+from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.equilibration import equilibrate
 from daedal.structure.signature import Signature
@@ -19,6 +19,7 @@ from daedal.structure.signature import Signature
 MOST_DIFFERENTIATIONS = 12
 """How often equations are differentiated at most before they are said not to determine the solution."""
 _MOST_AT_ONCE = 6
+_MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
 _NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
 _UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
@@ -98,34 +99,57 @@ def consistent_jet(
 
 
 def resolved_array(
-    equations: Equations, t: float, given: np.ndarray, known: np.ndarray, held: np.ndarray, weights: Any
+    equations: Equations,
+    t: float,
+    given: np.ndarray,
+    known: np.ndarray,
+    held: np.ndarray,
+    weights: Any,
+    first: int | None = None,
+    most: int = MOST_DIFFERENTIATIONS,
+    *,
+    whole: bool = True,
 ) -> tuple[DerivativeArray, np.ndarray]:
     """An array that determines x', and a point that satisfies it.
 
-    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
-    Where nothing determines x', the array is one that contains all constraints.
+    The search begins with `first` differentiations, or as many as the structure asks for, and ends with `most`; their
+    number need not be the smallest. Unless the `whole` array is wanted, equations are differentiated only as often as
+    the structure asks for each of them. Where nothing determines x', the array is one that contains all constraints.
     """
-    array = DerivativeArray(equations, _structural_guess(equations))
+    times = _structural_guess(equations, whole) if first is None else first
+    columns = equations.n * (int(np.max(times)) + equations.order + 1)
+    if columns > _MOST_COLUMNS:
+        raise InvalidProblemError(
+            f"a derivative array of {columns} columns is too large for its ranks to be computed; {_MOST_COLUMNS} are "
+            "the most. Say how often to differentiate the equations, order=... or offsets=..."
+        )
+    array = DerivativeArray(equations, times)
     try:
         jet = _solved(array, t, given, known, held, weights).jet
     except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
         array = DerivativeArray(equations, 0)
         jet = _solved(array, t, given, known, held, weights).jet
-    while open_rates(array, t, jet).size and array.times.max() < MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
+    while open_rates(array, t, jet).size and array.times.max() < most and not _settled(array, t, jet):
         array = array.extended()
         jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
     return array, jet
 
 
-def _structural_guess(equations: Equations) -> int:
+def _structural_guess(equations: Equations, whole: bool) -> int | np.ndarray:
+    """How often to differentiate all equations, or each of them, for x' to be determined: Pryce's c_i and once more."""
     try:
-        return min(Signature.of(equations).index, _MOST_AT_ONCE)
+        signature = Signature.of(equations)
     except StructurallySingularError:
         return 0
+    if whole or signature.index > _MOST_AT_ONCE:
+        return min(signature.index, _MOST_AT_ONCE)
+    return signature.c + 1
 
 
 def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
     """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
+    if np.ptp(array.times) > 0:
+        return False
     ranks = array_ranks(array, t, jet)[-2:]
     return len(ranks) == 2 and all(entry.missing == 0 and entry.v > 0 for entry in ranks)
 
@@ -159,11 +183,6 @@ def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarra
 
 def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoint:
     """A point that satisfies the array, or the refusal."""
-    if array.shape[1] > LARGEST_DENSE:
-        raise InvalidProblemError(
-            f"the derivative array has {array.shape[1]} columns; consistent values are found by it for at most "
-            f"{LARGEST_DENSE}"
-        )
     shape = array.highest + 1, array.n
     jet, known, held = (_extended(values, shape) for values in (given, known, held))
     unknown = ~known.ravel()
@@ -173,7 +192,11 @@ def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoin
     for guess in _GUESSES if unknown.any() else _GUESSES[:1]:
         start = np.where(known, jet, 0.0)
         sizes = _sizes(array, t, start, weights)
-        start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * np.arange(unknown.sum()))
+        start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * (np.arange(unknown.sum()) % 10))
+        if array.shape[1] > LARGEST_DENSE:  # sparse corrections move all a little: without states first
+            point = solve_array(array, t, start, np.flatnonzero(~(held.ravel() | differential)), tiers, sizes)
+            if point is not None and point.satisfied:
+                return point
         point = solve_array(array, t, start, np.flatnonzero(~held.ravel()), tiers, sizes)
         if point is not None and point.satisfied:
             unmoved = differential & (np.abs(point.jet - start).ravel() <= _UNMOVED * sizes)
@@ -196,8 +219,9 @@ def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarra
     """Sizes of all columns: values, given weights, and for what is zero the scales that balance the equations."""
     z = np.abs(jet.ravel())
     weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
-    jacobian = array.jacobian(t, jet).toarray()
-    _, columns = equilibrate(np.where(np.isfinite(jacobian), jacobian, 0.0))
+    jacobian = array.jacobian(t, jet)
+    jacobian.data[~np.isfinite(jacobian.data)] = 0.0
+    _, columns = equilibrate(jacobian)
     if weights is not None:
         z[: array.n] = np.maximum(z[: array.n], weights)
     ratios = z / columns

@@ -90,6 +90,16 @@ def complete_start(
     return SecondOrderStart(x, xp, xpp, complete=found)
 
 
+def held_values(problem: SecondOrderDAE, fixed) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of x and x' that keep their values, from a mask or a list of names or indices."""
+    n = problem.n
+    both = [problem.label(i) for i in range(n)] + problem.velocity_names(np.arange(n))
+    short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
+    given = [] if fixed is None else [*fixed, *np.zeros(n, dtype=bool)] if short else fixed
+    held = check_mask(given, 2 * n, "fixed", both)
+    return held[:n], held[n:]
+
+
 def consistent_second_order(problem: SecondOrderDAE, t0: float, initial, fixed, rtol, atol):
     """(x, x', x'') near the given values; see :func:`daedal.consistent_initial`."""
     t0 = check_finite(t0, "t0")
@@ -98,12 +108,8 @@ def consistent_second_order(problem: SecondOrderDAE, t0: float, initial, fixed, 
     form = natural_form(problem)
     rtol, atol = check_tolerances(form.n, *(tolerance_of_y(form, v, n) for v, n in ((rtol, "rtol"), (atol, "atol"))))
     wx, wv = error_weights(form, x0, xp0, rtol, atol)
-    if fixed is not None:
-        n = problem.n
-        both = [problem.label(i) for i in range(n)] + problem.velocity_names(np.arange(n))
-        short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
-        held = check_mask([*fixed, *np.zeros(n, dtype=bool)] if short else fixed, 2 * n, "fixed", both)
-        wx, wv = np.where(held[:n], 0.0, wx), np.where(held[n:], 0.0, wv)
+    held_x, held_v = held_values(problem, fixed)
+    wx, wv = np.where(held_x, 0.0, wx), np.where(held_v, 0.0, wv)
     start = complete_start(problem, t0, x0, xp0, xpp0, np.inf, (wx, wv), correct=True)
     return start.x, start.xp, start.xpp
 

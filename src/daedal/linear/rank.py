@@ -148,7 +148,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Decisions one below the other: of many those with the least distance from the threshold; none about zero matrices."""
+    """Decisions one below the other: of many the nearest to the threshold; none about zero matrices."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]
@@ -163,7 +163,7 @@ def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
     unclear = [decision for decision in decisions if not decision.clear]
     if unclear:
         raise UnclearRankError(
-            f"{what} rests on a rank that the numbers do not decide: {unclear[0]}. Set the small numbers in the data to "
-            "zero if they are errors, or give a `tolerance` well below them if they count",
+            f"{what} rests on a rank that the numbers do not decide: {unclear[0]}. Set the small numbers in the data "
+            "to zero if they are errors, or give a `tolerance` well below them if they count",
             unclear,
         )

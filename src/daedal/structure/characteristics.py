@@ -18,6 +18,7 @@ array, and presuppose that ranks do not change in a neighbourhood.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,15 @@ from daedal.structure.equilibration import equilibrate
 
 TOLERANCE = 1e-9
 """Singular values below this part of the largest count as zero, after rows and columns have been scaled."""
+_DOMINANT = 0.3  # part of the largest entry of a vector
 _OPEN = 1e-6  # share of a derivative in what the array leaves open
+
+
+class Weakest(NamedTuple):
+    """What a rank would lose first: dominant equations and unknowns, numbered from 0."""
+
+    equations: tuple[int, ...]
+    unknowns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class ArrayRanks:
         Sizes of x that balance the equations.
     decisions : tuple of RankDecision
         The ranks, each with its gap.
+    weakest : tuple of Weakest
+        For each of them which equations and unknowns its smallest singular value that counts belongs to.
     """
 
     times: int
@@ -73,6 +84,7 @@ class ArrayRanks:
     tangent: np.ndarray = field(repr=False)
     sizes: np.ndarray = field(repr=False)
     decisions: tuple[RankDecision, ...] = field(repr=False)
+    weakest: tuple[Weakest, ...] = field(repr=False)
 
     @property
     def one_full(self) -> bool:
@@ -91,7 +103,6 @@ def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[Array
     Examples
     --------
     >>> import daedal
-    >>> from daedal.initial.jet import consistent_jet
     >>> from daedal.structure.characteristics import array_ranks
     >>> from daedal.structure.derivative_array import DerivativeArray
     >>> from daedal.structure.equations import Equations
@@ -122,17 +133,27 @@ def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArra
     rows, columns = equilibrate(matrix)
     scaled = rows[:, None] * matrix * columns
     further, factors = equilibrate(scaled[:, above])
-    left, kernel, upper = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
+    left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
+    numbers = np.array([i for i, _ in array.rows])
+    weakest = [Weakest(dominant(last[0], numbers), dominant(last[1], above % array.n))]
     # combinations of equations in which only x is left, compared with what they are combined of
     terms = further[:, None] * scaled[:, base]
     left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
     combining, s, tt = np.linalg.svd(left @ terms)
     lower = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the constraints in {_array(k)}")
+    if lower.rank:
+        last = combining.T[lower.rank - 1] @ left, tt[lower.rank - 1]
+        weakest.append(Weakest(dominant(last[0], numbers), dominant(last[1], base % array.n)))
+    else:
+        weakest.append(Weakest((), ()))
     left, a, tangent, sizes = combining.T @ left * further * rows, lower.rank, tt[lower.rank :].T, columns[base]
     # the differential equations in the directions that the constraints leave
     leading = _leading(matrix[: array.n], excess, base) * sizes
     dynamics = (leading @ tangent) / _nonzero(np.linalg.norm(leading, axis=1))[:, None]
-    moving = rank_decision(dynamics, scale=1.0, tolerance=TOLERANCE, what=f"the dynamics beside {_array(k)}")
+    w, s, _ = np.linalg.svd(dynamics)
+    moving = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the dynamics beside {_array(k)}")
+    last = w[:, max(moving.rank - 1, 0)] if w.size else np.zeros(0)
+    weakest.append(Weakest(dominant(last[: array.n], np.arange(array.n)), dominant(last @ leading, base % array.n)))
     corank = len(left) - a
     v = corank - corank_before
     return ArrayRanks(
@@ -149,6 +170,7 @@ def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArra
         tangent=tangent,
         sizes=sizes,
         decisions=(upper, lower, moving),
+        weakest=tuple(weakest),
     )
 
 
@@ -156,13 +178,22 @@ def _kernels(matrix: np.ndarray, factors: tuple[np.ndarray, np.ndarray], what: s
     """Left and right kernel of a matrix, scaled by factors of rows and columns, and the decision about its rank."""
     u, s, vt = np.linalg.svd(factors[0][:, None] * matrix * factors[1])
     decision = rank_decision(s, tolerance=TOLERANCE, what=what)
-    return u[:, decision.rank :].T, vt[decision.rank :], decision
+    last = max(decision.rank - 1, 0)
+    return u[:, decision.rank :].T, vt[decision.rank :], decision, (u[:, last], vt[last])
 
 
 def _open(kernel: np.ndarray, above: np.ndarray, excess: np.ndarray, n: int) -> np.ndarray:
     """Unknowns whose derivatives take part in a right kernel of the columns `above` x."""
     moving = np.linalg.norm(kernel, axis=0) > _OPEN
     return np.sort(above[moving & (excess[above] == 0)] % n)
+
+
+def dominant(vector: np.ndarray, numbers: np.ndarray) -> tuple[int, ...]:
+    """The equations or unknowns with the largest entries of a singular vector, largest first."""
+    sizes = np.abs(vector)
+    order = np.argsort(-sizes, kind="stable")
+    large = [int(numbers[k]) for k in order if sizes[k] > _DOMINANT * sizes[order[0]]] if sizes.size else []
+    return tuple(dict.fromkeys(large))
 
 
 def _leading(matrix: np.ndarray, excess: np.ndarray, base: np.ndarray) -> np.ndarray:

@@ -20,9 +20,6 @@ import scipy.sparse as sp
 
 from daedal.structure.equations import Equations
 
-LARGEST_DENSE = 2000
-"""Columns of an array beyond which nothing dense is made of it."""
-
 
 @dataclass(frozen=True)
 class _Level:
@@ -67,20 +64,19 @@ class DerivativeArray:
     array([1., 0., 2., 0., 0., 0.])
     """
 
-    def __init__(self, equations: Equations, times: int | Sequence[int], *, _levels: Sequence[_Level] = ()):
+    def __init__(self, equations: Equations, times: int | Sequence[int] | np.ndarray):
         n = equations.n
         self.equations, self.n = equations, n
         self.times = np.broadcast_to(np.asarray(times, dtype=np.int64), n).copy()
         self.highest = int(self.times.max(initial=0)) + equations.order
-        self._levels = list(_levels)
-        for r in range(len(self._levels), self.times.max(initial=0) + 1):
-            self._levels.append(_level(equations, np.flatnonzero(self.times >= r), r))
+        orders = range(int(self.times.max(initial=0)) + 1)
+        self._levels = [_level(equations, np.flatnonzero(self.times >= r), r) for r in orders]
         self.rows = [(int(i), r) for r, level in enumerate(self._levels) for i in level.rows]
         self._source, self._factor, self._place = self._assembly()
 
     def extended(self) -> DerivativeArray:
         """The array of all equations, differentiated once more."""
-        return DerivativeArray(self.equations, int(self.times.max()) + 1, _levels=self._levels)
+        return DerivativeArray(self.equations, int(self.times.max()) + 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -155,10 +151,14 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:
-    places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
-    nodes = [equations.partials[i][j, s] for i, j, s in places]
-    for _ in range(times):
-        nodes = equations.rates(nodes)
-    residual = equations.evaluator([equations.equation(int(i), times) for i in rows])
-    where = np.array(places, dtype=np.int64).reshape(-1, 3)
-    return _Level(rows, residual, equations.evaluator(nodes), where[:, 0], where[:, 2], where[:, 1])
+    key = times, rows.tobytes(), None if equations.params is None else equations.params.tobytes()
+    if key not in equations.levels:
+        places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
+        nodes = [equations.partials[i][j, s] for i, j, s in places]
+        for _ in range(times):
+            nodes = equations.rates(nodes)
+        residual = equations.evaluator([equations.equation(int(i), times) for i in rows])
+        where = np.array(places, dtype=np.int64).reshape(-1, 3)
+        entries = equations.evaluator(nodes)
+        equations.levels[key] = _Level(rows, residual, entries, where[:, 0], where[:, 2], where[:, 1])
+    return equations.levels[key]

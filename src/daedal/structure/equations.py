@@ -10,16 +10,17 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced, Untraceable
+from daedal.structure.statement import statement
+from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
+from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
 from daedal.tracing.parameters import NAME
@@ -36,8 +37,9 @@ class Equations:
 
     Parameters
     ----------
-    problem : ImplicitDAE, SecondOrderDAE, or anything with ``implicit()``
-        Functions that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
+        A mechanical system is taken as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
+        that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
 
     Attributes
     ----------
@@ -45,6 +47,8 @@ class Equations:
         Number of equations and of unknowns.
     order : int
         The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+    parts : list of tuple
+        What the equations are, one group after the other: (number, in words).
     names : list of str
         Names of the unknowns.
     graph : Graph
@@ -53,6 +57,9 @@ class Equations:
         The functions of the problem on it.
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
+    levels : dict
+        Machine code of derivative arrays that was made already, see
+        :class:`~daedal.structure.derivative_array.DerivativeArray`.
 
     Examples
     --------
@@ -67,21 +74,19 @@ class Equations:
     """
 
     def __init__(self, problem: Any):
-        self.problem = problem if isinstance(problem, (SecondOrderDAE, SemiExplicitDAE)) else _implicit(problem)
-        self.n, self.order = self.problem.n, 2 if isinstance(problem, SecondOrderDAE) else 1
-        self.names = [self.problem.label(j) for j in range(self.n)]
+        form = statement(problem)
+        self.problem, self.names, self.order, self.parts = form.problem, form.names, form.order, form.parts
+        self.n = len(self.names)
         arguments = dict.fromkeys(map(argument_name, range(self.order + 1)), self.n)
         tracer = Tracer(self.problem, arguments, always=True)
-        self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
+        self.graph = tracer.graph
+        self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
         self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
-        nodes = [node for trace in self.traces for node in trace.nodes]
-        if isinstance(self.problem, SemiExplicitDAE):  # y' - f
-            for j in range(self.problem.n_y):
-                nodes[j] = self.graph.subtract(self.unknown(j, 1), nodes[j])
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
+        self.levels: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> list[int]:
@@ -106,6 +111,15 @@ class Equations:
         while len(levels) <= times:
             levels += self.rates([levels[-1]])
         return levels[times]
+
+    def replaced(self, changes: Mapping[int, int]) -> Equations:
+        """The same equations on the same graph, but for some: {i: node} makes equation i node = 0."""
+        other = copy(self)
+        for name in ("partials", "orders"):
+            other.__dict__.pop(name, None)
+        other._derivatives = [[changes[i]] if i in changes else levels for i, levels in enumerate(self._derivatives)]
+        other.order = other.highest(other.nodes)
+        return other
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
         """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
@@ -179,8 +193,11 @@ class Equations:
         return value
 
     def values(self, nodes: Any, t: float, derivatives: Any) -> np.ndarray:
-        """The values of nodes at one point; see :meth:`evaluator` for many."""
-        return self.evaluator(nodes)(t, derivatives)
+        """The values of nodes at one point, without machine code; see :meth:`evaluator` for many points."""
+        array = np.asarray(nodes, dtype=np.int64)
+        rows = np.asarray(derivatives, dtype=float)
+        given = {argument_name(k): row for k, row in enumerate(rows)} | {"t": float(t), NAME: self.params}
+        return np.array(evaluate(self.graph, array.ravel().tolist(), given), dtype=float).reshape(array.shape)
 
 
 def equations_of(problem: Any) -> Equations | None:
@@ -193,23 +210,5 @@ def equations_of(problem: Any) -> Equations | None:
 
 def orders_of(problem: Any) -> list[dict[int, int]] | None:
     """For each equation the unknowns in it with their highest derivative; None if functions cannot be traced."""
-    try:
-        return Equations(problem).signature()
-    except Untraceable:
-        return None
-
-
-def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
-    if not isinstance(problem, SemiExplicitDAE):
-        return [tracer.trace(problem.residual, symbols, (problem.n,))]
-    y, z = symbols[0][: problem.n_y], symbols[0][problem.n_y :]
-    return [tracer.trace(problem.f, (y, z), (problem.n_y,)), tracer.trace(problem.g, (y, z), (problem.n_z,))]
-
-
-def _implicit(problem: Any) -> ImplicitDAE:
-    if not hasattr(problem, "implicit"):
-        raise InvalidProblemError(
-            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; give an ImplicitDAE, SemiExplicitDAE, "
-            "LinearDAE or SecondOrderDAE"
-        )
-    return problem.implicit()
+    equations = equations_of(problem)
+    return None if equations is None else equations.signature()

@@ -85,25 +85,28 @@ class ExplicitRates:
 
     def _divide(self, rows: dict[int, dict[int, int]], tops: list[int], t: float, jet: np.ndarray):
         """Equations with one derivative that is not known yet, one after the other."""
-        graph, equations = self.equations.graph, self.equations
         progress = True
         while progress and rows:
             progress = False
             for i, row in list(rows.items()):
-                left = [j for j in row if tops[j] not in self.solved]
-                if len(left) != 1:
-                    continue
-                coefficient = row[left[0]]
-                read = {graph.data[k][0] for k in graph.needed([coefficient]) if graph.operations[k] == "argument"}
-                if read - {"t", "p", *(f"x{k}" for k in range(equations.order))}:
-                    continue  # not linear
-                size = equations.values([coefficient], t, jet)[0]
-                if not np.isfinite(size) or size == 0.0:
-                    continue
-                (rest,) = replaced(graph, [equations.equation(i)], {tops[left[0]]: graph.zero})
-                self.solved[tops[left[0]]] = graph.negative(graph.divide(rest, coefficient))
-                del rows[i]
-                progress = True
+                left = [tops[j] for j in row if tops[j] not in self.solved]
+                if len(left) == 1 and self.solve_for(left[0], self.equations.equation(i), t, jet):
+                    del rows[i]
+                    progress = True
+
+    def solve_for(self, derivative: int, node: int, t: float, jet: np.ndarray) -> bool:
+        """Solve an equation, given as a node, for a derivative; False where it is not linear in it, or singular."""
+        graph, equations = self.equations.graph, self.equations
+        (row,) = equations.jacobian([node], [derivative])
+        coefficient = row.get(0, graph.zero)
+        if derivative in graph.needed([coefficient]):
+            return False
+        size = equations.values([coefficient], t, jet)[0]
+        if not np.isfinite(size) or size == 0.0:
+            return False
+        (rest,) = replaced(graph, [node], {derivative: graph.zero})
+        self.solved[derivative] = graph.negative(graph.divide(rest, coefficient))
+        return True
 
     def _combination(self, members: dict[int, float]) -> int:
         graph, total = self.equations.graph, self.equations.graph.zero

@@ -28,6 +28,9 @@ _MOST_NAMED = 8
 _SIMPLE = 12  # largest denominator of a factor that is taken for exact
 _ZERO = 1e-9
 
+_Rows = tuple[tuple[int, int, float], ...]
+_Waiting = tuple[int, _Rows]
+
 
 @dataclass(frozen=True)
 class Constraint:
@@ -90,32 +93,53 @@ class _Search:
         self.gradients = np.zeros((0, ranks.columns.size))
         self.formulas = Formulas(self.equations.graph, self._name)
         self.explicit = ExplicitRates.of(self.equations, t, jet)
+        self.base = [array.node(int(column)) for column in ranks.columns]
+        self.sources: dict[int, _Rows] = {}
 
     def run(self) -> list[Constraint]:
-        front = []
+        """Differentiate constraints until there are as many as the ranks say, or the graph does not help any more."""
+        waiting: list[_Waiting] = []
         for entry in self.explicit.constraints:
             rows = tuple((i, 0, factor) for i, factor in sorted(entry.members.items()))
             if self._take(entry.node, rows):
-                front.append((entry.node, rows))
-        while front and len(self.found) < self.ranks.a:
-            following = []
-            for node, rows in front:
+                waiting.append((entry.node, rows))
+        progress = True
+        while progress and len(self.found) < self.ranks.a:
+            progress = False
+            for node, rows in list(waiting):
                 rate = self.explicit.substituted(self.equations.rates([node])[0])
-                further = tuple((i, r + 1, factor) for i, r, factor in rows)
-                if max(r for _, r, _ in further) <= self.ranks.times and self._take(rate, further):
-                    following.append((rate, further))
-            front = following
+                left = [i for i in self._arguments([rate]) if i not in self.base]
+                further = self._differentiated(rows, node)
+                if len(left) > 1 or max(r for _, r, _ in further) > self.ranks.times:
+                    continue
+                if not left:
+                    waiting.remove((node, rows))
+                    if self._take(rate, further):
+                        waiting.append((rate, further))
+                        progress = True
+                elif self.explicit.solve_for(left[0], rate, self.t, self.jet):  # the rate of an algebraic variable
+                    waiting.remove((node, rows))
+                    self.sources[left[0]] = further
+                    progress = True
         if len(self.found) < self.ranks.a:
             self._take_numbers()
         return self.found
 
-    def _take(self, node: int, rows: tuple[tuple[int, int, float], ...]) -> bool:
+    def _differentiated(self, rows: _Rows, node: int) -> _Rows:
+        """The rows of a constraint that is differentiated, and of those that say what derivatives in it are."""
+        rate = self.equations.rates([node])[0]
+        used = [i for i in self._arguments([rate]) if i in self.sources]
+        own = {(i, r + 1): factor for i, r, factor in rows}
+        for i, r, factor in (row for derivative in used for row in self.sources[derivative]):
+            own.setdefault((i, r), factor)
+        return tuple((i, r, factor) for (i, r), factor in own.items())
+
+    def _take(self, node: int, rows: _Rows) -> bool:
         """Keep a constraint if it contains no derivatives and says something new."""
-        base = [self.array.node(int(c)) for c in self.ranks.columns]
-        if not set(self._arguments([node])) <= set(base):
+        if not set(self._arguments([node])) <= set(self.base):
             return False
-        (row,) = self.equations.jacobian([node], base)
-        gradient = np.zeros(len(base))
+        (row,) = self.equations.jacobian([node], self.base)
+        gradient = np.zeros(len(self.base))
         if row:
             gradient[list(row)] = self.equations.values(list(row.values()), self.t, self.jet)
         if not self._is_new(gradient):
@@ -175,12 +199,10 @@ class _Search:
             part = graph.multiply(graph.constant(float(simple)), self.equations.equation(i, r))
             total = graph.add(total, part)
         terms = self.formulas.terms(self.explicit.substituted(total))
-        base = {self.array.node(int(c)) for c in self.ranks.columns}
-        above = [i for i in self._arguments([node for term in terms for node, _ in term]) if i not in base]
-        if above:
+        if not set(self._arguments([node for term in terms for node, _ in term])) <= set(self.base):
             return None
         node = self.explicit.substituted(total)
-        drop = {i: graph.zero for i in self._arguments([node]) if i not in base}
+        drop = {i: graph.zero for i in self._arguments([node]) if i not in self.base}
         return replaced(graph, [node], drop)[0]
 
     def _arguments(self, nodes: list[int]) -> list[int]:

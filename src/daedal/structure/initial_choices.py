@@ -19,6 +19,7 @@ from daedal.tabular import listing
 _DEPENDENT = 1e-7  # smallest singular value of rows of length 1
 _MOST_SETS = 3000  # that are looked at for sets which do not go together
 _MOST_NAMED = 12
+_MOST_EXCLUDED = 4
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ class Choice:
         if not self.complete:
             return f"{self.count} of {self._listed(self.names)}, such as {self._listed(self.example)}"
         if self.excluded:
-            text += ", but not " + ", nor ".join(f"{listing(names)} together" for names in self.excluded)
+            text += ", but not " + ", nor ".join(
+                f"{listing(names)} together" for names in self.excluded[:_MOST_EXCLUDED]
+            )
+            more = len(self.excluded) - _MOST_EXCLUDED
+            text += f" (and {more} more such sets)" if more > 0 else ""
         return text
 
     @staticmethod

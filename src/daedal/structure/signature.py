@@ -17,7 +17,8 @@ for DAEs, BIT 41, 2001, 364-394: sections 3 and 4, equation (9) for J, algorithm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sparse
@@ -90,15 +91,15 @@ class Signature:
         """
         sigma, vanished = true_orders(equations)
         refuse_singular(DulmageMendelsohn.of(sigma, equations.n), equations.names, vanished)
-        return replace(cls.of_orders(sigma), vanished=vanished)
+        return cls.of_orders(sigma, vanished)
 
     @classmethod
-    def of_orders(cls, sigma: Orders) -> Signature:
+    def of_orders(cls, sigma: Orders, vanished: Sequence[tuple[int, int, int]] = ()) -> Signature:
         """The signature of equations that are known by the orders of the derivatives in them alone."""
         transversal = highest_value_transversal(sigma)
         c, d = canonical_offsets(sigma, transversal)
         index = int(c.max(initial=0)) + int(bool(np.any(d == 0)))
-        return cls(sigma, transversal, c, d, index, int(d.sum() - c.sum()))
+        return cls(sigma, transversal, c, d, index, int(d.sum() - c.sum()), list(vanished))
 
     def leading(self) -> Orders:
         """The part of sigma with d_j - c_i = sigma_ij: the places of the system Jacobian."""
@@ -130,9 +131,16 @@ def highest_value_transversal(sigma: Orders) -> np.ndarray:
 
     There must be one: see :func:`daedal.structure.singularity.refuse_singular`.
     """
-    rows, columns, orders = triplets(sigma)
-    weights = 1.0 + orders.max(initial=0) - orders  # positive: a zero is no entry of a sparse matrix
-    matrix = sparse.csr_array((weights, (rows, columns)), shape=(len(sigma), len(sigma)))
+    return best_transversal(*triplets(sigma), len(sigma))
+
+
+def best_transversal(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """For each row a column, each column once, such that the values there (whole numbers) add up to as much as can be.
+
+    Raises ValueError if there is none.
+    """
+    weights = 1.0 + values.max(initial=0) - values  # positive: a zero is no entry of a sparse matrix
+    matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     matched, transversal = min_weight_full_bipartite_matching(matrix)
     return transversal[np.argsort(matched)]
 
@@ -140,11 +148,20 @@ def highest_value_transversal(sigma: Orders) -> np.ndarray:
 def canonical_offsets(sigma: Orders, transversal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest c, d >= 0 of a highest-value transversal, by Pryce's fix-point iteration (algorithm 3.1)."""
     rows, columns, orders = triplets(sigma)
-    on_transversal = np.array([row[int(j)] for row, j in zip(sigma, transversal, strict=True)], dtype=np.int64)
-    c = np.zeros(transversal.size, dtype=np.int64)
+    return smallest_duals(rows, columns, orders, transversal)
+
+
+def smallest_duals(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, transversal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest c >= 0, with d, such that d_j - c_i >= value_ij, with equality on a transversal of highest value."""
+    on_transversal = np.zeros(transversal.size, dtype=values.dtype)
+    here = transversal[rows] == columns
+    on_transversal[rows[here]] = values[here]
+    c = np.zeros_like(on_transversal)
     while True:
-        d = np.zeros_like(c)
-        np.maximum.at(d, columns, orders + c[rows])
+        d = np.full_like(c, values.min(initial=0))  # every column has an entry
+        np.maximum.at(d, columns, values + c[rows])
         following = d[transversal] - on_transversal
         if np.array_equal(following, c):
             return c, d

@@ -17,15 +17,15 @@ from scipy.sparse.linalg import LinearOperator, norm, onenormest, splu
 
 from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn, Part
 from daedal.structure.equations import Equations
-from daedal.structure.signature import Signature
+from daedal.structure.signature import Signature, best_transversal, smallest_duals
 from daedal.structure.vanishing import random_points
 from daedal.symbolic.evaluate import evaluate
 
-SINGULAR, REGULAR = 1e-11, 1e-7
+SINGULAR, REGULAR = 1e-12, 1e-8
 """A block whose smallest singular value, relative to the largest, is below the first is singular; above the second it
 is not; between them round-off and a true small number cannot be told apart with certainty."""
-_SWEEPS = 8
-_DENSE = 600
+_DENSE, _LARGEST_DENSE = 200, 1200  # unknowns of a block: up to which all singular values are computed, may be
+_DOUBTFUL = 1e-4  # an estimate, which is low by a factor of the size, that asks for them
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Regularity:
         Those that take part in the worst block's singular vectors of the smallest singular value.
     gap : tuple of float
         The smallest relative singular value taken for nonzero and the largest taken for zero (0 if there is none).
+    singular_blocks : list of Part
+        Equations and unknowns of the diagonal blocks that are singular.
     """
 
     smallest: float
@@ -52,6 +54,7 @@ class Regularity:
     equations: list[int]
     unknowns: list[int]
     gap: tuple[float, float]
+    singular_blocks: list[Part]
 
     def __bool__(self) -> bool:
         return self.verdict == "nonsingular"
@@ -64,7 +67,7 @@ class SystemJacobian:
     --------
     >>> import daedal
     >>> from daedal.structure.equations import Equations
-    >>> from daedal.structure.signature import Signature
+    >>> from daedal.structure.signature import Signature, best_transversal, smallest_duals
     >>> from daedal.structure.system_jacobian import SystemJacobian
     >>> equations = Equations(daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] ** 2 - t], 2))
     >>> jacobian = SystemJacobian(equations, Signature.of(equations))
@@ -102,22 +105,40 @@ class SystemJacobian:
         return regularity(self.matrix(t, derivatives), self.decomposition)
 
     @cached_property
-    def generic(self) -> Regularity:
-        """Whether it is nonsingular at some random points, which need not be consistent: the best of them.
-
-        Where it is singular at all of them it is so identically, and the signature method fails.
-        """
+    def _samples(self) -> list[tuple[dict[str, np.ndarray], sparse.csr_array]]:
         found = []
         points = random_points(self.equations, self.equations.order)
         for k in range(points["t"].shape[1]):
             here = {name: vector[:, k] for name, vector in points.items()}
             values = np.array(evaluate(self.equations.graph, self.nodes, here), dtype=float)
             if np.all(np.isfinite(values)):
-                found.append(regularity(self._with_values(values), self.decomposition))
-                if found[-1]:
-                    break
-        undefined = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan))
-        return max(found, key=lambda one: one.smallest, default=undefined)
+                found.append((here, self._with_values(values)))
+        return found
+
+    @property
+    def points(self) -> list[dict[str, np.ndarray]]:
+        """Random points at which it is defined, which need not be consistent: arguments of the graph."""
+        return [point for point, _ in self._samples]
+
+    @property
+    def samples(self) -> list[sparse.csr_array]:
+        """Its values there."""
+        return [matrix for _, matrix in self._samples]
+
+    @cached_property
+    def generic(self) -> Regularity:
+        """Whether it is nonsingular at some random points: the best of them.
+
+        Where it is singular at all of them it is so identically, and the signature method fails.
+        """
+        best = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan), [])
+        for matrix in self.samples:
+            found = regularity(matrix, self.decomposition)
+            if found.smallest >= best.smallest:
+                best = found
+            if best:
+                break
+        return best
 
     def _with_values(self, values: np.ndarray) -> sparse.csr_array:
         n = self.equations.n
@@ -128,31 +149,40 @@ class SystemJacobian:
 
 def regularity(matrix: sparse.csr_array, decomposition: DulmageMendelsohn) -> Regularity:
     """Whether a matrix is nonsingular, diagonal block by diagonal block, after scaling of its rows and columns."""
-    scaled = _equilibrated(matrix)
+    scaled = _balanced(matrix)
     smallest, equations, unknowns = np.inf, list[int](), list[int]()
-    deficiency, kept, dropped = 0, np.inf, 0.0
+    deficiency, kept, dropped, singular = 0, np.inf, 0.0, list[Part]()
     for block in decomposition.blocks:
         values, left, right = _singular_values(scaled, block)
         deficiency += int(np.sum(values < SINGULAR))
         kept = min([kept, *values[values >= SINGULAR]])
         dropped = max([dropped, *values[values < SINGULAR]])
+        if values[-1] < SINGULAR:
+            singular.append(block)
         if values[-1] < smallest:
             smallest, equations, unknowns = values[-1], _large(left, block.rows), _large(right, block.columns)
     verdict = "singular" if smallest < SINGULAR else "nonsingular" if smallest > REGULAR else "unclear"
-    return Regularity(float(smallest), verdict, deficiency, equations, unknowns, (float(kept), float(dropped)))
+    gap = float(kept), float(dropped)
+    return Regularity(float(smallest), verdict, deficiency, equations, unknowns, gap, singular)
 
 
-def _equilibrated(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Rows and columns scaled so that the largest entry of each is nearly 1 (D. Ruiz, RAL-TR-2001-034)."""
-    scaled = abs(matrix).tocoo()
-    rows, columns, values = scaled.row, scaled.col, scaled.data
-    signs = np.sign(matrix.tocoo().data)
-    for _ in range(_SWEEPS):
-        for places in (rows, columns):
-            largest = np.zeros(matrix.shape[0])
-            np.maximum.at(largest, places, values)
-            values = values / np.sqrt(np.where(largest > 0.0, largest, 1.0))[places]
-    return sparse.csr_array((signs * values, (rows, columns)), shape=matrix.shape)
+def _balanced(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Rows and columns scaled by powers of 2 so that no entry is much above 1 and those on a transversal are about 1.
+
+    The transversal is that of the largest product (I. S. Duff and J. Koster, SIAM J. Matrix Anal. Appl. 22, 2001,
+    973-996); a matrix without one is singular, and is left as it is.
+    """
+    entries = matrix.tocoo()
+    used = entries.data != 0.0
+    rows, columns, data = entries.row[used], entries.col[used], entries.data[used]
+    exponents = np.rint(np.log2(np.abs(data))).astype(np.int64)
+    try:
+        transversal = best_transversal(rows, columns, exponents, matrix.shape[0])
+    except ValueError:
+        return matrix
+    by_row, by_column = smallest_duals(rows, columns, exponents, transversal)
+    scaled = np.ldexp(data, by_row[rows] - by_column[columns])
+    return sparse.csr_array((scaled, (rows, columns)), shape=matrix.shape)
 
 
 def _singular_values(matrix: sparse.csr_array, block: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -164,11 +194,10 @@ def _singular_values(matrix: sparse.csr_array, block: Part) -> tuple[np.ndarray,
     if size == 1:
         start, end = matrix.indptr[block.rows[0]], matrix.indptr[block.rows[0] + 1]
         here = matrix.indices[start:end] == block.columns[0]
-        return np.minimum(np.abs(matrix.data[start:end][here]), 1.0), np.ones(1), np.ones(1)
+        return np.minimum(np.abs(matrix.data[start:end][here]).sum(keepdims=True), 1.0), np.ones(1), np.ones(1)
     part = matrix[block.rows][:, block.columns]
     if size <= _DENSE:
-        left, values, right = np.linalg.svd(part.toarray())
-        return values / (values[0] or 1.0), left[:, -1], right[-1]
+        return _decomposed(part)
     try:
         factors = splu(part.tocsc())
     except RuntimeError:  # exactly singular
@@ -177,7 +206,14 @@ def _singular_values(matrix: sparse.csr_array, block: Part) -> tuple[np.ndarray,
     size_of_inverse, vector = onenormest(inverse, compute_w=True)
     other = factors.solve(vector, trans="T")
     estimate = 1.0 / (size_of_inverse * norm(part, 1))
+    if estimate < _DOUBTFUL and size <= _LARGEST_DENSE:
+        return _decomposed(part)
     return np.array([estimate]), other / np.abs(other).max(), vector / np.abs(vector).max()
+
+
+def _decomposed(part: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    left, values, right = np.linalg.svd(part.toarray())
+    return values / (values[0] or 1.0), left[:, -1], right[-1]
 
 
 def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from daedal.structure.equations import Equations
+from daedal.symbolic.evaluate import evaluate
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import ARITHMETIC, FUNCTIONS
 from daedal.tracing.parameters import NAME
 
 _POINTS = 6
-_CANCELLATION = 1e-11
+CANCELLATION = 1e-11
 """What is left of a sum, relative to its terms, where they cancel: round-off of a few dozen operations."""
 
 Probe = tuple[np.ndarray, np.ndarray]
@@ -67,9 +68,23 @@ def vanishing(equations: Equations, nodes: Sequence[int]) -> set[int]:
             continue
         value, magnitude = probe
         defined = np.isfinite(value) & np.isfinite(magnitude)
-        if defined.any() and np.all(np.abs(value[defined]) <= _CANCELLATION * magnitude[defined]):
+        if defined.any() and np.all(np.abs(value[defined]) <= CANCELLATION * magnitude[defined]):
             found.add(i)
     return found
+
+
+def cancel(equations: Equations, terms: Sequence[int]) -> bool:
+    """Whether the sum of terms is zero, compared with them, at every random point at which they are defined."""
+    points = random_points(equations, max(equations.order, equations.highest(terms)))
+    seen = False
+    for k in range(_POINTS):
+        here = {name: vector[:, k] for name, vector in points.items()}
+        values = np.array(evaluate(equations.graph, terms, here), dtype=float)
+        if np.all(np.isfinite(values)):
+            seen = True
+            if abs(values.sum()) > CANCELLATION * np.abs(values).sum():
+                return False
+    return seen
 
 
 def _sweep(graph: Graph, nodes: Sequence[int], points: dict[str, np.ndarray]) -> dict[int, Probe | None]:

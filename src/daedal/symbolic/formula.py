@@ -127,7 +127,7 @@ def _added(first: Sum, second: Sum, sign: float) -> Sum:
     for monomial, factor in second.items():
         total = found.get(monomial, 0.0) + sign * factor
         if abs(total) <= 1e-15 * abs(factor):
-            del found[monomial]
+            found.pop(monomial, None)
         else:
             found[monomial] = total
     return found
