@@ -12,6 +12,7 @@ from daedal.drive.any_index import AnyIndexPlan
 from daedal.drive.low_index import has_low_index
 from daedal.drive.request import checked_settings
 from daedal.drive.solver import make_plan
+from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
 from daedal.structure.equations import Equations
@@ -215,7 +216,7 @@ def test_second_order_problem_of_index_5_needs_no_word():
     assert "index 5" in sol.message and abs(sol.t[-1] - np.pi / 2) < 1e-8
     q = np.sin(sol.t)
     np.testing.assert_allclose(sol.x[1], q + (np.sin(q) - 1.3 * q) / 2.0, atol=1e-14)
-    with pytest.raises(daedal.InconsistentInitialError, match=r"q from 0\.1 to 0"):
+    with pytest.raises(daedal.InconsistentInitialError, match=r"q from 0\.1 to (0\b|\S+e-1\d)"):
         daedal.solve(problem, (0.0, 3.0), ([0.1, 0.0, 0.0], None))
 
 
@@ -441,7 +442,7 @@ def test_reduced_problem_can_be_solved_by_hand():
     problem = daedal.ImplicitDAE(pendulum, 5, names=NAMES)
     reduced = daedal.reduce_index(problem)
     assert reduced.problem.names == (*NAMES, "u'", "v'") and reduced.index == 3
-    u = reduced.lift(0.0, np.array(START))
+    u = lift(reduced, 0.0, np.array(START))
     chosen = reduced.selected(0.0, u, np.ones(7))
     start = chosen.start(0.0, u, np.ones(7))
     sol = daedal.solve(chosen.problem, (0.0, 0.5), start, rtol=1e-9, atol=1e-9)

@@ -66,8 +66,8 @@ def solve(
         How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
         "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:
         :class:`StabilisedReduction`. Implicit and semi-explicit problems of index 3 and more, and second-order ones of
-        index 4 and more, are reduced to index 1 by "auto"; "dummy_derivatives" does so for any of them, and "none"
-        leaves them as they are.
+        index 4 and more, are reduced to index 1 by "auto"; "dummy_derivatives" and the other ways of
+        :func:`daedal.reduce_index` do so for any of them, and "none" leaves them as they are.
     rtol, atol : float or array (n,)
         The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense; for a
         mechanism y is (q, v, r), and the automatic choice takes the maximum.

@@ -21,6 +21,7 @@ from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, 
 from daedal.drive.unresolved_sign import contradict, in_words, lost_sign
 from daedal.errors import IntegrationError, InvalidProblemError, Unevaluable
 from daedal.formulations.linear_reduction import first_order
+from daedal.index_reduction import WAYS
 from daedal.initial.algebraic_slopes import all_slopes
 from daedal.initial.consistent import check_start, complete, prepare_initial, split_initial
 from daedal.initial.structure import algebraic_variables
@@ -47,8 +48,8 @@ class FirstOrderPlan:
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or "
-                "'dummy_derivatives'"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none', or a way to "
+                f"reduce the index: {', '.join(map(repr, WAYS))}"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
@@ -312,7 +313,8 @@ class FirstOrderCourse(Course):
             ahead, before = request.sign * (request.times - self._t), request.sign * (request.times - end)
             changes["t_eval"] = request.times[((ahead > 0.0) | (not earlier)) & (before <= 0.0)]
         if request.settings.max_steps is not None:
-            changes["max_steps"] = request.settings.max_steps - sum(segment.outcome.steps for segment in earlier)
+            taken = sum(segment.outcome.steps for segment in earlier)
+            changes["max_steps"] = max(request.settings.max_steps - taken, 1)  # none left would mean no limit
         return changes
 
     def goes_on(self, segment: Segment) -> bool:

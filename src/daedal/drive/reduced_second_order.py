@@ -7,6 +7,7 @@ a second-order DAE can grow, do not arise (Wunderlich, section 2.1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,13 +38,20 @@ class _Plan(ReducedPlan):
 class ReducedSecondOrder:
     """What does not depend on the start: the reduced problem, in which (x, x' of variables of order 2) come first."""
 
-    def __init__(self, problem: SecondOrderDAE, equations: Equations, signature: Signature, settings: Settings):
+    def __init__(
+        self,
+        make: Callable[..., ReducedProblem],
+        problem: SecondOrderDAE,
+        equations: Equations,
+        signature: Signature,
+        settings: Settings,
+    ):
         found = np.minimum(equations.orders, 2)
         self.form = form = natural_form(problem.with_order(check_order(problem, found)))
         leading = [(int(s) % problem.n, int(s) // problem.n) for s in form.source]
         tolerances = {name: tolerance_of_y(form, getattr(settings, name), name) for name in ("rtol", "atol")}
         self._settings = replace(settings, **tolerances)
-        reduction = ReducedProblem(form.problem.first_order(), equations, signature, leading)
+        reduction = make(form.problem.first_order(), equations, signature, leading)
         self._plan = _Plan(reduction, self._settings)
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> None:

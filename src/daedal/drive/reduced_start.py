@@ -9,10 +9,12 @@ import numpy as np
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.drive.request import Request
 from daedal.errors import InconsistentInitialError
+from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
+from daedal.structure.derivative_array import equation_in_words
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 _ROUNDOFF = 1e-12  # part of what is given that counts as 0
@@ -33,7 +35,7 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
     Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
     """
     t, settings = request.span[0], request.settings
-    u = reduction.lift(t, y, yp)
+    u = lift(reduction, t, y, yp)
     rtol, atol = check_tolerances(reduction.n, settings.rtol, settings.atol)
     known = np.isfinite(y)
     if yp is None:  # what no state depends on is a guess
@@ -53,8 +55,10 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
     residual = reduction.constraints.values(t, given)[0]
     order = np.argsort(-np.abs(residual), kind="stable")
     violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
-    words = reduction.equation_words
-    named = listing((f"{words[k]} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
+    kept = reduction.prolongation.kept
+    named = listing(
+        (f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated)
+    )
     moved = [int(j) for j in np.argsort(-ratio, kind="stable") if ratio[j] > 1.0][:MOST_NAMED]
     rest = np.where(np.abs(u[: y.size]) <= _ROUNDOFF * np.abs(y), 0.0, u[: y.size])
     changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(rest[j])}" for j in moved)
@@ -64,5 +68,4 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
         f"What would have to change, for example: {changes}.\n"
         "Remedy: correct these values, or have them corrected with correct_initial=True."
     )
-    kept = reduction.prolongation.kept
     raise InconsistentInitialError(message, tuple(dict.fromkeys(kept[k][0] for k in violated)), residual)

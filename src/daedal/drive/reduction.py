@@ -9,8 +9,12 @@ from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
-from daedal.index_reduction.reduce import analysed, check_jacobian, named_reduction
+from daedal.index_reduction.reduce import analysed, named_reduction
+from daedal.index_reduction.reduced import ReducedProblem
+from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.problems import SecondOrderDAE
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Signature
 
 LOWEST_REDUCED = 3
 """Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
@@ -31,20 +35,32 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             return RecognisedPlan(plan, mechanism)
         if not asked and signature.index < LOWEST_REDUCED + second_order:
             return plan
-        check_jacobian(equations, signature)
+        make = named_reduction(formulation).checked if asked else _automatic_reduction
+        if second_order:
+            from daedal.drive.reduced_second_order import ReducedSecondOrder
+
+            return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
+        reduction = make(problem, equations, signature)
     except InvalidProblemError as reason:
         if asked:
             raise
         if isinstance(reason, StructurallySingularError):
             return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
-    if second_order:
-        from daedal.drive.reduced_second_order import ReducedSecondOrder
-
-        return AnyIndexPlan(plan, ReducedSecondOrder(problem, equations, signature, settings), asked)
     from daedal.drive.reduced import ReducedPlan
 
-    return AnyIndexPlan(plan, ReducedPlan(named_reduction(formulation)(problem, equations, signature), settings), asked)
+    return AnyIndexPlan(plan, ReducedPlan(reduction, settings), asked)
+
+
+def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
+    try:
+        return named_reduction("auto").checked(problem, equations, signature, *leading)
+    except InvalidProblemError:
+        reduction = StrangenessFree.checked(problem, equations, signature, *leading)
+        if reduction.index < LOWEST_REDUCED:
+            raise
+        return reduction
 
 
 def _is_open(settings: Settings) -> bool:

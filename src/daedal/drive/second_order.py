@@ -44,8 +44,9 @@ class SecondOrderPlan:
     def __init__(self, problem: SecondOrderDAE, settings: Settings):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or "
-                "'dummy_derivatives'. State the mechanism as a MechanicalSystem to choose its formulation"
+                f"formulation={settings.formulation!r} is for mechanisms: a SecondOrderDAE takes 'auto', 'none' or a "
+                "way to reduce the index such as 'dummy_derivatives'. State the mechanism as a MechanicalSystem to "
+                "choose its formulation"
             )
         automatic = isinstance(settings.method, str) and settings.method == "auto"
         self.problem = problem

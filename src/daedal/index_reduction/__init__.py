@@ -1,4 +1,11 @@
-"""Problems of any index, rewritten as problems of index 1 with the same solutions."""
+"""Problems of any index, rewritten as problems of index 1 or 2 with the same solutions."""
 
-WAYS = ("dummy_derivatives",)
+WAYS = (
+    "dummy_derivatives",
+    "coordinate_partitioning",
+    "minimal_extension",
+    "stabilised",
+    "projection",
+    "strangeness_free",
+)
 """The ways to reduce the index, by name."""

@@ -124,6 +124,11 @@ class Prolongation:
         found = [""] * self.n
         for (j, k), column in sorted(self.column.items(), key=lambda item: -item[0][1]):  # the lowest derivative last
             found[column] = derivative_name(self.equations.names[j], k)
+        seen: set[str] = set()
+        for column in range(self.n):
+            while found[column] in seen:  # a velocity may bear the name x' of a derivative
+                found[column] = f"({found[column]})"
+            seen.add(found[column])
         return found
 
     def is_highest(self) -> np.ndarray:

@@ -7,33 +7,48 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.index_reduction import WAYS
+from daedal.index_reduction.coordinate_partitioning import CoordinatePartitioning
+from daedal.index_reduction.minimal_extension import MinimalExtension
+from daedal.index_reduction.projection import Projection
 from daedal.index_reduction.reduced import ReducedProblem
+from daedal.index_reduction.stabilised import Stabilised
+from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.singularity import equations_named, unknowns_named
-from daedal.structure.system_jacobian import SystemJacobian
 from daedal.symbolic import Untraceable
 
-REDUCTIONS = dict(zip(WAYS, (ReducedProblem,), strict=True))
+_KINDS = (ReducedProblem, CoordinatePartitioning, MinimalExtension, Stabilised, Projection, StrangenessFree)
+REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
 """What each way makes of a problem."""
 
 
 def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
-    """A problem of any index as one of index 1 with the same solutions.
+    """A problem of any index as one of index 1 or 2 with the same solutions.
 
-    :func:`daedal.solve` does it by itself where it is needed; this is for looking at what it does.
+    :func:`daedal.solve` does it by itself where it is needed, and takes the names of the ways as `formulation`; this is
+    for looking at what it does. The guide on index reduction compares the ways.
 
     Parameters
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE or SecondOrderDAE
         Its functions must be such that Daedal can trace them.
-    by : {"auto", "dummy_derivatives"}
-        The way.
+    by : str
+        The way:
+
+        * "dummy_derivatives", also "auto": all equations and their derivatives, some unknowns integrated, the others
+          determined by the equations.
+        * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
+          space of the constraints.
+        * "minimal_extension": the same in fewer unknowns; methods begin anew where the selection is exchanged.
+        * "stabilised": constraints kept by further multipliers as by Gear, Gupta and Leimkuhler; index 2.
+        * "projection": the highest derivatives of the equations integrated, every step projected onto all constraints.
+        * "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
+          whose structure misleads; it needs the most unknowns.
 
     Returns
     -------
     ReducedProblem
-        With ``problem``, the problem of index 1, and ``words``, what was done.
+        With ``problem``, the reduced problem, and ``words``, what was done.
 
     Examples
     --------
@@ -48,9 +63,7 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     Solved by dummy derivatives in 7 unknowns with 2 degrees of freedom: x, y, u, v, lam, u' and v'.
     """
     kind = named_reduction(by)
-    equations, signature = analysed(problem)
-    check_jacobian(equations, signature)
-    return kind(problem, equations, signature)
+    return kind.checked(problem, *analysed(problem))
 
 
 def analysed(problem: Any) -> tuple[Equations, Signature]:
@@ -73,15 +86,3 @@ def named_reduction(by: Any) -> type[ReducedProblem]:
         hint = f"did you mean '{close[0]}'? " if close else ""
         raise InvalidProblemError(f"unknown index reduction {by!r}; {hint}known: auto, {', '.join(REDUCTIONS)}")
     return REDUCTIONS[by]
-
-
-def check_jacobian(equations: Equations, signature: Signature) -> None:
-    """Refuse equations for which the signature method fails: whose system Jacobian is singular everywhere."""
-    generic = SystemJacobian(equations, signature).generic
-    if generic.verdict == "singular":
-        raise InvalidProblemError(
-            f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
-            f"(counted from 0), differentiated as often as the orders of their derivatives suggest, do not determine "
-            f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
-            "combination of them from which the highest derivatives drop out"
-        )

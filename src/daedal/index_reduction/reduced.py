@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
+from daedal.errors import InvalidProblemError
+from daedal.index_reduction.block_matrices import BlockMatrices
+from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector
 from daedal.index_reduction.prolongation import Block, Derivative, Prolongation
-from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked
+from daedal.index_reduction.selection import amplification, choose, stacked, unit_vectors
+from daedal.index_reduction.sheet import Sheet
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.singularity import equations_named
+from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.symbolic.functions import GraphFunction, inlined
-from daedal.symbolic.graph import Graph
-from daedal.symbolic.machine import MachineFunction, compile_function
+from daedal.symbolic.machine import MachineFunction
 from daedal.tabular import listing
-from daedal.tracing.parameters import NAME
 
-_MOST_ITERATIONS, _ROUNDOFF = 5, 1e-13  # of the search for derivatives at given values, and what is left of equations
 _MOST_NAMED = 12
 
 
@@ -62,6 +61,11 @@ class ReducedProblem:
         What was done, in words.
     """
 
+    by = "dummy derivatives"
+    unknowns_stay = True  # where another selection is taken
+    result_index = 1  # of `problem`
+    choice = staticmethod(unit_vectors)  # of the rows S of a block
+
     def __init__(
         self, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
     ):
@@ -71,23 +75,89 @@ class ReducedProblem:
         self.blocks = prolongation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
         self.constraints = Constraints(prolongation, numbers)
-        highest = prolongation.is_highest()
-        # The highest derivative of what nothing ties down is no unknown of its own: it is y' of the one below.
-        slopes = {
+        self.is_highest = prolongation.is_highest()
+        self._slope_of = self._slopes_taken()
+        further = self._further_unknowns()
+        inside = [column for column in range(prolongation.n) if column not in self._without()]
+        self._place = place = {column: k for k, column in enumerate(inside)}
+        self._inside, self._like = np.array(inside), np.array([*inside, *(column for _, column in further)])
+        self._slopes = np.array(list(self._slope_of), dtype=np.int64)
+        self._of_slopes = np.array([place[low] for low in self._slope_of.values()], dtype=np.int64)
+        self.excluded = self._untested()
+        self._chosen: list[np.ndarray] | None = None
+        self.problem = self._made([prolongation.names[column] for column in inside] + [name for name, _ in further])
+
+    # --- what a way is made of ----------------------------------------------------------------------------------------
+
+    def _slopes_taken(self) -> dict[int, int]:
+        """Unknowns u that are y' of another one, {high: low}: the highest derivatives of what nothing ties down."""
+        return {
             block.targets[0]: block.columns[0]
             for block in self.blocks
-            if not block.rows and block.targets[0] >= self.n and highest[block.targets[0]]
+            if not block.rows and self._is_new(block.targets[0])
         }
-        self._relations = [0 if block.targets[0] in slopes else block.free for block in self.blocks]
-        inside = [column for column in range(prolongation.n) if column not in slopes]
-        place = {column: k for k, column in enumerate(inside)}
-        self._inside = np.array(inside)
-        self._slopes = np.array(list(slopes), dtype=np.int64)
-        self._of_slopes = np.array([place[low] for low in slopes.values()], dtype=np.int64)
-        self._place = place
-        self.is_highest = highest[inside]
-        self._chosen: list[np.ndarray] | None = None
-        self.problem = self._made(slopes)
+
+    def _is_new(self, column: int) -> bool:
+        """Whether it is a highest derivative that the original problem has no unknown for."""
+        return column >= self.n and bool(self.is_highest[column])
+
+    def _without(self) -> Collection[int]:
+        """Unknowns u that are none of `problem`."""
+        return self._slope_of
+
+    def _further_unknowns(self) -> list[tuple[str, int]]:
+        """Names of the unknowns of `problem` that are none of u, with those of u that are as large as they are."""
+        return []
+
+    def _untested(self) -> np.ndarray:
+        """Which unknowns of `problem` the error test leaves out: new ones whose derivative does not occur."""
+        return self.is_highest[self._like] & (np.arange(self._like.size) >= self.n)
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """The equations of `problem` among those given and their derivatives: equation i, differentiated r times."""
+        return self.prolongation.kept
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        """The equations between derivatives of a block, as nodes and in words."""
+        differences = [(sheet.difference(low, high), low, high) for low, high in zip(block.columns, block.targets)]
+        if not block.rows:
+            return [(node, self._told(low, high)) for node, low, high in differences if high not in self._slope_of]
+        told = " or ".join(self._told(low, high) for _, low, high in differences[:3])
+        nodes = [node for node, _, _ in differences]
+        return [(sheet.combination(nodes), told) for _ in range(block.free)]
+
+    def _told(self, low: int, high: int) -> str:
+        return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
+
+    def _made(self, names: list[str]) -> ImplicitDAE:
+        """The problem, and which equation is which in `equation_words`."""
+        sheet = Sheet(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
+        self._write_unknowns(sheet)
+        residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
+        relations = [relation for block in self.blocks for relation in self._relations(block, sheet)]
+        self.equation_words = [equation_in_words(i, r) for i, r in self.kept]
+        self.equation_words += [f"the relation {told}" for _, told in relations]
+        return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
+
+    def _write_unknowns(self, sheet: Sheet) -> None:
+        """Write what stands for unknowns u that are neither unknowns of `problem` nor their derivatives."""
+
+    @classmethod
+    def checked(
+        cls, original: Any, equations: Equations, signature: Signature, leading: list[Derivative] | None = None
+    ) -> ReducedProblem:
+        """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
+        generic = SystemJacobian(equations, signature).generic
+        if generic.verdict == "singular":
+            raise InvalidProblemError(
+                f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
+                "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
+                f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
+                "'strangeness_free', or replace one of these equations by a combination of them from which the "
+                "highest derivatives drop out"
+            )
+        return cls(original, equations, signature, leading)
 
     @property
     def index(self) -> int:
@@ -107,50 +177,11 @@ class ReducedProblem:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
         freedom = f"{free} degree{'s' * (free != 1)} of freedom"
-        return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
+        return [*told, f"Solved by {self.by} in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)
         return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
-
-    @cached_property
-    def equation_words(self) -> list[str]:
-        """Which equation of the original problem each equation of `problem` is."""
-        found = [equation_in_words(i, r) for i, r in self.prolongation.kept]
-        names = self.prolongation.names
-        for block, count in zip(self.blocks, self._relations, strict=True):
-            relations = [f"({names[a]})' = {names[b]}" for a, b in zip(block.columns, block.targets, strict=True)]
-            found += [f"the relation {' or '.join(relations[:3])}"] * count
-        return found
-
-    # --- the problem --------------------------------------------------------------------------------------------------
-
-    def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
-        prolongation, equations = self.prolongation, self.prolongation.equations
-        graph, n, count = Graph(), self._inside.size, self.constraints.numbers.size
-        places = {column: graph.argument("y", k) for column, k in self._place.items()}
-        places |= {high: graph.argument("yp", self._place[low]) for high, low in slopes.items()}
-        nodes = [equations.equation(i, r) for i, r in prolongation.kept]
-        residual = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
-        for block in self.blocks:
-            differences = [
-                graph.subtract(graph.argument("yp", self._place[low]), places[high])
-                for low, high in zip(block.columns, block.targets, strict=True)
-            ]
-            if not block.rows:
-                residual += [] if block.targets[0] in slopes else differences
-                continue
-            for _ in range(block.free):
-                total = graph.zero
-                for difference in differences:
-                    total = graph.add(total, graph.multiply(graph.argument(NAME, count), difference))
-                    count += 1
-                residual.append(total)
-        params = (NAME, count) if count else None
-        function = GraphFunction("residual", graph, residual, {"y": n, "yp": n}, params)
-        names = [prolongation.names[column] for column in self._inside]
-        numbers = np.concatenate([self.constraints.numbers, np.zeros(count - self.constraints.numbers.size)])
-        return ImplicitDAE(function, n, params=numbers if count else None, names=names)
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
@@ -162,56 +193,35 @@ class ReducedProblem:
     @cached_property
     def block_code(self) -> MachineFunction:
         """Machine code for the matrices of these blocks, row by row, of t and the unknowns of `problem`."""
-        graph, source = Graph(), self.prolongation.equations.graph
-        places = {column: graph.argument("y", k) for column, k in self._place.items()}
-        results = {}
-        for number, block in enumerate(self.tied):
-            nodes = [row.get(column, source.zero) for row in block.rows for column in block.columns]
-            known = arguments(self.prolongation, graph, places, nodes)
-            results[str(number)] = inlined(source, nodes, graph, known)
-        return compile_function(graph, {"y": self.problem.n}, results, {NAME: self.constraints.numbers.size})
+        return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
     def places(self, columns: Sequence[int]) -> np.ndarray:
         """Where columns of u stand among the unknowns of `problem`."""
         return np.array([self._place[column] for column in columns], dtype=np.int64)
 
     @cached_property
-    def _matrices(self) -> MachineFunction:
-        """Machine code for the matrices of the blocks that have equations, of (t, u)."""
-        prolongation, equations = self.prolongation, self.prolongation.equations
-        graph = Graph()
-        nodes = [node for block in self.blocks for row in block.rows for node in row.values()]
-        places = {column: graph.argument("u", column) for column in range(prolongation.n)}
-        made = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
-        return compile_function(graph, {"u": prolongation.n}, {"": made}, {NAME: self.constraints.numbers.size})
+    def _block_matrices(self) -> BlockMatrices:
+        return BlockMatrices(self.prolongation, self.constraints.numbers.size)
 
     def matrices(self, t: float, u: np.ndarray) -> list[np.ndarray]:
         """For each block what its equations say of the changes of its derivatives, row by row."""
-        values = self._matrices(float(t), u=u, **{NAME: self.constraints.numbers})[1][""]
-        found, first = [], 0
-        for block in self.blocks:
-            i, k = block.entries
-            matrix = np.zeros((len(block.rows), len(block.columns)))
-            matrix[i, k] = values[first : first + i.size]
-            found.append(matrix)
-            first += i.size
-        return found
+        return self._block_matrices.values(t, u, self.constraints.numbers)
 
     def selected(self, t: float, u: np.ndarray, scale: np.ndarray) -> ReducedProblem:
         """The same problem with the selection that suits a point best; `scale` are the sizes of u.
 
         Raises :class:`daedal.index_reduction.selection.SingularBlock` where there is none.
         """
-        return self._with(choose(self.blocks, self.matrices(t, u), scale))
+        return self._with(choose(self.blocks, self.matrices(t, u), scale, self.choice))
 
     def inside(self, values: np.ndarray) -> np.ndarray:
-        """Those of the entries for u that belong to the unknowns of `problem`."""
-        return values[..., self._inside]
+        """Sizes, tolerances or the like of the unknowns of `problem`, from those of u."""
+        return values[..., self._like]
 
     def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
         result = sizes.copy()
-        result[self._inside] = np.maximum(sizes[self._inside], found)
+        result[self._inside] = np.maximum(sizes[self._inside], found[: self._inside.size])
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
@@ -224,11 +234,14 @@ class ReducedProblem:
         other = copy(self)
         other.__dict__.pop("_fixed", None)
         other._chosen = chosen
-        tied = [rows.ravel() for block, rows in zip(self.blocks, chosen, strict=True) if block.rows]
-        numbers = np.concatenate([self.constraints.numbers, *tied])
+        numbers = np.concatenate([self.constraints.numbers, *other._data()])
         if numbers.size:
             other.problem = with_numbers(self.problem, numbers)
         return other
+
+    def _data(self) -> list[np.ndarray]:
+        """The numbers in `problem` that say what is selected, in the order of `_made`."""
+        return [rows.ravel() for block, rows in zip(self.blocks, self.chosen, strict=True) if block.rows]
 
     def selects_like(self, other: ReducedProblem) -> bool:
         """Whether the selection is the same as that of another one."""
@@ -251,12 +264,18 @@ class ReducedProblem:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
+    def watch(self) -> Any:
+        """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
+        from daedal.index_reduction.watch import PivotWatch
+
+        return PivotWatch(self) if self.tied else None
+
     # --- there and back -----------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
         u = np.empty((y.shape[0], self.prolongation.n))
-        u[:, self._inside] = y
+        u[:, self._inside] = y[:, : self._inside.size]
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
@@ -276,28 +295,6 @@ class ReducedProblem:
         """
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
-    def lift(self, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-        """u on all equations near values of the original problem, with its second part where it is known.
-
-        Values y that satisfy all equations stay as they are; NaN stands for what is not known.
-        """
-        from daedal.initial.jet import consistent_jet
-
-        known = np.isfinite(y)
-        around = self.around(np.where(known, y, 0.0), np.zeros(self.n) if yp is None else yp)
-        u = self._completed(t, around) if known.all() else None
-        if u is None:
-            u = self._with_others(t, around, known & ~self.is_highest[: self.n])
-        if u is not None:
-            return u
-        jet = np.full((3, self.equations.n), np.nan)
-        for (j, k), value, slope in zip(self.prolongation.leading, y, y if yp is None else yp, strict=True):
-            jet[k, j] = value
-            if yp is not None and (j, k + 1) not in self.prolongation.leading:
-                jet[k + 1, j] = slope
-        given = jet[: 1 + max(np.flatnonzero(np.isfinite(jet).any(axis=1)), default=0)]
-        return self.from_jet(consistent_jet(self.equations, t, given, offsets=self.prolongation.c))
-
     @property
     def equations(self) -> Equations:
         """The equations of the original problem, with its parameters."""
@@ -311,48 +308,32 @@ class ReducedProblem:
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of what was differentiated, as given and differentiated less often than it was."""
-        f = np.abs(self.constraints.values(t, u)[0])
-        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < self.prolongation.c[i]]
-        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < self.prolongation.c[i]]
+        """The largest residual of the equations that were differentiated, and of their derivatives below the highest.
+
+        Of the latter those count that contain no derivative beyond the first, as :meth:`around` leaves them.
+        """
+        f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
+        beyond = self.constraints.containing(self._beyond_first)
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < c[i] and not beyond[k]]
         return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
 
-    def _completed(self, t: float, u: np.ndarray) -> np.ndarray | None:
-        """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
-        for _ in range(_MOST_ITERATIONS):
-            if self._is_satisfied(t, u):
-                return u
-            f, matrix, _ = self.constraints.values(t, u)
-            if not (np.isfinite(f).all() and np.isfinite(matrix.data).all()):
-                return None
-            u = u.copy()
-            u[self.n :] -= np.linalg.lstsq(matrix[:, self.n :].toarray(), f, rcond=None)[0]
-        return None
-
-    def _with_others(self, t: float, u: np.ndarray, kept: np.ndarray) -> np.ndarray | None:
-        """u with other highest derivatives and whatever is unknown, found by Newton; None if more has to change."""
-        start = u[: self.n].copy()
-        for _ in range(2):  # what is zero has no size that is known before
-            sizes = np.where(u == 0.0, np.inf, np.abs(u))
-            try:
-                reduced = self.selected(t, u, np.where(u == 0.0, 1.0, sizes))
-            except SingularBlock:
-                return None
-            [u], _, [found] = reduced.exact(np.array([t]), u[None, :], sizes)
-            if not found:
-                return None
-        moved = np.abs(u[: self.n] - start) > _ROUNDOFF * np.abs(start)
-        return None if np.any(moved & kept) or not self._is_satisfied(t, u) else u
-
-    def _is_satisfied(self, t: float, u: np.ndarray) -> bool:
-        """Whether all equations hold to round-off of their terms."""
-        f, matrix, _ = self.constraints.values(t, u)
-        return bool(np.all(np.abs(f) <= _ROUNDOFF * (abs(matrix) @ np.abs(u))))
+    @cached_property
+    def _beyond_first(self) -> np.ndarray:
+        """Which of u are neither unknowns of the original problem nor their first derivatives."""
+        beyond = np.ones(self.prolongation.n, dtype=bool)
+        known = {(j, k + r) for j, k in self.prolongation.leading for r in (0, 1)}
+        beyond[[column for place, column in self.prolongation.column.items() if place in known]] = False
+        return beyond
 
     def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
         point, slope, _ = self.exact(np.array([t]), u[None, :], scale)
-        return point[0, self._inside], slope[0, self._inside]
+        return self._own(point[0]), self._own(slope[0])
+
+    def _own(self, u: np.ndarray) -> np.ndarray:
+        """The values of the unknowns of `problem` where u has these values."""
+        return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""
