@@ -138,7 +138,7 @@ def write_library(path: Path) -> None:
         facts = {
             "Name": f"``{name}``; parameters: :func:`daedal.library.{name}`",
             "Unknowns": unknowns(model.problem),
-            "Index": str(model.index),
+            "Index": str(model.index) if model.solvable else "none: it does not determine its solution",
             "Interval": f":math:`{number(model.t_span[0])} \\le t \\le {number(model.t_span[1])}`",
             "Source": "\\" + model.source,  # "K. E. Brenan" would begin an enumerated list
         }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 import daedal
 from daedal.library.model import Model, check_choice, check_positive, closed_model, model
@@ -64,19 +65,29 @@ def linear_jacobian(t, x, xp, cj, p):
 
 def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequence[str]) -> daedal.ImplicitDAE:
     """The problem ``H x' + G x = f(t)``; `sources` gives ``f`` by equation."""
-    algebraic = np.flatnonzero(~np.any(H != 0.0, axis=0))
-    params = _pack(np.asarray(H, dtype=float), np.asarray(G, dtype=float), sources)
+    H, G = sparse.csr_array(H, dtype=float), sparse.csr_array(G, dtype=float)
     return daedal.ImplicitDAE(
-        linear_residual, len(H), jacobian=linear_jacobian, params=params, algebraic=algebraic, names=names
+        linear_residual,
+        H.shape[0],
+        jacobian=linear_jacobian,
+        params=pack(H, G, list(sources.items())),
+        algebraic=without_derivative(H),
+        names=names,
     )
 
 
-def _pack(H: Array, G: Array, sources: Mapping[int, Source]) -> Array:
-    packed = [float(len(H)), float(np.count_nonzero(H)), float(np.count_nonzero(G)), float(len(sources))]
-    for matrix in (H, G):
-        for row, column in np.argwhere(matrix):
-            packed += [float(row), float(column), float(matrix[row, column])]
-    for row, source in sources.items():
+def without_derivative(H: sparse.csr_array) -> Array:
+    """The unknowns whose derivatives do not occur."""
+    return np.setdiff1d(np.arange(H.shape[1]), H.indices)
+
+
+def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, Source]]) -> Array:
+    """The parameters of :func:`linear_residual`; an equation may have several sources."""
+    packed = [float(H.shape[0]), float(H.nnz), float(G.nnz), float(len(sources))]
+    for matrix in (H.tocoo(), G.tocoo()):
+        for row, column, value in zip(*matrix.coords, matrix.data, strict=True):
+            packed += [float(row), float(column), float(value)]
+    for row, source in sources:
         packed += [float(row), *map(float, source)]
     return np.array(packed)
 

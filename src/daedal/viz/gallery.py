@@ -205,7 +205,7 @@ def make_card(name: str) -> Card:
         except Exception as error:
             failure = failure or _said(error)
     kind = next(kind for classes, kind in KINDS if isinstance(model.problem, classes))
-    tags = [kind, f"index {model.index}", *(["moves"] if moves else [])]
+    tags = [kind, model.index_in_words, *(["moves"] if moves else [])]
     facts = [("Methods that suit it", suitable_methods(model)), ("Source", model.source)]
     if sol is not None:
         facts.insert(1, ("This run", _run(model, sol)))
