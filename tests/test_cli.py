@@ -218,6 +218,26 @@ def test_analyse_prints_properties_and_orders_and_draws_the_region(tmp_path):
     assert (tmp_path / "region.png").stat().st_size > 10_000
 
 
+def test_analyse_takes_problems_of_the_library(tmp_path):
+    ended = daedal_command("analyse", "planar_pendulum", "--save", tmp_path / "structure.svg")
+    assert ended.code == 0 and ended.out.startswith("A MechanicalSystem of 3 equations")
+    assert row(ended.out, "degrees of freedom") == "2" and row(ended.out, "differentiation index").startswith("3 ")
+    assert (tmp_path / "structure.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("pendulum", "--plot", "a.png"), "use --save"),
+        (("pendulum", "--save", "a.png"), "must end in one of"),
+        (("radau5", "--save", "a.svg"), "is for problems of the library"),
+    ],
+)
+def test_analyse_refuses_options_that_do_not_suit(arguments, message):
+    ended = daedal_command("analyse", *arguments)
+    assert ended.code == 2 and message in ended.err
+
+
 def test_analyse_takes_multistep_formulas():
     ended = daedal_command("analyse", "bdf3")
     assert ended.code == 0 and row(ended.out, "error constant") == "-1/4"

@@ -34,11 +34,12 @@ MAY_USE = {
     "solution": ["kernels", "problems"],
     "mechanics": ["kernels", "problems"],
     "analysis": ["kernels", "linear", "problems", "mechanics"],
-    "initial": ["kernels", "problems", "structure", "mechanics", "analysis"],
+    "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
     + ["analysis", "initial", "formulations"],
+    "problem_analysis": ["symbolic", "problems", "structure", "initial"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
@@ -268,7 +269,8 @@ def test_import_daedal_loads_neither_numba_nor_matplotlib():
 
 
 @pytest.mark.parametrize(
-    "name", ["daedal", "daedal.comparison", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"]
+    "name",
+    ["daedal", "daedal.comparison", "daedal.linear", "daedal.order_conditions", "daedal.reproduce", "daedal.viz"],
 )
 def test_public_namespaces_show_public_names_only(name):
     module = importlib.import_module(name)

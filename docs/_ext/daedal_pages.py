@@ -18,6 +18,7 @@ ROOM_TITLES = {
     "problems": "Problems",
     "lagrangian": "Systems from energies",
     "sympy_problems": "Problems from SymPy",
+    "problem_analysis": "Analysis of problems",
     "initial": "Initial values",
     "methods": "Methods",
     "method_analysis": "Analysis of methods",
@@ -34,12 +35,21 @@ ROOM_TITLES = {
 }
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
-ROOMS_WITH_MEMBERS = {"drive", "problems", "hybrid", "solution", "mechanical_solution", "second_order_solution"}
+ROOMS_WITH_MEMBERS = {
+    "drive",
+    "problem_analysis",
+    "problems",
+    "hybrid",
+    "solution",
+    "mechanical_solution",
+    "second_order_solution",
+}
 MEMBERS = {"HEM4": "family"}
 
 # Modules with public names of their own, and which of them are shown, where that is not all of them.
 MODULES = {
     "library": "",
+    "linear": "",
     "order_conditions": "",
     "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
     "viz": "",

@@ -10,7 +10,14 @@ from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
 from daedal.drive.solver import Solver, prepare
-from daedal.errors import DaedalError, InconsistentInitialError, IntegrationError, InvalidProblemError, Unevaluable
+from daedal.errors import (
+    DaedalError,
+    InconsistentInitialError,
+    IntegrationError,
+    InvalidProblemError,
+    StructurallySingularError,
+    Unevaluable,
+)
 from daedal.events.event import Event, EventRecord
 from daedal.formulations import (
     GGL,
@@ -84,6 +91,7 @@ __all__ = [
     "RATTLE",
     "RK4",
     "SHAKE",
+    "Analysis",
     "BandedPreconditioner",
     "Baumgarte",
     "BlockDiagonalPreconditioner",
@@ -143,6 +151,7 @@ __all__ = [
     "StabilisedReduction",
     "StateSpace",
     "Statistics",
+    "StructurallySingularError",
     "SwitchWarning",
     "Table",
     "TraceWarning",
@@ -150,6 +159,7 @@ __all__ = [
     "Unevaluable",
     "__version__",
     "advise",
+    "analyse",
     "analyse_method",
     "breaking",
     "compare",
@@ -161,6 +171,7 @@ __all__ = [
     "impact",
     "lagrange",
     "library",
+    "linear",
     "modified_euler",
     "order_conditions",
     "prepare",
@@ -175,6 +186,8 @@ _LATE = {
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
+    "Analysis": "problem_analysis",
+    "analyse": "problem_analysis",
     "analyse_method": "method_analysis",
     "extrapolation_table": "methods.extrapolation_sequences",
     "formula": "methods.named_formulas",
@@ -187,7 +200,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("order_conditions", "viz"):
+    if name in ("linear", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

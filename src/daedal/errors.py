@@ -20,6 +20,25 @@ class InvalidProblemError(DaedalError, ValueError):
     """The problem or an argument is wrong: a shape, a NaN, an unknown name, an impossible combination."""
 
 
+class StructurallySingularError(InvalidProblemError):
+    """Some equations contain fewer unknowns than there are of them; the message names both.
+
+    Attributes
+    ----------
+    equations : tuple of int
+        The equations that are too many for the unknowns in them, numbered from 0.
+    unknowns : tuple of int
+        The unknowns for which there are not enough equations.
+    """
+
+    def __init__(self, message: str, equations=(), unknowns=()):
+        super().__init__(message)
+        self.equations, self.unknowns = tuple(map(int, equations)), tuple(map(int, unknowns))
+
+    def __reduce__(self):
+        return type(self), (*self.args, self.equations, self.unknowns)
+
+
 class InconsistentInitialError(DaedalError):
     """The initial values violate the equations; the message names the equations and by how much.
 

@@ -1,7 +1,10 @@
-"""Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal."""
+"""Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal.
+
+And, for sentences, a list in words.
+"""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -117,3 +120,14 @@ class FunctionTable(dict):
         exact = ", exact derivatives" if any(words.startswith("exact") for words in traced.values()) else ""
         operations = f"{count} operation{'s' * (count != 1)}"
         return [("functions", f"traced, {operations}{exact}")] * bool(traced) + others
+
+
+def listing(parts: Iterable[str], total: int | None = None) -> str:
+    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` of nothing."""
+    named = list(parts)
+    more = (total or 0) - len(named)
+    if more > 0:
+        named.append(f"{more} more")
+    if not named:
+        return "none"
+    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]

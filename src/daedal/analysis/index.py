@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from daedal.linear.scaling import equilibrate
+from daedal.linear.staircase import staircase
+
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # part of the largest singular value that no rounding error has made
 _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this part of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
 _INCREMENTS_Y = (2e-7, 6e-6, 2e-4, 6e-3, 0.2)
 _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
-_WEIGHT_B = 0.1  # of B in the scaling: the ranks of E decide, and stiff equations have entries of B that do not fit E
 
 
 @dataclass(frozen=True)
@@ -208,9 +210,9 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     >>> found.index, found.constraints, found.higher_index_variables
     (2, ((0, 1),), ((1, 2),))
     """
-    E, B, rows = _equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
-    by_rows = _staircase(E, B, tolerance)
-    by_columns = _staircase(E.T, B.T, tolerance)
+    scaled = equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
+    by_rows = _constraint_levels(scaled.A, scaled.B, tolerance)
+    by_columns = _constraint_levels(scaled.A.T, scaled.B.T, tolerance)
     if by_rows.dependent is not None or by_columns.dependent is not None:
         return LocalIndex(
             None,
@@ -220,7 +222,7 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     return LocalIndex(
         min(len(by_rows.levels), len(by_columns.levels)),
         tuple(
-            Level(k, _dominant(equations), _dominant(variables), equations * rows)
+            Level(k, _dominant(equations), _dominant(variables), equations * scaled.rows)
             for k, (equations, variables) in enumerate(zip(by_rows.levels, by_columns.levels, strict=False))
         ),
     )
@@ -231,7 +233,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 
     With the left and right kernels of E, W and V, that is the case where W^T B V is regular.
     """
-    E, B, _ = _equilibrate(E, B)
+    E, B, *_ = equilibrate(E, B)
     try:
         U, s, V = np.linalg.svd(E)
         rank = int(np.sum(s > RANK_TOLERANCE * s[0]))
@@ -252,43 +254,33 @@ def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
 
 
 @dataclass
-class _Staircase:
+class _Levels:
     levels: list[np.ndarray]  # orthonormal rows: which rows of the pencil are differentiated so often
     dependent: np.ndarray | None = None  # rows that vanish in some combination: the pencil is singular
 
 
-def _staircase(E, B, tolerance):
-    """Remove the constraints of the pencil level by level."""
-    norm_E = np.linalg.norm(E, 2)
-    row_norms = np.linalg.norm(B, axis=1)
+def _constraint_levels(E, B, tolerance):
+    """The constraints of the pencil level by level, from the staircase of the transposed pencil."""
     remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
     reduced = remaining  # the same, with the unknowns already removed eliminated by means of the constraints
-    result = _Staircase([])
+    result = _Levels([])
     source = link = None  # of the level before: the equations its constraints come from, and how E depends on them
-    while len(E):
-        U, s, _ = np.linalg.svd(E)
-        rank = int(np.sum(s > tolerance * norm_E))
-        if rank == len(E):
-            break
-        U1, U2 = U[:, :rank], U[:, rank:]
-        constraint = U2.T @ B
+    for step in staircase(E.T, B.T, tolerance).steps:
+        k, m = step.columns, step.rows  # constraints, and unknowns that they determine
+        U2, U1 = step.right[:, :k], step.right[:, k:]
         members = U2.T @ remaining
         # U2^T E is a combination of the constraints of the level before: this level needs their derivatives.
         source = members if link is None else U2.T @ link @ source
         source = source / np.linalg.norm(source)
         result.levels.append(_orthonormal_rows(source))
-        uncancelled = np.abs(members) @ row_norms
-        W, s, V = np.linalg.svd(constraint / np.where(uncancelled > 0.0, uncancelled, 1.0)[:, None])
-        m = int(np.sum(s > tolerance))
-        if m < len(constraint):
-            weights = W[:, m:].T / np.where(uncancelled > 0.0, uncancelled, 1.0)
+        constraint = step.B[:m, :k].T
+        if m < k:
+            weights = np.linalg.svd(constraint.T / step.sizes)[2][m:] / step.sizes
             result.dependent = np.vstack([_normalised(weights @ U2.T @ reduced), _normalised(weights @ source)])
             break
-        V1, V2 = V[:m].T, V[m:].T
-        eliminate = np.linalg.inv(constraint @ V1)
-        link = U1.T @ E @ V1 @ eliminate
-        reduced = U1.T @ reduced - U1.T @ B @ V1 @ eliminate @ U2.T @ reduced
-        E, B = U1.T @ E @ V2, U1.T @ B @ V2
+        eliminate = np.linalg.inv(constraint)
+        link = step.A[:m, k:].T @ eliminate
+        reduced = U1.T @ reduced - step.B[:m, k:].T @ eliminate @ U2.T @ reduced
         remaining = U1.T @ remaining
     return result
 
@@ -309,29 +301,3 @@ def _dominant(combinations):
     share = np.linalg.norm(combinations, axis=0)
     order = np.argsort(-share, kind="stable")
     return tuple(int(i) for i in order if share[i] >= _DOMINANT * share[order[0]])
-
-
-def _equilibrate(E, B):
-    """Scale equations, variables and time such that the nonzero entries of E and B come near 1.
-
-    Least squares for the logarithms of the entries (Curtis and Reid). Returns the scaled matrices and the row scales.
-    """
-    n = len(E)
-    in_E = (E != 0.0).astype(float)
-    weight = in_E + _WEIGHT_B * (B != 0.0)
-    log_E = np.log(np.abs(E), where=E != 0.0, out=np.zeros_like(E))
-    log_B = np.log(np.abs(B), where=B != 0.0, out=np.zeros_like(B))
-    total = log_E + _WEIGHT_B * log_B
-    normal = np.block(
-        [
-            [np.diag(weight.sum(axis=1)), weight, in_E.sum(axis=1)[:, None]],
-            [weight.T, np.diag(weight.sum(axis=0)), in_E.sum(axis=0)[:, None]],
-            [in_E.sum(axis=1), in_E.sum(axis=0), np.atleast_1d(in_E.sum())],
-        ]
-    )
-    right = np.concatenate([total.sum(axis=1), total.sum(axis=0), [log_E.sum()]])
-    # What the entries leave open (a common factor of rows and columns, empty rows) stays near 1.
-    logs = np.linalg.solve(normal + 1e-8 * np.eye(2 * n + 1), right)
-    rows, columns, time = np.exp(-logs[:n]), np.exp(-logs[n : 2 * n]), np.exp(-logs[-1])
-    scale = rows[:, None] * columns
-    return E * scale * time, B * scale, rows

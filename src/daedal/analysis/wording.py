@@ -1,9 +1,11 @@
 """How messages name variables, equations and numbers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from daedal.tabular import listing
 
 MOST_NAMED = 3
 FROM_ZERO = "(numbered from 0)"
@@ -18,17 +20,6 @@ def number(x: float) -> str:
 def variable(problem: Any, j: int) -> str:
     """The name of variable j, or ``y[j]``."""
     return str(problem.names[j]) if problem.names else f"y[{j}]"
-
-
-def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; the rest of `total` as a number; ``none`` of nothing."""
-    named = list(parts)
-    more = (total or 0) - len(named)
-    if more > 0:
-        named.append(f"{more} more")
-    if not named:
-        return "none"
-    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
 
 
 def variables(problem: Any, which: Sequence[int]) -> str:

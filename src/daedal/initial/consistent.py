@@ -36,8 +36,9 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
-        mask or list of variables keeps these and lets all other values move. A mechanical system keeps nothing by
-        default; its velocities are named like "x'", or have the indices n_q and on. The same holds for a second-order
+        mask or list of variables keeps these and lets all other values move, as far as the equations and their
+        derivatives ask for it; derivatives of an implicit problem are named like "x'", or have the indices n and on. A
+        mechanical system keeps nothing by default; its velocities are named like "x'", or have the indices n_q and on. The same holds for a second-order
         problem, where x of order 0, x' of order 1 and x'' follow from the rest.
     rtol, atol : float or array
         Weights in which sizes are measured.
@@ -95,14 +96,14 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
             raise InvalidProblemError(f"fixed={fixed!r} is unknown; use 'derivative', a mask or a list of variables")
         result = newton_with_given_slope(workspace, t0, y0, start, h, weights)
     elif fixed is None:
-        result = complete(workspace, t0, y0, start, h, weights)
+        result = complete(workspace, t0, y0, start, h, weights, trace=True)
         if unknown_z and not result.converged:
             result = _complete_from_other_guesses(problem, workspace, t0, y0, start, h, weights)
     else:
-        result = _hold(implicit, t0, y0, start, check_mask(fixed, n, "fixed", implicit.names), weights)
+        result = _hold(problem, implicit, t0, y0, start, fixed, weights)
     if not result.converged:
         what = "no consistent initial values were found near the given ones"
-        _refuse(implicit, t0, y0, start, weights, what, unknown_z)
+        _refuse(implicit, t0, y0, start, weights, what, unknown_z, refusal=result.refusal)
     if isinstance(problem, SemiExplicitDAE):
         return result.y[: problem.n_y], result.y[problem.n_y :]
     return result.y, result.yp
@@ -158,7 +159,7 @@ def prepare_initial(
         if not result.converged:
             taken = frozenset({"correct_initial"} if correct else {"None"})
             what = "the initial derivative could not be computed"
-            _refuse(implicit, t0, y0, start, weights, what, unknown_z, taken)
+            _refuse(implicit, t0, y0, start, weights, what, unknown_z, taken, result.refusal)
         if not (correct or unknown_z):
             moved = y0 - result.y
             _check_size(implicit, t0, y0, result.yp, moved, weights, masked, slope_is_free=True)
@@ -193,8 +194,11 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
     return bool(r.any())
 
 
-def complete(workspace, t, y, yp, h, weights) -> InitialResult:
-    """The differential variables are given: Newton's method, then for small systems the derivative array."""
+def complete(workspace, t, y, yp, h, weights, *, trace: bool = False) -> InitialResult:
+    """The differential variables are given: Newton's method, then for small systems the derivative array.
+
+    With `trace` functions may be traced for that which are not machine code already.
+    """
     problem = workspace.problem
     slopes = _linear_slopes(workspace, t, y, yp)
     if slopes is not None:
@@ -205,7 +209,19 @@ def complete(workspace, t, y, yp, h, weights) -> InitialResult:
         return result
     if result.converged and not _index_above_one(problem, t, result, algebraic, weights, abs(h)):
         return result
-    return derivative_array_initial(problem, t, y, yp, fixed=~algebraic, h=1e3 * h, weights=weights)
+    return _from_array(problem, t, y, yp, ~algebraic, None, weights, trace, h=1e3 * h)
+
+
+def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float | None = None) -> InitialResult:
+    """From the derivative array: the exact one if functions are traced, or may be, otherwise by differences."""
+    masks = {"fixed": fixed, "fixed_slope": fixed_slope}
+    if trace or hasattr(problem.residual, "operations"):
+        from daedal.initial.exact_array import exact_array_initial
+
+        exact = exact_array_initial(problem, t, y, yp, **masks, weights=weights)
+        if exact is not None:
+            return exact
+    return derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
 
 
 def _linear_slopes(workspace, t, y, yp) -> np.ndarray | None:
@@ -250,10 +266,18 @@ def _is_nearly_singular(matrix: np.ndarray) -> bool:
     return bool(singular[-1] < 1e-9 * singular[0])
 
 
-def _hold(problem, t, y, yp, held, weights) -> InitialResult:
-    if problem.n > LARGEST_DENSE:
+def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
+    """Values of y, and of y', are held."""
+    n = implicit.n
+    if n > LARGEST_DENSE:
         raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
-    return derivative_array_initial(problem, t, y, yp, fixed=held, weights=weights)
+    names = [implicit.label(j) for j in range(n)]
+    short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
+    both = [*names, *(f"{name}'" for name in names)]
+    held = check_mask([*fixed, *np.zeros(n, dtype=bool)] if short else fixed, 2 * n, "fixed", both)
+    if held[n:].any() and isinstance(problem, SemiExplicitDAE):
+        raise InvalidProblemError("fixed names derivatives, but the initial values of a SemiExplicitDAE have none")
+    return _from_array(implicit, t, y, yp, held[:n], held[n:], weights, True)
 
 
 def _check_size(problem, t, y, yp, delta, weights, masked, slope_is_free=False):
@@ -280,9 +304,11 @@ def _best_slope(problem, t, y, yp) -> np.ndarray:
     return yp - np.linalg.lstsq(e, residual, rcond=1e-9)[0]
 
 
-def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"})):
+def _refuse(problem, t, y, yp, weights, what, unknown_z=False, taken=frozenset({"correct_initial"}), refusal=None):
     """No values were found, and to look for them is what `taken` says was done."""
     residual = problem.evaluate(t, y, yp)
+    if refusal is not None:
+        raise InconsistentInitialError(f"{what}: {refusal}", refusal.equations, residual) from refusal
     message, equations = describe_inconsistency(problem, t, y, yp, residual, np.zeros(problem.n), weights, taken)
     tried = f" {TRIED}. {REMEDY}." if unknown_z else ""
     raise InconsistentInitialError(f"{what} at t = {t:g}.{tried}\n{message}", equations, residual)

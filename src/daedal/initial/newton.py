@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daedal.errors import InconsistentInitialError
 from daedal.methods.workspace import Workspace
 
 _STEP_SIZES = 8  # artificial step sizes tried (DASPK's MXNH is 5)
@@ -18,12 +19,13 @@ _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 
 @dataclass
 class InitialResult:
-    """Values at t0, whether the iteration converged, and the last weighted correction."""
+    """Values at t0, whether the iteration converged, the last weighted correction, and why there are no values."""
 
     y: np.ndarray
     yp: np.ndarray
     converged: bool
     size: float
+    refusal: InconsistentInitialError | None = None
 
 
 def newton_initial(

@@ -11,13 +11,14 @@ Sci. Stat. Comput. 6, 1985). Each equation is differentiated for itself and only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
-from daedal.symbolic import Traced
+from daedal.structure.statement import statement
+from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
 from daedal.symbolic.functions import GraphFunction
 from daedal.symbolic.machine import compile_function
@@ -35,8 +36,9 @@ class Equations:
 
     Parameters
     ----------
-    problem : ImplicitDAE, SecondOrderDAE, or anything with ``implicit()``
-        Functions that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
+    problem : ImplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, or anything with ``implicit()``
+        A mechanical system is taken as M q'' = f - G^T lam, 0 = g in (q, lam), with r and w between them. Functions
+        that cannot be traced are refused by :class:`daedal.symbolic.Untraceable`.
 
     Attributes
     ----------
@@ -44,6 +46,8 @@ class Equations:
         Number of equations and of unknowns.
     order : int
         The highest derivative that the class of the problem provides for: 1, or 2 for a second-order DAE.
+    parts : list of tuple
+        What the equations are, one group after the other: (number, in words).
     names : list of str
         Names of the unknowns.
     graph : Graph
@@ -52,6 +56,9 @@ class Equations:
         The functions of the problem on it.
     params : numpy.ndarray or None
         The numbers of the parameters, in the order of the graph's argument ``p``.
+    levels : dict
+        Machine code of derivative arrays that was made already, see
+        :class:`~daedal.structure.derivative_array.DerivativeArray`.
 
     Examples
     --------
@@ -66,19 +73,19 @@ class Equations:
     """
 
     def __init__(self, problem: Any):
-        self.problem = problem if isinstance(problem, (SecondOrderDAE, SemiExplicitDAE)) else _implicit(problem)
-        self.n, self.order = self.problem.n, 2 if isinstance(problem, SecondOrderDAE) else 1
-        self.names = [self.problem.label(j) for j in range(self.n)]
+        form = statement(problem)
+        self.problem, self.names, self.order, self.parts = form.problem, form.names, form.order, form.parts
+        self.n = len(self.names)
         arguments = dict.fromkeys(map(argument_name, range(self.order + 1)), self.n)
         tracer = Tracer(self.problem, arguments, always=True)
-        self.graph, self.traces = tracer.graph, _traces(tracer, self.problem, [tracer.symbols(x) for x in arguments])
+        self.graph = tracer.graph
+        self.traces, nodes = form.write(tracer, [tracer.symbols(x) for x in arguments])
         self.t = self.graph.argument("t", 0)
         self.params = None if tracer.layout is None else tracer.layout.numbers(self.problem.params)
-        nodes = [node for trace in self.traces for node in trace.nodes]
-        if isinstance(self.problem, SemiExplicitDAE):  # y' - f
-            for j in range(self.problem.n_y):
-                nodes[j] = self.graph.subtract(self.unknown(j, 1), nodes[j])
+        self._parameter_names = [] if tracer.layout is None else tracer.layout.labels(self.problem.params)
         self._derivatives: list[list[int]] = [[node] for node in nodes]
+        self._rates: dict[int, int] = {}
+        self.levels: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> list[int]:
@@ -88,6 +95,10 @@ class Equations:
     def unknown(self, j: int, order: int = 0) -> int:
         """The node of the derivative of this order of unknown j."""
         return self.graph.argument(argument_name(order), j)
+
+    def parameter_name(self, k: int) -> str:
+        """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
+        return self._parameter_names[k]
 
     def unknowns(self, orders: Iterable[int]) -> list[int]:
         """The nodes of all unknowns, derivatives of these orders one after the other."""
@@ -100,14 +111,25 @@ class Equations:
             levels += self.rates([levels[-1]])
         return levels[times]
 
+    def replaced(self, i: int, node: int) -> Equations:
+        """The same equations on the same graph, but for equation i, which becomes node = 0."""
+        other = copy(self)
+        for name in ("partials", "orders"):
+            other.__dict__.pop(name, None)
+        other._derivatives = [[node] if k == i else levels for k, levels in enumerate(self._derivatives)]
+        other.order = other.highest(other.nodes)
+        return other
+
     def rates(self, nodes: Sequence[int]) -> list[int]:
         """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
+        missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
         direction = {self.t: self.graph.one}
-        for i in self.graph.needed(nodes):
+        for i in self.graph.needed(missing):
             name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
             if name.startswith("x"):
                 direction[i] = self.unknown(j, int(name[1:]) + 1)
-        return directional(self.graph, nodes, direction)
+        self._rates.update(zip(missing, directional(self.graph, missing, direction), strict=True))
+        return [self._rates[node] for node in nodes]
 
     def signature(self) -> list[dict[int, int]]:
         """For each equation the unknowns in it, each with its highest derivative: {j: order}, Pryce's sigma."""
@@ -119,6 +141,21 @@ class Equations:
                 row[place % self.n] = place // self.n
             found.append(dict(sorted(row.items())))
         return found
+
+    @cached_property
+    def orders(self) -> np.ndarray:
+        """The highest derivative of each unknown that occurs in the equations as they are given."""
+        found = np.zeros(self.n, dtype=np.int64)
+        for row in self.signature():
+            for j, order in row.items():
+                found[j] = max(found[j], order)
+        return found
+
+    @cached_property
+    def partials(self) -> list[dict[tuple[int, int], int]]:
+        """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
+        rows = jacobian(self.graph, self.nodes, self.unknowns(range(self.order + 1)))
+        return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
 
     def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
         """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""
@@ -159,17 +196,9 @@ class Equations:
         return self.evaluator(nodes)(t, derivatives)
 
 
-def _traces(tracer: Tracer, problem: Any, symbols: Sequence[Any]) -> list[Traced]:
-    if not isinstance(problem, SemiExplicitDAE):
-        return [tracer.trace(problem.residual, symbols, (problem.n,))]
-    y, z = symbols[0][: problem.n_y], symbols[0][problem.n_y :]
-    return [tracer.trace(problem.f, (y, z), (problem.n_y,)), tracer.trace(problem.g, (y, z), (problem.n_z,))]
-
-
-def _implicit(problem: Any) -> ImplicitDAE:
-    if not hasattr(problem, "implicit"):
-        raise InvalidProblemError(
-            f"a {type(problem).__name__} has no equations F(t, y, y') = 0; give an ImplicitDAE, SemiExplicitDAE, "
-            "LinearDAE or SecondOrderDAE"
-        )
-    return problem.implicit()
+def equations_of(problem: Any) -> Equations | None:
+    """The equations of a problem, or None where its functions cannot be traced."""
+    try:
+        return Equations(problem)
+    except Untraceable:
+        return None

@@ -68,6 +68,28 @@ class ParameterLayout:
         self._read(params, numbers)
         return np.array(numbers, dtype=float)
 
+    def labels(self, params: Any) -> list[str]:
+        """What the numbers of parameters are called, in order: ``mass``, ``springs[1]``, ``p[0]``."""
+        return self._labels(params, "")
+
+    def _labels(self, value: Any, path: str, depth: int = 0) -> list[str]:
+        if self._is_number(value):
+            return [path or NAME]
+        if isinstance(value, np.ndarray):
+            places = np.ndindex(value.shape) if self._is_numbers(value) else ()
+            return [f"{path or NAME}[{', '.join(map(str, place))}]" for place in places]
+        if value is None or isinstance(value, (bool, int, str, bytes, complex)):
+            return []
+        parts = _parts(value) if depth < _DEEPEST else None
+        if parts is None:
+            return []
+        names, entries = parts
+        if type(value) in (list, tuple) and _is_vector(entries):
+            return [f"{path or NAME}[{k}]" for k in range(len(entries))]
+        inner = [f"{path}.{name}" if path else str(name) for name in names]
+        inner = inner or [f"{path or NAME}[{k}]" for k in range(len(entries))]
+        return [label for name, entry in zip(inner, entries) for label in self._labels(entry, name, depth + 1)]
+
     def symbols(self, graph: Graph, params: Any) -> tuple[Any, Any]:
         """The same structure with symbols in place of its numbers, and all of these as a vector."""
         vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())

@@ -1,0 +1,242 @@
+"""Values of x, x', x'', ... that satisfy a problem of any index together with its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
+from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
+from daedal.initial.array_newton import SATISFIED, ArrayPoint, solve_array
+from daedal.structure.characteristics import array_ranks, open_rates
+from daedal.structure.derivative_array import LARGEST_DENSE, DerivativeArray
+from daedal.structure.equations import Equations
+from daedal.structure.equilibration import equilibrate
+from daedal.structure.signature import Signature
+
+MOST_DIFFERENTIATIONS = 12
+"""How often equations are differentiated at most before they are said not to determine the solution."""
+_MOST_AT_ONCE = 6
+_GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
+_NOISE = 1e-10  # part of the largest value, in units that balance the equations, that may be round-off of zero
+_UNMOVED = 1e-13  # part of its size by which a value that need not move may have changed
+
+
+def consistent_jet(
+    equations: Equations,
+    t: float,
+    x0: Any,
+    fixed: Any = None,
+    weights: Any = None,
+    *,
+    order: int | None = None,
+    offsets: Sequence[int] | None = None,
+) -> np.ndarray:
+    """x, x', x'', ... near given ones that satisfy all equations of a derivative array.
+
+    Parameters
+    ----------
+    equations : Equations
+    t : float
+        The time.
+    x0 : array_like, shape (n,) or (m, n)
+        x, or x, x', ... row by row. NaN, and rows that are missing, stand for values of which nothing is known.
+    fixed : array_like of bool, optional
+        What must not change, of the shape of `x0`, or (n,) for x alone. By default all may change; whatever is fixed,
+        states (unknowns and derivatives below the highest that occurs) change only as far as the equations ask for
+        it, algebraic variables before them.
+    weights : array_like, optional
+        Sizes of the unknowns, by which changes are measured. By default their values, and what the equations say of
+        the sizes of those that are zero.
+    order : int, optional
+        How often all equations are differentiated. By default as often as it takes until x' (the highest derivatives
+        that occur) are determined: the differentiation index.
+    offsets : sequence of int, optional
+        How often each equation is differentiated, such as Pryce's c_i, in place of one number for all.
+
+    Returns
+    -------
+    numpy.ndarray, shape (k + 1, n)
+        x, x', ..., x^(k), with k the largest number of differentiations plus the order of the problem. Without
+        `order` and `offsets` x and x' are determined by what is fixed and x; the derivatives above need not be, and
+        are as small as can be. Derivatives that do not occur in the array are 0.
+
+    Raises
+    ------
+    InconsistentInitialError
+        If there are no such values near the given ones; the message names equations and what is fixed.
+
+    Examples
+    --------
+    The pendulum, given x = 0.6 and the velocity u = 0.8:
+
+    >>> import daedal
+    >>> import numpy as np
+    >>> from daedal.initial.jet import consistent_jet
+    >>> from daedal.structure.equations import Equations
+    >>> def pendulum(t, s, sp):
+    ...     x, y, u, v, lam = s
+    ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
+    >>> equations = Equations(daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"]))
+    >>> fixed = np.array([True, False, True, False, False])
+    >>> jet = consistent_jet(equations, 0.0, [0.6, -1.0, 0.8, 0.0, 0.0], fixed)
+    >>> jet[0].round(6)
+    array([ 0.6, -0.8,  0.8,  0.6,  1.8])
+    """
+    given, known, held = checked_values(equations, x0, fixed)
+    times = order if offsets is None else offsets
+    if times is not None:
+        array = DerivativeArray(equations, times)
+        return _solved(array, t, given, known, held, weights).jet
+    array, jet = resolved_array(equations, t, given, known, held, weights)
+    still_open = open_rates(array, t, jet)
+    if still_open.size:
+        raise _undetermined(array, t, still_open)
+    return jet
+
+
+def resolved_array(
+    equations: Equations,
+    t: float,
+    given: np.ndarray,
+    known: np.ndarray,
+    held: np.ndarray,
+    weights: Any,
+    first: int | None = None,
+) -> tuple[DerivativeArray, np.ndarray]:
+    """An array that determines x', and a point that satisfies it.
+
+    The search begins with `first` differentiations, or as many as the structure asks for; their number need not be the
+    smallest. Where nothing determines x', the array is one that contains all constraints.
+    """
+    array = DerivativeArray(equations, _structural_guess(equations) if first is None else first)
+    try:
+        jet = _solved(array, t, given, known, held, weights).jet
+    except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
+        array = DerivativeArray(equations, 0)
+        jet = _solved(array, t, given, known, held, weights).jet
+    while open_rates(array, t, jet).size and array.times.max() < MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
+        array = array.extended()
+        jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
+    return array, jet
+
+
+def _structural_guess(equations: Equations) -> int:
+    try:
+        return min(Signature.of(equations).index, _MOST_AT_ONCE)
+    except StructurallySingularError:
+        return 0
+
+
+def _settled(array: DerivativeArray, t: float, jet: np.ndarray) -> bool:
+    """Whether equations that say nothing new are all that is missing: more differentiations would not help."""
+    ranks = array_ranks(array, t, jet)[-2:]
+    return len(ranks) == 2 and all(entry.missing == 0 and entry.v > 0 for entry in ranks)
+
+
+def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> InconsistentInitialError:
+    names = listing((f"{array.equations.names[j]}'" for j in unknowns[:MOST_NAMED]), unknowns.size)
+    return InconsistentInitialError(
+        f"the equations do not determine {names} at t = {t:g}, however often they are differentiated "
+        f"({array.times.max()} times were tried). Remedy: look for an equation that follows from the others, or "
+        "that is missing; where only these initial values are singular, start beside them."
+    )
+
+
+def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The given values in rows, which are known, and which are held."""
+    given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
+    if given.ndim != 2 or given.shape[1] != equations.n:
+        raise InvalidProblemError(f"x0 must have {equations.n} entries in each row, got shape {np.shape(x0)}")
+    held = np.zeros(given.shape, dtype=bool)
+    if fixed is not None:
+        mask = np.atleast_2d(np.asarray(fixed, dtype=bool))
+        if mask.shape[1] != equations.n or mask.shape[0] > given.shape[0]:
+            raise InvalidProblemError(f"fixed must have the shape of x0, {given.shape}, got {np.shape(fixed)}")
+        held[: mask.shape[0]] = mask
+    known = np.isfinite(given)
+    if np.any(held & ~known):
+        order, j = (int(k) for k in np.argwhere(held & ~known)[0])
+        raise InvalidProblemError(f"{equations.names[j]}{chr(39) * order} is fixed, but x0 has no value of it")
+    return given, known, held
+
+
+def _solved(array: DerivativeArray, t, given, known, held, weights) -> ArrayPoint:
+    """A point that satisfies the array, or the refusal."""
+    if array.shape[1] > LARGEST_DENSE:
+        raise InvalidProblemError(
+            f"the derivative array has {array.shape[1]} columns; consistent values are found by it for at most "
+            f"{LARGEST_DENSE}"
+        )
+    shape = array.highest + 1, array.n
+    jet, known, held = (_extended(values, shape) for values in (given, known, held))
+    unknown = ~known.ravel()
+    differential = (array.order < np.tile(array.equations.orders, shape[0])) & ~unknown
+    tiers = [differential, (array.order == 0) & ~unknown]
+    first = None
+    for guess in _GUESSES if unknown.any() else _GUESSES[:1]:
+        start = np.where(known, jet, 0.0)
+        sizes = _sizes(array, t, start, weights)
+        start.ravel()[unknown] = guess * sizes[unknown] * (1.0 + 0.1 * np.arange(unknown.sum()))
+        point = solve_array(array, t, start, np.flatnonzero(~held.ravel()), tiers, sizes)
+        if point is not None and point.satisfied:
+            unmoved = differential & (np.abs(point.jet - start).ravel() <= _UNMOVED * sizes)
+            nearer = np.where(unmoved.reshape(shape), start, point.jet)
+            again = solve_array(array, t, nearer, np.flatnonzero(~(held.ravel() | unmoved)), tiers, sizes)
+            return again if again is not None and again.satisfied else point
+        first = point if first is None else first
+    raise _refusal(array, t, first, held.ravel())
+
+
+def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Rows behind those that are given: nothing is known of them."""
+    found = np.zeros(shape, dtype=values.dtype)
+    rows = min(len(values), shape[0])
+    found[:rows] = values[:rows]
+    return found
+
+
+def _sizes(array: DerivativeArray, t: float, jet: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Sizes of all columns: values, given weights, and for what is zero the scales that balance the equations."""
+    z = np.abs(jet.ravel())
+    weights = None if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), array.n)
+    jacobian = array.jacobian(t, jet).toarray()
+    _, columns = equilibrate(np.where(np.isfinite(jacobian), jacobian, 0.0))
+    if weights is not None:
+        z[: array.n] = np.maximum(z[: array.n], weights)
+    ratios = z / columns
+    filled = ratios[ratios > _NOISE * ratios.max()]
+    unit = np.exp(np.median(np.log(filled))) if filled.size else 1.0
+    sizes = np.maximum(z, unit * columns)
+    if weights is not None:
+        sizes[: array.n] = z[: array.n]
+    return sizes
+
+
+def _refusal(array: DerivativeArray, t: float, point: ArrayPoint | None, held: np.ndarray) -> Exception:
+    """Why there is no point: which equations are violated at the best one, and by what that is fixed."""
+    if point is None:
+        return InvalidProblemError(
+            f"the equations or their derivatives cannot be evaluated at the initial values, t = {t:g}"
+        )
+    share = np.abs(point.residual) / np.where(point.terms > 0.0, point.terms, 1.0)
+    worst = [int(k) for k in np.argsort(-share, kind="stable") if share[k] > SATISFIED]
+    named = listing((f"{array.words(k)} ({number(point.residual[k])})" for k in worst[:MOST_NAMED]), len(worst))
+    weighted = point.residual / np.where(point.terms > 0.0, point.terms, 1.0) ** 2
+    pull = np.abs(array.jacobian(t, point.jet).T @ weighted) * held * np.maximum(np.abs(point.jet.ravel()), 1e-300)
+    holding = [int(c) for c in np.argsort(-pull, kind="stable") if pull[c] > 1e-6 * pull.max(initial=0.0)]
+    names = listing((array.label(c) for c in holding[:MOST_NAMED]), len(holding))
+    with_held = f" with {names} fixed" if holding else ""
+    reason = (
+        f"the equations and their derivatives contradict each other{with_held} at t = {t:g}"
+        if point.stationary
+        else f"no consistent values were found near the given ones{with_held} at t = {t:g}"
+    )
+    remedy = "fix other values, or fewer" if holding else "check these equations, or start nearer"
+    return InconsistentInitialError(
+        f"{reason}. What is left of them {FROM_ZERO}, and should be 0: {named}. Remedy: {remedy}.",
+        dict.fromkeys(array.rows[k][0] for k in worst),
+        point.residual,
+    )

@@ -1,0 +1,287 @@
+"""Where the structure of a problem changes in time: index, constraints and degrees of freedom along a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.wording import MOST_NAMED
+from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.initial.jet import checked_values, resolved_array
+from daedal.structure.characteristics import ArrayRanks, Weakest, array_ranks, dominant
+from daedal.structure.derivative_array import DerivativeArray
+from daedal.structure.equations import Equations
+from daedal.structure.equilibration import equilibrate
+from daedal.tabular import listing
+
+_SAMPLES = 33
+_HALVINGS = 30
+_DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
+_NEAR = 1e-5  # part of the largest value below which it counts as zero
+_RESOLVED = 1e-9
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """Integers that describe a problem at a time; see :class:`~daedal.initial.local_structure.LocalStructure`."""
+
+    index: int | None
+    strangeness_index: int | None
+    d: int
+    a: int
+    v: int
+    degrees_of_freedom: int
+
+    def __str__(self) -> str:
+        index = "no index" if self.index is None else f"index {self.index}"
+        return f"{index}, strangeness index {self.strangeness_index} (d = {self.d}, a = {self.a}, v = {self.v})"
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """An interval with the same structure; None where there are no consistent values near the solution."""
+
+    start: float
+    end: float
+    structure: Characteristics | None
+
+
+@dataclass(frozen=True)
+class SingularPoint:
+    """A time at which ranks change.
+
+    Attributes
+    ----------
+    t : float
+        The time, as far as it could be narrowed down.
+    what : str
+        Which rank is lost there, or what changes.
+    equations : tuple of int
+        The equations that take part most, numbered from 0.
+    unknowns : tuple of str
+        The unknowns that do.
+    """
+
+    t: float
+    what: str
+    equations: tuple[int, ...]
+    unknowns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        numbers = listing(map(str, self.equations[:MOST_NAMED]), len(self.equations))
+        names = listing(self.unknowns[:MOST_NAMED], len(self.unknowns))
+        return f"t = {self.t:.6g}: {self.what}; equations {numbers} (numbered from 0), unknowns {names}"
+
+
+@dataclass(frozen=True)
+class StructureAlong:
+    """The structure of a problem along a solution, see :func:`structure_along`."""
+
+    stretches: tuple[Stretch, ...]
+    singular_points: tuple[SingularPoint, ...]
+
+    @property
+    def constant(self) -> bool:
+        """Whether nothing changes."""
+        return len(self.stretches) == 1 and not self.singular_points
+
+    def __str__(self) -> str:
+        lines = []
+        for stretch in self.stretches:
+            found = "no consistent values near the solution" if stretch.structure is None else stretch.structure
+            lines.append(f"{stretch.start:.6g} <= t <= {stretch.end:.6g}: {found}")
+        return "\n".join([*lines, *(f"singular point {point}" for point in self.singular_points)])
+
+
+def structure_along(
+    problem: Any, solution: Callable[[float], Any], t_span: tuple[float, float], *, samples: int = _SAMPLES
+) -> StructureAlong:
+    """Follow index, constraints and degrees of freedom along a solution.
+
+    At each sample the values are made consistent first. Where the structure of two neighbours differs, the time is
+    narrowed down by bisection; where a rank comes near a loss between samples, the nearest approach is looked for. A
+    singular point that is no more than a small part of the distance of samples wide may be missed.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE or Equations
+    solution : callable
+        ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
+    t_span : (float, float)
+    samples : int
+        How many times are looked at, evenly spaced.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.initial.structure_along import structure_along
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [(t - 0.3) * yp[0] - y[0] + t], 1, names=["x"])
+    >>> print(structure_along(problem, lambda t: [t], (0.0, 1.0)))
+    0 <= t <= 1: index 0, strangeness index 0 (d = 1, a = 0, v = 0)
+    singular point t = 0.3: ranks are lost; equations 0 (numbered from 0), unknowns x
+    """
+    if samples < 3:
+        raise InvalidProblemError(f"samples must be at least 3, got {samples}")
+    equations = problem if isinstance(problem, Equations) else Equations(problem)
+    follower = _Follower(equations, solution)
+    times = np.linspace(t_span[0], t_span[1], samples)
+    points = [follower.at(float(t)) for t in times]
+    stretches, singular = [], []
+    begin, first = float(times[0]), 0
+    for k, (before, after) in enumerate(pairwise(points)):
+        if before.structure == after.structure:
+            continue
+        left, right = follower.bisect(before, after)
+        middle = 0.5 * (left.t + right.t)
+        stretches.append(Stretch(begin, middle, before.structure))
+        singular += [follower.change(left, right, after, middle), *follower.dips(points[first : k + 1])]
+        begin, first = middle, k + 1
+    stretches.append(Stretch(begin, float(times[-1]), points[-1].structure))
+    singular += follower.dips(points[first:])
+    return StructureAlong(tuple(stretches), tuple(sorted(singular, key=lambda point: point.t)))
+
+
+@dataclass(frozen=True)
+class _Point:
+    t: float
+    structure: Characteristics | None
+    array: DerivativeArray | None = None
+    jet: np.ndarray | None = None
+    ranks: tuple[ArrayRanks, ...] = ()
+
+
+class _Follower:
+    def __init__(self, equations: Equations, solution: Callable[[float], Any]):
+        self.equations, self.solution = equations, solution
+        self.last: _Point | None = None
+
+    def at(self, t: float) -> _Point:
+        """The structure at one time."""
+        found = self._consistent(t)
+        if found is None:
+            return _Point(t, None)
+        array, jet = found
+        ranks = array_ranks(array, t, jet)
+        index = next((entry.times for entry in ranks if entry.one_full), None)
+        mu = next((entry.times for entry in ranks if entry.missing == 0), None)
+        settled, last = ranks[-1 if mu is None else mu], ranks[-1]
+        structure = Characteristics(index, mu, settled.d, settled.a, settled.v, last.degrees_of_freedom)
+        self.last = _Point(t, structure, array, jet, tuple(ranks[: 1 + (len(ranks) if index is None else index)]))
+        return self.last
+
+    def _consistent(self, t: float) -> tuple[DerivativeArray, np.ndarray] | None:
+        """Consistent values near the solution; derivatives of the point before are the first guess."""
+        x = np.asarray(self.solution(t), dtype=float)
+        guess, first = x, None
+        if self.last is not None and self.last.jet is not None and self.last.array is not None:
+            guess, first = np.vstack([x, self.last.jet[1:]]), int(self.last.array.times.max())
+        try:
+            return resolved_array(self.equations, t, *checked_values(self.equations, guess, None), None, first)
+        except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
+            return None
+
+    def bisect(self, left: _Point, right: _Point) -> tuple[_Point, _Point]:
+        """Two times close together with the structures of the given ones, or with another one between them."""
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (left.t + right.t)
+            if middle in (left.t, right.t):
+                break
+            point = self.at(middle)
+            if point.structure == left.structure:
+                left = point
+            else:
+                right = point
+        return left, right
+
+    def change(self, left: _Point, right: _Point, end: _Point, t: float) -> SingularPoint:
+        """Where the structure is another one afterwards."""
+        before, after = (
+            "no consistent values" if point.structure is None else str(point.structure) for point in (left, end)
+        )
+        near = left if left.ranks else right
+        weakest = [entry for ranks in near.ranks for entry in ranks.weakest]
+        kept = [decision.kept for ranks in near.ranks for decision in ranks.decisions]
+        found = weakest[int(np.argmin(kept))] if kept else Weakest((), ())
+        return self._named(t, f"{before} before, {after} afterwards", found)
+
+    def _named(self, t: float, what: str, found: Weakest) -> SingularPoint:
+        return SingularPoint(t, what, found.equations, tuple(self.equations.names[j] for j in found.unknowns))
+
+    def dips(self, points: Sequence[_Point]) -> list[SingularPoint]:
+        """Times inside a stretch at which the rank of the array is lost for a moment."""
+        if len(points) < 3 or points[0].structure is None:
+            return []
+        gauge = _Gauge.of(points)
+        values = [gauge.weakest(point) for point in points]
+        found: list[SingularPoint] = []
+        for k in range(1, len(points) - 1):
+            if values[k] <= min(values[k - 1], values[k + 1]) and values[k] < _DIP * max(values):
+                t, value = self._lowest(gauge, points[k - 1].t, points[k + 1].t)
+                if value <= _NEAR * max(values):
+                    found.append(self._named(t, "ranks are lost", gauge.members(points[k])))
+        return found
+
+    def _lowest(self, gauge: _Gauge, low: float, high: float) -> tuple[float, float]:
+        """The time at which a singular value is smallest, by golden-section search, and that value."""
+        ratio = 0.5 * (3.0 - np.sqrt(5.0))
+        times = [low + ratio * (high - low), high - ratio * (high - low)]
+        values = [self._gauged(gauge, t) for t in times]
+        while high - low > _RESOLVED * max(abs(low), abs(high)):
+            if values[0] <= values[1]:
+                high, times[1], values[1] = times[1], times[0], values[0]
+                times[0] = low + ratio * (high - low)
+                values[0] = self._gauged(gauge, times[0])
+            else:
+                low, times[0], values[0] = times[0], times[1], values[1]
+                times[1] = high - ratio * (high - low)
+                values[1] = self._gauged(gauge, times[1])
+            if not times[0] < times[1]:
+                break
+        best = int(np.argmin(values))
+        return times[best], values[best]
+
+    def _gauged(self, gauge: _Gauge, t: float) -> float:
+        """The smallest singular value at a time; 0 where there are no consistent values."""
+        found = self._consistent(t)
+        return 0.0 if found is None else gauge.weakest(_Point(t, None, *found))
+
+
+@dataclass(frozen=True)
+class _Gauge:
+    """The smallest singular value of the array that counts, in units that hold for a whole stretch."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    above: np.ndarray
+    rank: int
+
+    @classmethod
+    def of(cls, points: Sequence[_Point]) -> _Gauge:
+        array, ranks = points[0].array, points[0].ranks[-1]
+        assert array is not None
+        above = np.flatnonzero((array.excess >= 0) & (array.order <= ranks.times + array.equations.order))
+        rows = sum(r <= ranks.times for _, r in array.rows)
+        largest = np.max([np.abs(_matrix(point, rows, above)) for point in points], axis=0)
+        return cls(*equilibrate(largest), above, ranks.decisions[0].rank)
+
+    def _svd(self, point: _Point):
+        return np.linalg.svd(self.rows[:, None] * _matrix(point, self.rows.size, self.above) * self.columns)
+
+    def weakest(self, point: _Point) -> float:
+        return float(self._svd(point)[1][self.rank - 1]) if self.rank else np.inf
+
+    def members(self, point: _Point) -> Weakest:
+        assert point.array is not None
+        u, _, vt = self._svd(point)
+        numbers = np.array([i for i, _ in point.array.rows])
+        last = self.rank - 1
+        return Weakest(dominant(u[:, last], numbers), dominant(vt[last], self.above % point.array.n))
+
+
+def _matrix(point: _Point, rows: int, columns: np.ndarray) -> np.ndarray:
+    assert point.array is not None and point.jet is not None
+    return point.array.jacobian(point.t, point.jet).toarray()[:rows, columns]

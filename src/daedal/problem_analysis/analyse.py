@@ -1,0 +1,100 @@
+"""Everything that can be said of a problem before it is solved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InconsistentInitialError, InvalidProblemError, StructurallySingularError
+from daedal.initial.local_structure import LocalStructure, local_structure
+from daedal.problem_analysis.point import point_of
+from daedal.problem_analysis.result import Analysis
+from daedal.problem_analysis.scaling import Scaling
+from daedal.structure.equations import Equations
+from daedal.structure.structural_analysis import StructuralAnalysis
+from daedal.structure.tractability import tractability
+from daedal.symbolic import Untraceable
+
+_MOST_COLUMNS = 1000  # of a derivative array whose ranks are computed: some seconds
+
+
+def analyse(problem: Any, at: Any = None) -> Analysis:
+    """Analyse a problem: its structure, its index by several notions, hidden constraints, degrees of freedom, units.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or MechanicalSystem
+        Its functions must be traceable (see ``problem.functions``).
+    at : tuple, optional
+        (t, initial): the point at which the index is computed, with initial values in the form that
+        :func:`daedal.solve` takes, or a mapping from names to the values that are known, ``(0.0, {"x": 0.6})``. It need
+        not be consistent: a consistent point near it is looked for. By default one is looked for at t = 0.
+
+    Returns
+    -------
+    Analysis
+        ``print`` shows a page, a notebook the same with a picture; its attributes have the numbers.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the functions of the problem cannot be traced, or `at` has the wrong form.
+
+    Notes
+    -----
+    The structural index is that of the signature method (J. D. Pryce, BIT 41, 2001, 364-394), given only if its system
+    Jacobian is nonsingular, at the point where there is one. Differentiation and strangeness index come from ranks of
+    the derivative array at the point.
+
+    Equations that do not determine their unknowns, since some are redundant, contradictory or missing, are not refused:
+    the page names them, and `singular` is the exception that other functions raise.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> def pendulum(t, s, sp):
+    ...     x, y, u, v, lam = s
+    ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
+    >>> problem = daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"])
+    >>> analysis = daedal.analyse(problem, at=(0.0, [0.6, -0.8, 0.4, 0.3, 0.0]))
+    >>> analysis.index, analysis.structural_index, analysis.strangeness_index, analysis.degrees_of_freedom
+    (3, 3, 2, 2)
+    >>> analysis.hidden_constraints[0]
+    '2*x*u + 2*y*v = 0'
+    """
+    try:
+        equations = Equations(problem)
+    except Untraceable as reason:
+        raise InvalidProblemError(f"the problem cannot be analysed: a function of it {reason}") from reason
+    t, rows = point_of(problem, equations, at)
+    try:
+        structural = StructuralAnalysis.of(equations)
+    except StructurallySingularError as error:
+        return Analysis(problem, equations, t, None, error)
+    local, why = _local(structural, t, rows, given=at is not None)
+    if local is None:
+        known = not np.isnan(rows).any()
+        return Analysis(problem, equations, t, structural.at(t, rows) if known else structural, not_local=why)
+    structural = structural.at(t, local.jet)
+    scaling = Scaling.of(structural.jacobian.matrix(t, local.jet)) if structural.at_point else None
+    chain = tractability(equations, t, local.jet)
+    return Analysis(problem, equations, t, structural, None, local, "", chain, scaling)
+
+
+def _local(
+    structural: StructuralAnalysis, t: float, rows: np.ndarray, *, given: bool
+) -> tuple[LocalStructure | None, str]:
+    """The structure at a point, or why there is none."""
+    equations = structural.given
+    columns = equations.n * (int(structural.signature.c.max()) + equations.order + 2)
+    if columns > _MOST_COLUMNS:
+        return None, f"{equations.n} unknowns are too many for ranks of the derivative array"
+    try:
+        return local_structure(equations, t, rows), ""
+    except InconsistentInitialError as error:
+        if given:
+            return None, str(error)
+        return None, "no consistent point was found at t = 0. Remedy: give one, at=(t, initial)"
+    except InvalidProblemError as error:
+        return None, str(error)

@@ -1,0 +1,178 @@
+"""The sections of the page on a problem, and the two forms in which they are shown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from daedal.structure.singularity import equations_named, primes
+from daedal.tabular import Tabular, listing
+
+if TYPE_CHECKING:
+    from daedal.problem_analysis.result import Analysis
+
+_MOST_NAMED = 12
+_WIDTH = 100
+_OFTEN = {1: "once", 2: "twice"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with rows of a table, then lines; the picture follows the section that asks for it."""
+
+    title: str
+    rows: Sequence[tuple[str, str]] = ()
+    lines: Sequence[str] = field(default_factory=list)
+    picture: bool = False
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """All that there is to say."""
+    found = [_problem(analysis)]
+    if analysis.singular is not None:
+        message = str(analysis.singular)
+        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}."]))
+        return [*found, Section("Structure", picture=True, lines=[_READING])]
+    found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
+    if analysis.scaling is not None and analysis.offsets is not None:
+        determined = [
+            f"{name}{primes(k)}" for name, k in zip(analysis.equations.names, analysis.offsets[1], strict=True)
+        ]
+        found.append(Section("Numbers", [("scaling", analysis.scaling.advice(determined))]))
+    return found
+
+
+def text_page(parts: Sequence[Section], letters: str) -> str:
+    """The page in letters."""
+    blocks = []
+    for part in parts:
+        lines = [part.title]
+        if part.rows:
+            lines.append(str(Tabular("ll", part.rows, indent=2, width=_WIDTH, least=22)))
+        if part.picture:
+            lines += ["", *(f"    {line}" for line in letters.splitlines()), ""]
+        for line in part.lines:
+            lines.append(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    "))
+        blocks.append("\n".join(lines).rstrip())
+    return "\n\n".join(blocks)
+
+
+def html_page(parts: Sequence[Section], svg: str) -> str:
+    """The page for a notebook; names and formulas of the user are escaped."""
+    from markupsafe import Markup
+
+    page = Markup("")
+    for part in parts:
+        page += Markup("<p><b>{}</b></p>").format(part.title)
+        if part.rows:
+            page += Markup(Tabular("ll", part.rows).__html__())
+        if part.picture:
+            page += Markup(svg)  # its texts are escaped
+        page += Markup("").join(Markup("<p>{}</p>").format(line) for line in part.lines)
+    return str(Markup("<div>{}</div>").format(page))
+
+
+def _problem(analysis: Analysis) -> Section:
+    equations = analysis.equations
+    parts, first = [], 0
+    for count, words in equations.parts:
+        last = first + count - 1
+        parts.append(f"{words} ({first if count == 1 else f'{first} to {last}'})")
+        first += count
+    names = listing(equations.names[:_MOST_NAMED], equations.n)
+    kind = type(analysis.problem).__name__
+    title = f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} of {equations.n} equation{'s' * (equations.n != 1)}"
+    rows = [("equations", f"{'; '.join(parts)}, numbered from 0"), ("unknowns", names)]
+    vanished = [] if analysis.structural is None else analysis.structural.signature.vanished
+    if vanished and analysis.structural is not None and not analysis.structural.combinations:
+        lost = (f"{equations.names[j]}{chr(39) * k} in equation {i}" for i, j, k in vanished[:3])
+        rows.append(("written, but cancels", listing(lost, len(vanished))))
+    return Section(title, rows)
+
+
+def _index(analysis: Analysis) -> Section:
+    structural, local = analysis.structural, analysis.local
+    assert structural is not None
+    rows = []
+    if local is not None:
+        where = f"derivative array at t = {local.t:g}"
+        found = "none" if local.index is None else str(local.index)
+        rows.append(("differentiation index", f"{found} ({where})"))
+        rows.append(("strangeness index", f"{local.strangeness_index} (d = {local.d}, a = {local.a}, v = {local.v})"))
+    else:
+        rows.append(("differentiation index", f"not computed: {analysis.not_local}"))
+    found = "unknown" if structural.index is None else str(structural.index)
+    rows.append(("structural index", f"{found} (Pryce's signature method). {structural}"))
+    if analysis.tractability is not None and (local is None or local.index is not None):
+        found = "above 2" if analysis.tractability.index is None else str(analysis.tractability.index)
+        rows.append(("tractability index", f"{found} (chain of matrices of März)"))
+    freedom = "unknown" if analysis.degrees_of_freedom is None else str(analysis.degrees_of_freedom)
+    rows.append(("degrees of freedom", freedom))
+    chosen = "; ".join(analysis.initial_choices)
+    if chosen:
+        rows.append(("initial values", f"may be chosen near this point: {chosen}"))
+    lines = []
+    if local is not None:
+        fixed = [name for choice in local.choices if choice.count == 0 for name in choice.names]
+        if fixed:
+            rows.append(("determined here", listing(fixed[:_MOST_NAMED], len(fixed))))
+        lines = [f"Not certain: {decision}." for decision in local.unclear]
+        lines += _disagreement(analysis)
+    return Section("Index", rows, lines)
+
+
+def _disagreement(analysis: Analysis) -> list[str]:
+    """Where structure and derivative array do not say the same, and what that means."""
+    local, structural = analysis.local, analysis.structural
+    assert local is not None and structural is not None
+    if local.index is None:
+        names = listing(local.undetermined[:_MOST_NAMED], len(local.undetermined))
+        lines = [f"However often the equations are differentiated, they do not determine {names} at this point."]
+        if local.redundant_equations:
+            which = equations_named(local.redundant_equations)
+            lines.append(
+                f"Among {which}, with their derivatives, {local.v} follow{'s' * (local.v == 1)} from the others."
+            )
+        return lines
+    if structural.index is None or local.index == structural.index:
+        return []
+    if local.index < structural.index:
+        return [
+            "The structural index is an upper bound: equations can be combined so that fewer differentiations are "
+            "needed (Reissig, Martinson and Barton, SIAM J. Sci. Comput. 21, 2000)."
+        ]
+    return ["The index at this point is higher than the structure allows elsewhere: the point is a singular one."]
+
+
+def _constraints(analysis: Analysis) -> list[Section]:
+    if analysis.local is None:
+        return []
+    hidden = [constraint.text for constraint in analysis.local.hidden_constraints]
+    return [Section(f"Hidden constraints ({len(hidden)})", lines=hidden)] if hidden else []
+
+
+def _structure(analysis: Analysis) -> Section:
+    structural = analysis.structural
+    assert structural is not None
+    times = structural.differentiations.tolist()
+    groups: dict[int, list[int]] = {}
+    for i, count in enumerate(times):
+        groups.setdefault(count, []).append(i)
+    said = [
+        f"{_OFTEN.get(count, f'{count} times')}: {equations_named(which)}"
+        for count, which in sorted(groups.items(), reverse=True)
+        if count
+    ]
+    sizes = [len(block.part.rows) for block in analysis.layout.blocks]
+    blocks = f"{len(sizes)}, the largest of {max(sizes)} equation{'s' * (max(sizes) != 1)}"
+    rows = [("differentiated", "; ".join(said) or "nothing"), ("blocks", blocks)]
+    return Section("Structure", rows, [f"{_READING} {_OFFSETS}"], picture=True)
+
+
+_READING = (
+    "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "
+    "known from the state."
+)
+_OFFSETS = "c: how often an equation is differentiated; d: the derivative of the unknown that this determines."

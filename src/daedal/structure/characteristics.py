@@ -1,0 +1,218 @@
+"""Ranks of a derivative array at a point: the differentiation index, the strangeness index, characteristic values.
+
+Columns of the array are split into the unknowns x of the problem as one of first order (for one of second order x' as
+well, where x'' occurs), their derivatives, and what lies above. With Z the left kernel of the columns above x,
+
+    a = rank Z^T F_x     equations between t and x that the array contains: the constraints, hidden ones included,
+    corank               combinations of all equations in which nothing is left: they follow from others, or contradict,
+    T                    the kernel of Z^T F_x: directions in which x may move, d = rank F_x' T of which move by
+                         themselves.
+
+Differentiation index: the smallest number of differentiations for which the array determines x', that is, is 1-full
+(Brenan, Campbell and Petzold, definition 2.5.1 and proposition 2.5.1; S. L. Campbell and C. W. Gear, Numer. Math. 72,
+1995). Strangeness index: the smallest one for which d = n - a - v, where v is the growth of the corank (P. Kunkel and
+V. Mehrmann, Differential-Algebraic Equations, EMS 2006, hypothesis 4.2). Both are meant at points that satisfy the
+array, and presuppose that ranks do not change in a neighbourhood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from daedal.linear.rank import RankDecision, rank_decision
+from daedal.structure.derivative_array import DerivativeArray
+from daedal.structure.equilibration import equilibrate
+
+TOLERANCE = 1e-9
+"""Singular values below this part of the largest count as zero, after rows and columns have been scaled."""
+_DOMINANT = 0.3  # part of the largest entry of a vector
+_OPEN = 1e-6  # share of a derivative in what the array leaves open
+
+
+class Weakest(NamedTuple):
+    """What a rank would lose first: dominant equations and unknowns, numbered from 0."""
+
+    equations: tuple[int, ...]
+    unknowns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ArrayRanks:
+    """What the ranks of the array of one order say at a point.
+
+    Attributes
+    ----------
+    times : int
+        How often the equations are differentiated.
+    open_rates : tuple of int
+        Unknowns whose derivatives the array leaves open; none if it is 1-full.
+    a, d, v : int
+        Constraints, differential equations, and equations that follow from the others or contradict them.
+    missing : int
+        How many equations are neither of these yet: 0 if the array contains all constraints.
+    corank : int
+        Of the whole array.
+    constraints : numpy.ndarray, shape (a, rows)
+        Combinations of the rows of the array that contain x only.
+    redundant : numpy.ndarray, shape (corank, rows)
+        Combinations of the rows in which nothing is left.
+    columns : numpy.ndarray of int
+        The columns of x.
+    tangent : numpy.ndarray, shape (columns of x, degrees of freedom)
+        Directions in which x may move, orthonormal in units of `sizes`.
+    sizes : numpy.ndarray
+        Sizes of x that balance the equations.
+    decisions : tuple of RankDecision
+        The ranks, each with its gap.
+    weakest : tuple of Weakest
+        For each of them which equations and unknowns its smallest singular value that counts belongs to.
+    """
+
+    times: int
+    open_rates: tuple[int, ...]
+    a: int
+    d: int
+    v: int
+    missing: int
+    corank: int
+    constraints: np.ndarray = field(repr=False)
+    redundant: np.ndarray = field(repr=False)
+    columns: np.ndarray = field(repr=False)
+    tangent: np.ndarray = field(repr=False)
+    sizes: np.ndarray = field(repr=False)
+    decisions: tuple[RankDecision, ...] = field(repr=False)
+    weakest: tuple[Weakest, ...] = field(repr=False)
+
+    @property
+    def one_full(self) -> bool:
+        """Whether the array determines x'."""
+        return not self.open_rates
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The dimension of the values of x that satisfy the constraints."""
+        return self.tangent.shape[1]
+
+
+def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[ArrayRanks]:
+    """The ranks of the arrays of all orders up to that of `array`, at one point.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.initial.jet import consistent_jet
+    >>> from daedal.structure.characteristics import array_ranks
+    >>> from daedal.structure.derivative_array import DerivativeArray
+    >>> from daedal.structure.equations import Equations
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - t**2], 2)
+    >>> array = DerivativeArray(Equations(problem), 2)
+    >>> [(ranks.one_full, ranks.a) for ranks in array_ranks(array, 0.0, [[0, 0], [0, 2], [2, 0], [0, 0]])]
+    [(False, 1), (False, 2), (True, 2)]
+    """
+    matrix = array.jacobian(t, jet).toarray()
+    levels = np.array([r for _, r in array.rows])
+    found: list[ArrayRanks] = []
+    for k in range(int(array.times.max()) + 1):
+        columns = array.order <= k + array.equations.order
+        part = matrix[np.ix_(levels <= k, columns)]
+        found.append(_ranks(k, part, array.excess[columns], array, found[-1].corank if found else 0))
+    return found
+
+
+def open_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
+    """Unknowns whose derivatives the array leaves open at a point; none if it is 1-full."""
+    above = np.flatnonzero(array.excess >= 0)
+    matrix = array.jacobian(t, jet).toarray()[:, above]
+    return _open(_kernels(matrix, equilibrate(matrix))[1], above, array.excess, array.n)
+
+
+def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArray, corank_before: int) -> ArrayRanks:
+    base, above = np.flatnonzero(excess < 0), np.flatnonzero(excess >= 0)
+    rows, columns = equilibrate(matrix)
+    scaled = rows[:, None] * matrix * columns
+    further, factors = equilibrate(scaled[:, above])
+    left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
+    numbers = np.array([i for i, _ in array.rows])
+    weakest = [Weakest(dominant(last[0], numbers), dominant(last[1], above % array.n))]
+    # combinations of equations in which only x is left, compared with what they are combined of
+    terms = further[:, None] * scaled[:, base]
+    left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
+    combining, s, tt = np.linalg.svd(left @ terms)
+    lower = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the constraints in {_array(k)}")
+    if lower.rank:
+        last = combining.T[lower.rank - 1] @ left, tt[lower.rank - 1]
+        weakest.append(Weakest(dominant(last[0], numbers), dominant(last[1], base % array.n)))
+    else:
+        weakest.append(Weakest((), ()))
+    left, a, tangent, sizes = combining.T @ left * further * rows, lower.rank, tt[lower.rank :].T, columns[base]
+    # the differential equations in the directions that the constraints leave
+    leading = _leading(matrix[: array.n], excess, base) * sizes
+    dynamics = (leading @ tangent) / _nonzero(np.linalg.norm(leading, axis=1))[:, None]
+    w, s, _ = np.linalg.svd(dynamics)
+    moving = rank_decision(s, scale=1.0, tolerance=TOLERANCE, what=f"the dynamics beside {_array(k)}")
+    last = w[:, max(moving.rank - 1, 0)] if w.size else np.zeros(0)
+    weakest.append(Weakest(dominant(last[: array.n], np.arange(array.n)), dominant(last @ leading, base % array.n)))
+    corank = len(left) - a
+    v = corank - corank_before
+    return ArrayRanks(
+        times=k,
+        open_rates=tuple(int(j) for j in _open(kernel, above, excess, array.n)),
+        a=a,
+        d=moving.rank,
+        v=v,
+        missing=len(leading) - a - v - moving.rank,
+        corank=corank,
+        constraints=left[:a],
+        redundant=left[a:],
+        columns=base,
+        tangent=tangent,
+        sizes=sizes,
+        decisions=(upper, lower, moving),
+        weakest=tuple(weakest),
+    )
+
+
+def _kernels(matrix: np.ndarray, factors: tuple[np.ndarray, np.ndarray], what: str = ""):
+    """Left and right kernel of a matrix, scaled by factors of rows and columns, and the decision about its rank."""
+    u, s, vt = np.linalg.svd(factors[0][:, None] * matrix * factors[1])
+    decision = rank_decision(s, tolerance=TOLERANCE, what=what)
+    last = max(decision.rank - 1, 0)
+    return u[:, decision.rank :].T, vt[decision.rank :], decision, (u[:, last], vt[last])
+
+
+def _open(kernel: np.ndarray, above: np.ndarray, excess: np.ndarray, n: int) -> np.ndarray:
+    """Unknowns whose derivatives take part in a right kernel of the columns `above` x."""
+    moving = np.linalg.norm(kernel, axis=0) > _OPEN
+    return np.sort(above[moving & (excess[above] == 0)] % n)
+
+
+def dominant(vector: np.ndarray, numbers: np.ndarray) -> tuple[int, ...]:
+    """The equations or unknowns with the largest entries of a singular vector, largest first."""
+    sizes = np.abs(vector)
+    order = np.argsort(-sizes, kind="stable")
+    large = [int(numbers[k]) for k in order if sizes[k] > _DOMINANT * sizes[order[0]]] if sizes.size else []
+    return tuple(dict.fromkeys(large))
+
+
+def _leading(matrix: np.ndarray, excess: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """The leading matrix of the problem as one of first order: equations, and x' = w where x'' occurs."""
+    n = len(matrix)
+    below = base[excess[base] < -1]
+    found = np.zeros((n + below.size, base.size))
+    for place, column in enumerate(base):
+        if excess[column] == -1:
+            found[:n, place] = matrix[:, column + n]
+        else:
+            found[n + np.searchsorted(below, column), place] = 1.0
+    return found
+
+
+def _array(k: int) -> str:
+    return "the equations" if k == 0 else f"the array of order {k}"
+
+
+def _nonzero(sizes: np.ndarray) -> np.ndarray:
+    return np.where(sizes > 0.0, sizes, 1.0)
