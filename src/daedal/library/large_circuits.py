@@ -153,18 +153,18 @@ def forced_and_natural(circuit: Matrices, shift: complex | None) -> Callable[...
 
 
 def natural_mode(circuit: Matrices, shift: complex) -> tuple[complex, np.ndarray]:
-    """A root s of det(s H + G) = 0 near `shift` with its vector: inverse iteration, then Newton-like shifts."""
+    """A root s of det(s H + G) = 0 near `shift` with its vector: inverse iteration."""
     H, G = circuit.H.tocsc(), circuit.G.tocsc()
     vector = np.exp(1j * np.arange(len(circuit.names)))
-    s = complex(shift)
-    for steps in (40, 3, 3):  # with the factors at the shift, then closer to the root
+    root = complex(shift)
+    for steps in (40, 4, 4):  # at the shift, then next to the root, where the matrix still has factors
+        s = root + 1e-7 * abs(root)
         solve = splu((G + s * H).tocsc().astype(complex)).solve
         for _ in range(steps):
             image = solve(H @ vector)
-            distance = np.vdot(vector, vector) / np.vdot(vector, image)  # (G + s H) v = (s - root) H v
+            root = s - np.vdot(vector, vector) / np.vdot(vector, image)  # (G + s H) v = (s - root) H v
             vector = image / np.linalg.norm(image)
-        s = s - distance
-    return s, vector / vector[np.argmax(np.abs(vector))]
+    return root, vector / vector[np.argmax(np.abs(vector))]
 
 
 def _circuit(

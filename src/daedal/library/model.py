@@ -54,8 +54,8 @@ class Indices:
     differentiation : int or None
         How often the equations have to be differentiated until they determine all derivatives; None if no number is
         enough, so that the problem does not determine its solution.
-    strangeness : int or None
-        The strangeness index of Kunkel and Mehrmann; None like `differentiation`.
+    strangeness : int
+        The strangeness index of Kunkel and Mehrmann, which problems have that do not determine their solution, too.
     degrees_of_freedom : int or None
         How many initial values may be chosen; None like `differentiation`.
     local : int or None
@@ -76,7 +76,7 @@ class Indices:
     """
 
     differentiation: int | None
-    strangeness: int | None
+    strangeness: int
     degrees_of_freedom: int | None
     local: int | None
     structural: int

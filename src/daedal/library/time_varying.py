@@ -74,7 +74,7 @@ def unsolvable_pencil() -> Model:
         index=None,
         indices=Indices(
             differentiation=None,
-            strangeness=None,
+            strangeness=1,
             degrees_of_freedom=None,
             local=2,
             structural=1,
@@ -121,7 +121,7 @@ def changing_nullspace() -> Model:
         1.0,
         t0=-1.0,
         index=2,
-        indices=Indices.usual(2, 0),
+        indices=Indices.usual(2, 0, structural=0, structure_suffices=False),
         options={"rtol": 1e-6, "atol": 1e-8},
     )
 
