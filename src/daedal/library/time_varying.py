@@ -77,7 +77,7 @@ def unsolvable_pencil() -> Model:
             strangeness=1,
             degrees_of_freedom=None,
             local=2,
-            structural=1,
+            structural=0,
             structure_suffices=False,
         ),
         plot={"variables": ["x1", "x2"]},
