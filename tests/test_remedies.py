@@ -263,7 +263,7 @@ ROWS = [
     ),
     Remedy(
         "index 3 of a mechanism",
-        lambda: solve(pendulum(3), 1.0, *SWING),
+        lambda: solve(pendulum(3), 1.0, *SWING, formulation="none"),
         (
             "the problem has index 3",
             "daedal.SecondOrderDAE(lambda t, x, v, a: residual(t, x, v), 5)",
@@ -283,7 +283,7 @@ ROWS = [
     ),
     Remedy(
         "index 3 of a circuit",
-        lambda: solve(cascade(2)[0], 2.0, *cascade(2)[1], method="dassl"),
+        lambda: solve(cascade(2)[0], 2.0, *cascade(2)[1], method="dassl", formulation="none"),
         ("the problem has index 3", "daedal.SecondOrderDAE(lambda t, x, v, a: residual(t, x, v), 3)"),
         (
             (
@@ -297,7 +297,7 @@ ROWS = [
     ),
     Remedy(
         "index 4",
-        lambda: solve(cascade(3)[0], 2.0, *cascade(3)[1]),
+        lambda: solve(cascade(3)[0], 2.0, *cascade(3)[1], formulation="none"),
         ("the problem has index 4", "Equation 0 must be differentiated 3 times"),
         (
             (
@@ -392,7 +392,7 @@ ROWS = [
     Remedy(
         "a condition stated twice, among many",
         lambda: solve(boundary_conditions("twice"), 1.0, np.ones(MANY), -np.ones(MANY)),
-        ("The index was not examined", "an equation that repeats others", "count equations and unknowns"),
+        ("equations 0, 499 and 500 contain only y[0] and y[499]", "y[500] occurs in no equation"),
         ((lambda: solve(boundary_conditions("once"), 1.0, np.ones(MANY), -np.ones(MANY)), np.full(MANY, E1)),),
     ),
     Remedy(

@@ -175,6 +175,7 @@ __all__ = [
     "modified_euler",
     "order_conditions",
     "prepare",
+    "reduce_index",
     "solve",
     "solve_dae",
     "unilateral",
@@ -193,6 +194,7 @@ _LATE = {
     "formula": "methods.named_formulas",
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
+    "reduce_index": "index_reduction.reduce",
 }
 
 

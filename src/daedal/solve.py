@@ -65,7 +65,8 @@ def solve(
     formulation : str or formulation object
         How the problem is rewritten before it is discretised. Mechanisms and Hessenberg problems: "auto", "ggl",
         "projection", "baumgarte", ..., or an instance such as ``Baumgarte(gamma=5.0)``. Linear problems:
-        :class:`StabilisedReduction`. "auto" and "none" leave first-order problems as they are.
+        :class:`StabilisedReduction`. First-order problems of index 3 and more are reduced to index 1 by "auto";
+        "dummy_derivatives" does so for any, and "none" leaves them as they are.
     rtol, atol : float or array (n,)
         The local error of component i is kept below rtol[i] \|y_i\| + atol[i], in the root-mean-square sense; for a
         mechanism y is (q, v, r), and the automatic choice takes the maximum.

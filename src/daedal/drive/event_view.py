@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
@@ -17,6 +20,18 @@ class EventView:
     params: Any
     n_y: int | None = None
     variables: tuple[str, str] = ("y", "yp")  # how messages call them
+
+
+@dataclass(frozen=True, eq=False)
+class EventsOf:
+    """Events of another problem than the one that is integrated.
+
+    ``arguments(t, state)`` gives the unknowns of that problem and their derivatives, in the state of this one.
+    """
+
+    events: Any
+    view: Any
+    arguments: Callable[[float, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def switching_functions(

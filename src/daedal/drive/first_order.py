@@ -46,7 +46,8 @@ class FirstOrderPlan:
     ):
         if settings.formulation not in ("auto", "none", None):
             raise InvalidProblemError(
-                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto' or 'none'"
+                f"unknown formulation {settings.formulation!r}; first-order problems take 'auto', 'none' or "
+                "'dummy_derivatives'"
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
@@ -161,9 +162,13 @@ class FirstOrderPlan:
                 ready.adopt(self.equations)
             workspace.begin()
         except IndexError:
-            ready = method.prepare(self.equations)
+            ready = self.prepared(method)
             workspace = ready.workspace or Workspace(self.implicit)
         return ready, workspace
+
+    def prepared(self, method):
+        """A run of a method, made ready."""
+        return method.prepare(self.equations)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_runs": {name: [] for name in self.methods}}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.drive.choice import Choice
-from daedal.drive.event_view import EventView, switching_functions
+from daedal.drive.event_view import EventsOf, EventView, switching_functions
 from daedal.drive.finish import delivered
 from daedal.drive.mechanism_output import Salvage, finished, outputs
 from daedal.drive.mechanism_start import MechanismStarts
@@ -243,13 +243,18 @@ class MechanismCourse(Course):
 
     def _switching(self, reduction: Reduction, earlier: list[Segment]):
         """The user's events, as functions of (t, q, v)."""
-        assembly, start = self.assembly, self.start
+        assembly, start, events = self.assembly, self.start, self.request.settings.events
         n, split = assembly.m * assembly.nx, (assembly.m - 1) * assembly.nx
+        foreign = isinstance(events, EventsOf)
 
         def recover(t, y, yp):
             state = reduction.states(np.array([t]), np.ascontiguousarray(y[:, None]))[0]
-            return state[:n], state[:n]
+            return events.arguments(t, state) if foreign else (state[:n], state[:n])
 
+        if foreign:
+            y0, yp0 = events.arguments(start.t, np.concatenate([start.z, start.r]))
+            own = self.request.changed(events=events.events)
+            return switching_functions(own, events.view, start.t, y0, yp0, recover, earlier)
         params = self.plan.problem.params
         given = params.given if isinstance(params, Moded) else params
         view = EventView(given, split or None, ("q", "v"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -125,7 +126,12 @@ def make_plan(problem, settings: Settings):
 
         if isinstance(problem, LinearDAE) and is_as_stated(settings.formulation):
             return SemiExplicitPlan(problem, settings, _plan_as_it_is)
-        return TracedPlan(problem, settings, _plan_as_it_is)
+        if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
+            return TracedPlan(problem, settings, _plan_as_it_is)
+        from daedal.drive.reduction import is_reduction, reduced_plan
+
+        as_it_stands = replace(settings, formulation="none") if is_reduction(settings.formulation) else settings
+        return reduced_plan(problem, settings, TracedPlan(problem, as_it_stands, _plan_as_it_is))
     return _plan_as_it_is(problem, settings)
 
 

@@ -371,10 +371,16 @@ def _point(problem: Any, solution: Any, i: int) -> tuple[float, dict[str, Any]]:
         point = {}
     elif isinstance(problem, SemiExplicitDAE):
         y = solution.y[:, i]
-        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": solution.yp[:, i]}
+        point = {"y": y[: problem.n_y], "z": y[problem.n_y :], "xp": _slope(solution, i)}
     elif isinstance(problem, SecondOrderDAE):
         point = dict(zip(("x", "xp", "xpp"), solution.split(i)))
     else:
-        point = {"y": solution.y[:, i], "yp": solution.yp[:, i]}
+        point = {"y": solution.y[:, i], "yp": _slope(solution, i)}
     point["cj"] = point["c1"] = point["c2"] = 1.0
     return float(solution.t[i]), point
+
+
+def _slope(solution: Any, i: int) -> np.ndarray:
+    """y' at one point, without all others where it is computed only now."""
+    single = getattr(solution, "slope", None)
+    return solution.yp[:, i] if single is None else single(i)

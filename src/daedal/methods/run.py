@@ -24,7 +24,7 @@ from daedal.solution import DenseOutput
 _FLOATS_PER_SLICE = 250_000  # size of the buffers between two returns to Python
 _SLOTS = 1000
 _LARGE = 100  # unknowns from which slices begin short
-_BUFFER_FULL, _TROUBLED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED)
+_BUFFER_FULL, _TROUBLED, _HOOK_STOPPED = int(Ending.BUFFER_FULL), int(Ending.TROUBLED), int(Ending.HOOK_STOPPED)
 _TIME = struct.Struct("=d")  # the first field of a RUN record
 
 
@@ -128,6 +128,11 @@ class Run:
                     self._keep_slice(task)
                     reason = self.reconsider(task)
                     if reason == 0:
+                        continue
+                if reason == _HOOK_STOPPED and task.resume is not None:
+                    self._keep_slice(task)
+                    if task.resume():
+                        self._counters[self._signal] = 0
                         continue
                 if reason != _BUFFER_FULL:
                     break
@@ -267,6 +272,10 @@ class Run:
         """y' at the end of the last step, from its polynomial."""
         degree = int(self.record["degree"])
         return (self._phi[1 : degree + 1] / self.record["psi"][:degree, None]).sum(axis=0)
+
+    def reached(self) -> tuple[float, np.ndarray]:
+        """The end of the last step, and y there."""
+        return self._time(), self._phi[0].copy()
 
     def _results(self) -> tuple:
         """The fields RESULT of the record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,6 +77,7 @@ class Task:
     index_2: bool = False  # whether the problem is known to have index 2, where the method may choose what it tests
     fixed_step: float | None = None  # a constant step size, without error control
     watch: Watch | None = None
+    resume: Callable[[], bool] | None = None  # asked where the hook has stopped the run: whether it goes on
     guess: np.ndarray | None = None  # w and lambda near the start, where a mechanism's forces depend on them
 
     @property

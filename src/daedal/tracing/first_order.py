@@ -107,6 +107,8 @@ def _set(problem, name: str, function):
 def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual):
     """The user's jacobian traced, or an exact one in the form that the linear solver takes."""
     n, arguments = problem.n, (*residual.arguments, *residual.factors)
+    if residual.traced is not None:
+        tracer.result.orders = partial(_orders, tracer, residual)
     if problem.jacobian is not None:
         shape: tuple[int, ...] = (n, n)
         if problem.bandwidth is not None:
@@ -141,6 +143,15 @@ def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]
     for (i, j, _), value in zip(places, evaluate(tracer.graph, [node for _, _, node in places], values)):
         matrix[i, j] = value
     return matrix
+
+
+def _orders(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:
+    """For each equation the unknowns in it, each with its highest derivative."""
+    assert residual.traced is not None
+    n, variables = len(residual.traced.nodes), [i for group in residual.groups for i in group]
+    with tracer.lock:
+        pattern = sparsity(tracer.graph, residual.traced.nodes, variables)
+    return [{place % n: place // n for place in sorted(places)} for places in pattern]  # the highest comes last
 
 
 def _sum(tracer: Tracer, residual: _Residual) -> list[dict[int, int]]:

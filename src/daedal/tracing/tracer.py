@@ -57,6 +57,8 @@ class TracedProblem:
     exact_matrix : callable, optional
         Where the user gave the matrix of Newton's method: ``exact_matrix(values)``, the exact one at values of all
         arguments.
+    orders : callable, optional
+        Where the residual was traced: ``orders()``, for each equation the unknowns in it with their highest derivative.
     n_switches : int
         How many switching functions were found at most; those of several functions may be the same.
     modes : Modes or None
@@ -74,6 +76,7 @@ class TracedProblem:
     refused: dict[str, Untraceable] = field(default_factory=dict)
     arguments: dict[str, tuple[str, ...]] = field(default_factory=dict)
     exact_matrix: Callable[[Mapping[str, Any]], np.ndarray] | None = None
+    orders: Callable[[], list[dict[int, int]]] | None = None
     n_switches: int = 0
     modes: Modes | None = None
     tracer: Tracer | None = None

@@ -1,0 +1,95 @@
+"""A watch over the selection during a run, in compiled code after every accepted step.
+
+For each block of derivatives the matrix B of its equations and the rows S of what is integrated give the tangents X
+with B X = 0, S X = 1: how the dependent derivatives change with those that are integrated. In units of the sizes that
+the variables have had, X is of the order of 1 for a good choice, and grows without bound where the choice becomes
+impossible; then the run stops, and goes on with another one.
+"""
+
+import numpy as np
+
+from daedal.kernels.callbacks import NATIVE
+from daedal.kernels.compilation import caller, part, pointer
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, integers, record_at
+from daedal.kernels.system import HOOK, HOOK_DONE, HOOK_STOP
+
+BLOCK = np.dtype(
+    [
+        ("columns", INTEGER),
+        ("equations", INTEGER),
+        ("places", ADDRESS),  # of the columns in y
+        ("values", ADDRESS),  # B, by rows
+        ("rows", ADDRESS),  # S
+        ("matrix", LU),
+        ("work", ADDRESS),
+    ]
+)
+
+WATCH = np.dtype(
+    [
+        ("n", INTEGER),
+        ("code", ADDRESS),  # of the matrices B
+        ("block", ADDRESS),
+        ("blocks", INTEGER),
+        ("addresses", ADDRESS),
+        ("scale", ADDRESS),  # the largest sizes that y has had
+        ("limit", FLOAT),
+        ("amplification", FLOAT),
+    ]
+)
+
+_call = caller(NATIVE)
+
+
+@pointer(HOOK)
+def watch_hook(record, t, h, y):
+    """Stop where dependent derivatives change too much with those that are integrated."""
+    watch = record_at(record, WATCH)
+    n = watch.n
+    point, scale, given = floats(y, n), floats(watch.scale, n), floats(watch.block, n)
+    for i in range(n):
+        given[i] = point[i]
+        scale[i] = max(scale[i], abs(point[i]))
+    if _call(watch.code, t, watch.block) != 0:
+        return HOOK_STOP
+    addresses = integers(watch.addresses, watch.blocks)
+    watch.amplification = 0.0
+    for k in range(watch.blocks):
+        watch.amplification = max(watch.amplification, _amplification(record_at(addresses[k], BLOCK), scale))
+    return HOOK_DONE if watch.amplification <= watch.limit else HOOK_STOP
+
+
+@part
+def _amplification(block, scale):
+    """The largest entry of X, in units of `scale`; infinite where it is not determined."""
+    n, m = block.columns, block.equations
+    places, work = integers(block.places, n), floats(block.work, n)
+    values, rows = float_rows(block.values, m, n), float_rows(block.rows, n - m, n)
+    by_columns = float_rows(block.matrix.data, n, n)
+    for j in range(n):
+        size = scale[places[j]]
+        for i in range(m):
+            by_columns[j, i] = values[i, j] * size
+        for i in range(n - m):
+            by_columns[j, m + i] = rows[i, j] * size
+    for i in range(n):  # rows of equal size, for the pivots
+        largest = 0.0
+        for j in range(n):
+            largest = max(largest, abs(by_columns[j, i]))
+        for j in range(n):
+            by_columns[j, i] /= largest if largest > 0.0 else 1.0
+        if i >= m:
+            work[i] = 1.0
+    if factor_lu(block.matrix) != 0:
+        return np.inf
+    found = 0.0
+    for k in range(m, n):
+        for i in range(n):
+            work[i] = 1.0 if i == k else 0.0
+        solve_lu(block.matrix, work)
+        for j in range(n):
+            if not abs(work[j]) < np.inf:
+                return np.inf
+            found = max(found, abs(work[j]))
+    return found

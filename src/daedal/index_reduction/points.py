@@ -1,0 +1,105 @@
+"""Points brought back to all equations of a prolonged system, in compiled code."""
+
+import numpy as np
+
+from daedal.kernels.callbacks import NATIVE
+from daedal.kernels.compilation import announce, caller, kernel, part
+from daedal.kernels.dense import LU, factor_lu, solve_lu
+from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, integers
+from daedal.kernels.vectors import add_product, copy
+
+EQUATIONS = np.dtype(
+    [
+        ("n", INTEGER),
+        ("m", INTEGER),  # equations
+        ("code", ADDRESS),
+        ("block", ADDRESS),  # u, and behind it what follows, at these addresses
+        ("f", ADDRESS),
+        ("entries", ADDRESS),  # of df/du
+        ("rate", ADDRESS),  # of f by time
+        ("count", INTEGER),
+        ("entry_rows", ADDRESS),
+        ("entry_columns", ADDRESS),
+        ("matrix", LU),
+        ("work", ADDRESS),
+        ("held", ADDRESS),
+    ]
+)
+
+_MOST_ITERATIONS = 8
+_ROUNDOFF = 4.0 * np.finfo(float).eps
+_SMALL, _SLOW = 1e-9, 0.3  # corrections that no longer become smaller are round-off, if they are so small
+
+_call = caller(NATIVE)
+
+
+@part
+def _factor(equations, t, u, fixed):
+    """Evaluate at u and factor [df/du; fixed]; whether that went well."""
+    n, m, count = equations.n, equations.m, equations.count
+    copy(floats(equations.block, n), u)
+    if _call(equations.code, t, equations.block) != 0:
+        return False
+    by_columns, entries = float_rows(equations.matrix.data, n, n), floats(equations.entries, count)
+    rows, columns = integers(equations.entry_rows, count), integers(equations.entry_columns, count)
+    by_columns[:, :] = 0.0
+    for e in range(count):
+        by_columns[columns[e], rows[e]] = entries[e]
+    for i in range(n - m):
+        for j in range(n):
+            by_columns[j, m + i] = fixed[i, j]
+    return factor_lu(equations.matrix) == 0
+
+
+@part
+def _project(equations, t, u, fixed, scale):
+    """Newton's method to f = 0 with `fixed` u as it is; whether it has converged."""
+    n, m = equations.n, equations.m
+    work, held = floats(equations.work, n), floats(equations.held, n - m)
+    for i in range(n - m):
+        held[i] = add_product(0.0, fixed[i], u)
+    before = np.inf
+    for _ in range(_MOST_ITERATIONS):
+        if not _factor(equations, t, u, fixed):
+            return False
+        copy(work[:m], floats(equations.f, m))
+        for i in range(n - m):
+            work[m + i] = add_product(-held[i], fixed[i], u)
+        solve_lu(equations.matrix, work)
+        size = 0.0
+        for j in range(n):
+            if not abs(work[j]) < np.inf:
+                return False
+            size = max(size, abs(work[j]) / scale[j])
+        for j in range(n):
+            u[j] -= work[j]
+        if size <= _ROUNDOFF or (size <= _SMALL and size >= _SLOW * before):
+            return True
+        before = size
+    return False
+
+
+@kernel
+def project_points(systems, times, points, fixed, following, scale, slopes, found):
+    """Bring points to f = 0, with `fixed` u as it is, and find u' there: f_t + f_u u' = 0, fixed u' = following u."""
+    equations = systems[0]
+    n, m = equations.n, equations.m
+    before, work = np.empty(n), floats(equations.work, n)
+    for k in range(times.size):
+        copy(before, points[k])
+        good = _project(equations, times[k], points[k], fixed, scale) and _factor(equations, times[k], points[k], fixed)
+        found[k] = good
+        if not good:
+            copy(points[k], before)
+            slopes[k, :] = np.nan
+            continue
+        rate = floats(equations.rate, m)
+        for i in range(m):
+            work[i] = -rate[i]
+        for i in range(n - m):
+            work[m + i] = add_product(0.0, following[i], points[k])
+        solve_lu(equations.matrix, work)
+        copy(slopes[k], work)
+
+
+announce(project_points, "the projection of points onto all equations")

@@ -1,0 +1,121 @@
+"""The solution of a mechanism in the unknowns of the problem that it was found in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.index_reduction.mechanism import RecognisedMechanism
+from daedal.mechanical_solution import MechanicalSolution
+from daedal.problems.checks import check_real
+from daedal.solution import Solution
+from daedal.tabular import FunctionTable
+
+_LAZY = ("y", "yp", "message", "events", "drift")
+
+
+class RecognisedSolution(Solution):
+    """The solution of a problem that was solved as a mechanism.
+
+    Positions, velocities and states are those of the mechanism, on the constraints; multipliers and all derivatives
+    are those of the equations there. They are computed when they are asked for.
+
+    Attributes
+    ----------
+    mechanical : MechanicalSolution
+        The solution as that of a mechanism, with constraint forces and the drift before projection.
+    """
+
+    def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
+        self._found, self.mechanical = found, mechanical
+        self.n_differential, self.names, self.functions = n_differential, found.names, FunctionTable()
+        for name in ("t", "success", "status", "stats", "method", "history", "dense", "formulation"):
+            setattr(self, name, getattr(mechanical, name))
+
+    @cached_property
+    def _motion(self) -> tuple[np.ndarray, ...]:
+        """q, v, r, a, r' and the multipliers of the problem at the output points."""
+        t, state, n = self.t, self.mechanical.y, self._found.system.n_q
+        with self.mechanical.assembled() as assembly:
+            a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
+        if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
+            lam = self.mechanical.lam.T
+        q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
+        return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
+
+    def _multipliers(self, t: np.ndarray, q, v, r, a, lam) -> np.ndarray:
+        """Those of the problem, from those of the mechanism."""
+        found = self._found
+        if found.shares is not None:
+            return found.shares @ lam
+        return np.array([found.multipliers(t[i], *_column(i, q, v, r, a)) for i in range(t.size)]).T.reshape(lam.shape)
+
+    def _slopes(self, t: np.ndarray, motion: tuple[np.ndarray, ...]) -> np.ndarray:
+        _, v, _, a, rate, lam = motion
+        rates = [self._found.multiplier_rates(t[i], *_column(i, *motion)) for i in range(t.size)]
+        return self._found.unknowns(v, a, rate, np.array(rates).reshape(t.size, lam.shape[0]).T)
+
+    @cached_property
+    def y(self) -> np.ndarray:  # type: ignore[override]
+        """The unknowns at the output points."""
+        q, v, r, _, _, lam = self._motion
+        return self._found.unknowns(q, v, r, lam)
+
+    @cached_property
+    def yp(self) -> np.ndarray:  # type: ignore[override]
+        """Their derivatives."""
+        return self._slopes(self.t, self._motion)
+
+    def slope(self, i: int) -> np.ndarray:
+        """The derivatives at output point i alone."""
+        return self._slopes(self.t[i : i + 1], tuple(part[:, i : i + 1] for part in self._motion))[:, 0]
+
+    @cached_property
+    def message(self) -> str:  # type: ignore[override]
+        """How it ended, in words, and what was found in the equations."""
+        return f"{self.mechanical.message} The equations are those of {self._found.words}, and were solved as such."
+
+    @cached_property
+    def drift(self) -> dict[str, float]:  # type: ignore[override]
+        """Largest residuals of the constraints, and of their derivatives, which are hidden in the equations."""
+        return self.mechanical.drift
+
+    @cached_property
+    def events(self) -> list:  # type: ignore[override]
+        """What fired, when, with the unknowns there."""
+        n = self._found.system.n_q
+        told = []
+        for event in self.mechanical.events:
+            y, yp = self._found.at(event.t, event.y[:n], event.y[n : 2 * n], event.y[2 * n :])
+            told.append(replace(event, y=y, yp=yp))
+        return told
+
+    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+        """Dense output: unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
+        times = check_real(t, "t", "be a number or a vector")
+        state, n = self.mechanical(np.atleast_1d(times)), self._found.system.n_q
+        lam = self._multipliers(state.t, state.q, state.v, state.r, state.a, state.lam)
+        if derivative:
+            rate = self.mechanical(state.t, derivative=True)[2 * n :]
+            result = self._slopes(state.t, (state.q, state.v, state.r, state.a, rate, lam))
+        else:
+            result = self._found.unknowns(state.q, state.v, state.r, lam)
+        return result[:, 0].copy() if times.ndim == 0 else result
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The rows of the small table shown for a solution."""
+        rows, drift = super().summary(), self.drift or {}
+        shown = ", ".join(f"{name} {drift[name]:.1e}" for name in ("position", "velocity") if name in drift)
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in _LAZY:
+            getattr(self, name)
+        return self.__dict__
+
+
+def _column(i: int, *arrays: np.ndarray) -> list[np.ndarray]:
+    return [np.ascontiguousarray(array[:, i]) for array in arrays]
