@@ -23,9 +23,9 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
-from daedal.index_reduction.watch import PivotWatch
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
+from daedal.kernels.endings import Ending
 from daedal.progress import Progress
 from daedal.solution import Solution
 from daedal.tracing.problem import traced_problem
@@ -105,9 +105,9 @@ class ReducedPlan(FirstOrderPlan):
 
     def prepared(self, method):
         """A run with a watch over the selection."""
-        if not self.reduction.tied:
+        watch = self.reduction.watch()
+        if watch is None:
             return super().prepared(method)
-        watch = PivotWatch(self.reduction)
         ready = method.prepare(replace(self.equations, hook=watch.hook))
         ready.equations, ready.watch = self.equations, watch
         return ready
@@ -126,14 +126,13 @@ class ReducedCourse(FirstOrderCourse):
         rtol, atol = plan.tolerances
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan
-        extra = np.arange(plan.implicit.n) >= reduction.n
-        self.excluded, self._automatic = (reduction.is_highest & extra if extra.any() else None), False
+        self.excluded, self._automatic = (reduction.excluded if reduction.excluded.any() else None), False
         try:
             self._select(t, u)
         except SingularBlock as singular:
             raise InvalidProblemError(at_start(reduction, t, singular.block)) from None
         self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
-        self.choice = FirstOrderChoice(self.plan, request, False, (self.y0, self.yp0), False)
+        self.choice = FirstOrderChoice(self.plan, request, reduction.result_index > 1, (self.y0, self.yp0), False)
         self._take()
 
     def _take(self):
@@ -158,6 +157,8 @@ class ReducedCourse(FirstOrderCourse):
 
     def _resume(self) -> bool:
         """Exchange the selection where the watch has stopped the run; it then goes on with all that it knows."""
+        if not self.plan.reduction.unknowns_stay:
+            return False
         t, y = self.ready.reached()
         try:
             changed = self._reselect(t, y)
@@ -204,22 +205,27 @@ class ReducedCourse(FirstOrderCourse):
         return self._begins_again(segment) or super().goes_on(segment)
 
     def _begins_again(self, segment: Segment) -> bool:
-        """After a failure: whether another selection suits the point where the run stands."""
+        """After a failure, or where the watch has ended the segment: whether another selection suits the point there."""
         outcome, (t0, t1) = segment.outcome, self.request.span
-        t = outcome.t_reached
-        if outcome.reason not in FAILURES or not outcome.steps:
+        t, before = outcome.t_reached, self.plan.reduction
+        watched = outcome.reason == Ending.HOOK_STOPPED
+        if not (watched or outcome.reason in FAILURES) or not outcome.steps:
             return False
-        if abs(t - self._failed_at) <= LEAST_PROGRESS * abs(t1 - t0):
+        if not watched and abs(t - self._failed_at) <= LEAST_PROGRESS * abs(t1 - t0):
             return False
         try:
             changed = self._reselect(t, outcome.y_reached)
         except SingularBlock as singular:
             segment.singular = Singular(t, singular.block)
             return False
-        if not changed:
+        if not changed and not watched:
             return False
-        self._failed_at = self._t = t
-        self.y0, self.yp0 = outcome.y_reached, self.ready.slope()
+        self._t, self.y0, self.yp0 = t, outcome.y_reached, self.ready.slope()
+        if not watched:
+            self._failed_at = t
+        if not before.unknowns_stay:
+            u = before.all_unknowns(self.y0[None], self.yp0[None])[0]
+            self.y0, self.yp0 = self.plan.reduction.start(t, u, self._sizes)
         self.plan.give_back(self.choice.method, self.ready, self.workspace)
         self._take()
         return True

@@ -11,6 +11,7 @@ from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
+from daedal.structure.derivative_array import equation_in_words
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
 _VIOLATED = 1e-3  # part of the worst violation
@@ -45,8 +46,8 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
     residual = reduction.constraints.values(t, given)[0]
     order = np.argsort(-np.abs(residual), kind="stable")
     violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
-    words = reduction.equation_words
-    named = listing((f"{words[k]} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
+    kept = reduction.prolongation.kept
+    named = listing((f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
     moved = [int(j) for j in np.argsort(-ratio, kind="stable") if ratio[j] > 1.0][:MOST_NAMED]
     changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(u[j])}" for j in moved)
     message = (
@@ -55,5 +56,4 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
         f"What would have to change, for example: {changes}.\n"
         "Remedy: correct these values, or have them corrected with correct_initial=True."
     )
-    kept = reduction.prolongation.kept
     raise InconsistentInitialError(message, tuple(dict.fromkeys(kept[k][0] for k in violated)), residual)

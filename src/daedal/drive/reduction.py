@@ -12,7 +12,7 @@ from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
-from daedal.index_reduction.reduce import REDUCTIONS, analysed, check_jacobian, named_reduction, orders_of
+from daedal.index_reduction.reduce import REDUCTIONS, analysed, named_reduction, orders_of
 from daedal.structure.signature import Orders
 from daedal.tracing.tracer import TracedProblem
 
@@ -41,14 +41,16 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             return RecognisedPlan(plan, mechanism)
         if not asked and signature.index < LOWEST_REDUCED:
             return plan
-        check_jacobian(equations, signature)
-    except InvalidProblemError as reason:
-        if asked or isinstance(reason, StructurallySingularError):
+        reduction = named_reduction(formulation).checked(problem, equations, signature)
+    except StructurallySingularError:
+        raise
+    except InvalidProblemError:
+        if asked:
             raise
         return plan  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.any_index import AnyIndexPlan
 
-    return AnyIndexPlan(plan, named_reduction(formulation)(problem, equations, signature), settings)
+    return AnyIndexPlan(plan, reduction, settings)
 
 
 def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:

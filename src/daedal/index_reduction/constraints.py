@@ -59,6 +59,12 @@ class Constraints:
         matrix = sp.csr_array((found["entries"], (self._rows, self._columns)), shape=(self.m, self.n))
         return found["f"], matrix, found["rate"]
 
+    def containing(self, unknowns: np.ndarray) -> np.ndarray:
+        """Which equations contain one of these unknowns, given as a mask."""
+        found = np.zeros(self.m, dtype=bool)
+        found[self._rows[unknowns[self._columns]]] = True
+        return found
+
     def record(self) -> Any:
         """What compiled code needs, with memory of its own."""
         from daedal.index_reduction.points import EQUATIONS
@@ -66,8 +72,7 @@ class Constraints:
         from daedal.kernels.records import Record
 
         code, memory = self._code, np.zeros(self._code.size)
-        memory[code.slices[NAME]] = self.numbers
-        return Record(
+        record = Record(
             EQUATIONS,
             n=self.n,
             m=self.m,
@@ -83,6 +88,12 @@ class Constraints:
             work=np.zeros(self.n),
             held=np.zeros(max(self.n - self.m, 1)),
         )
+        self.give_numbers(record)
+        return record
+
+    def give_numbers(self, record: Any) -> None:
+        """Write the parameters into such a record."""
+        record.array("block")[self._code.slices[NAME]] = self.numbers
 
     def projector(self) -> Projector:
         """What brings points back to f = 0, for one thread."""

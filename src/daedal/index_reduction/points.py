@@ -52,7 +52,7 @@ def _factor(equations, t, u, fixed):
 
 
 @part
-def _project(equations, t, u, fixed, scale):
+def project_point(equations, t, u, fixed, scale):
     """Newton's method to f = 0 with `fixed` u as it is; whether it has converged."""
     n, m = equations.n, equations.m
     work, held = floats(equations.work, n), floats(equations.held, n - m)
@@ -87,7 +87,7 @@ def project_points(systems, times, points, fixed, following, scale, slopes, foun
     before, work = np.empty(n), floats(equations.work, n)
     for k in range(times.size):
         copy(before, points[k])
-        good = _project(equations, times[k], points[k], fixed, scale) and _factor(equations, times[k], points[k], fixed)
+        good = project_point(equations, times[k], points[k], fixed, scale) and _factor(equations, times[k], points[k], fixed)
         found[k] = good
         if not good:
             copy(points[k], before)

@@ -6,14 +6,24 @@ import difflib
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.index_reduction.coordinate_partitioning import CoordinatePartitioning
+from daedal.index_reduction.minimal_extension import MinimalExtension
+from daedal.index_reduction.projection import Projection
 from daedal.index_reduction.reduced import ReducedProblem
+from daedal.index_reduction.stabilised import Stabilised
+from daedal.index_reduction.strangeness_free import StrangenessFree
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Orders, Signature
-from daedal.structure.singularity import equations_named, unknowns_named
-from daedal.structure.system_jacobian import SystemJacobian
 from daedal.symbolic import Untraceable
 
-REDUCTIONS = {"dummy_derivatives": ReducedProblem}
+REDUCTIONS: dict[str, type[ReducedProblem]] = {
+    "dummy_derivatives": ReducedProblem,
+    "minimal_extension": MinimalExtension,
+    "stabilised": Stabilised,
+    "projection": Projection,
+    "coordinate_partitioning": CoordinatePartitioning,
+    "strangeness_free": StrangenessFree,
+}
 """The ways to reduce the index, by name."""
 
 
@@ -47,9 +57,7 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
     Solved by dummy derivatives in 7 unknowns with 2 degrees of freedom: x, y, u, v, lam, u' and v'.
     """
     kind = named_reduction(by)
-    equations, signature = analysed(problem)
-    check_jacobian(equations, signature)
-    return kind(problem, equations, signature)
+    return kind.checked(problem, *analysed(problem))
 
 
 def analysed(problem: Any) -> tuple[Equations, Signature]:
@@ -80,15 +88,3 @@ def named_reduction(by: Any) -> type[ReducedProblem]:
         hint = f"did you mean '{close[0]}'? " if close else ""
         raise InvalidProblemError(f"unknown index reduction {by!r}; {hint}known: auto, {', '.join(REDUCTIONS)}")
     return REDUCTIONS[by]
-
-
-def check_jacobian(equations: Equations, signature: Signature) -> None:
-    """Refuse equations for which the signature method fails: whose system Jacobian is singular everywhere."""
-    generic = SystemJacobian(equations, signature).generic
-    if generic.verdict == "singular":
-        raise InvalidProblemError(
-            f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
-            f"(counted from 0), differentiated as often as the orders of their derivatives suggest, do not determine "
-            f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
-            "combination of them from which the highest derivatives drop out"
-        )

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.index_reduction.constraints import LARGEST_DENSE, Constraints, Projector, arguments
 from daedal.index_reduction.prolongation import Block, Prolongation
-from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked
+from daedal.index_reduction.selection import SingularBlock, amplification, choose, stacked, unit_vectors
+from daedal.index_reduction.sheet import Sheet
 from daedal.problems import ImplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.structure.derivative_array import equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.singularity import equations_named
+from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
-from daedal.symbolic.functions import GraphFunction, inlined
+from daedal.symbolic.functions import inlined
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.machine import MachineFunction, compile_function
 from daedal.tabular import listing
@@ -62,29 +64,97 @@ class ReducedProblem:
         What was done, in words.
     """
 
+    by = "dummy derivatives"
+    unknowns_stay = True  # where another selection is taken
+    result_index = 1  # of `problem`
+    choice = staticmethod(unit_vectors)  # of the rows S of a block
+
     def __init__(self, original: Any, equations: Equations, signature: Signature):
         self.original, self.signature, self.n = original, signature, original.n
         self.prolongation = prolongation = Prolongation(equations, signature)
         self.blocks = prolongation.blocks
         numbers = np.empty(0) if equations.params is None else np.asarray(equations.params, dtype=float)
         self.constraints = Constraints(prolongation, numbers)
-        highest = prolongation.is_highest()
-        # The highest derivative of what nothing ties down is no unknown of its own: it is y' of the one below.
-        slopes = {
+        self.is_highest = prolongation.is_highest()
+        self._slope_of = self._slopes_taken()
+        further = self._further_unknowns()
+        inside = [column for column in range(prolongation.n) if column not in self._without()]
+        self._place = place = {column: k for k, column in enumerate(inside)}
+        self._inside, self._like = np.array(inside), np.array([*inside, *(column for _, column in further)])
+        self._slopes = np.array(list(self._slope_of), dtype=np.int64)
+        self._of_slopes = np.array([place[low] for low in self._slope_of.values()], dtype=np.int64)
+        self.excluded = self._untested()
+        self._chosen: list[np.ndarray] | None = None
+        self.problem = self._made([prolongation.names[column] for column in inside] + [name for name, _ in further])
+
+    # --- what a way is made of ----------------------------------------------------------------------------------------
+
+    def _slopes_taken(self) -> dict[int, int]:
+        """Unknowns u that are y' of another one, {high: low}: the highest derivatives of what nothing ties down."""
+        return {
             block.targets[0]: block.columns[0]
             for block in self.blocks
-            if not block.rows and block.targets[0] >= self.n and highest[block.targets[0]]
+            if not block.rows and self._is_new(block.targets[0])
         }
-        self._relations = [0 if block.targets[0] in slopes else block.free for block in self.blocks]
-        inside = [column for column in range(prolongation.n) if column not in slopes]
-        place = {column: k for k, column in enumerate(inside)}
-        self._inside = np.array(inside)
-        self._slopes = np.array(list(slopes), dtype=np.int64)
-        self._of_slopes = np.array([place[low] for low in slopes.values()], dtype=np.int64)
-        self._place = place
-        self.is_highest = highest[inside]
-        self._chosen: list[np.ndarray] | None = None
-        self.problem = self._made(slopes)
+
+    def _is_new(self, column: int) -> bool:
+        """Whether it is a highest derivative that the original problem has no unknown for."""
+        return column >= self.n and bool(self.is_highest[column])
+
+    def _without(self) -> Collection[int]:
+        """Unknowns u that are none of `problem`."""
+        return self._slope_of
+
+    def _further_unknowns(self) -> list[tuple[str, int]]:
+        """Names of the unknowns of `problem` that are none of u, with those of u that are as large as they are."""
+        return []
+
+    def _untested(self) -> np.ndarray:
+        """Which unknowns of `problem` the error test leaves out: new ones whose derivative does not occur."""
+        return self.is_highest[self._like] & (np.arange(self._like.size) >= self.n)
+
+    @cached_property
+    def kept(self) -> list[tuple[int, int]]:
+        """The equations of `problem` among those given and their derivatives: equation i, differentiated r times."""
+        return self.prolongation.kept
+
+    def _relations(self, block: Block, sheet: Sheet) -> list[tuple[int, str]]:
+        """The equations between derivatives of a block, as nodes and in words."""
+        differences = [(sheet.difference(low, high), low, high) for low, high in zip(block.columns, block.targets)]
+        if not block.rows:
+            return [(node, self._told(low, high)) for node, low, high in differences if high not in self._slope_of]
+        told = " or ".join(self._told(low, high) for _, low, high in differences[:3])
+        nodes = [node for node, _, _ in differences]
+        return [(sheet.combination(nodes), told) for _ in range(block.free)]
+
+    def _told(self, low: int, high: int) -> str:
+        return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
+
+    def _made(self, names: list[str]) -> ImplicitDAE:
+        """The problem, and which equation is which in `equation_words`."""
+        sheet = Sheet(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
+        self._write_unknowns(sheet)
+        residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
+        relations = [relation for block in self.blocks for relation in self._relations(block, sheet)]
+        self.equation_words = [equation_in_words(i, r) for i, r in self.kept]
+        self.equation_words += [f"the relation {told}" for _, told in relations]
+        return sheet.problem([*residual, *(node for node, _ in relations)], names, self.constraints.numbers)
+
+    def _write_unknowns(self, sheet: Sheet) -> None:
+        """Write what stands for unknowns u that are neither unknowns of `problem` nor their derivatives."""
+
+    @classmethod
+    def checked(cls, original: Any, equations: Equations, signature: Signature) -> ReducedProblem:
+        """The problem reduced; refused where the signature method fails: the system Jacobian is singular everywhere."""
+        generic = SystemJacobian(equations, signature).generic
+        if generic.verdict == "singular":
+            raise InvalidProblemError(
+                f"the index cannot be found from the structure of the equations: {equations_named(generic.equations)} "
+                f"(counted from 0), differentiated as often as the orders of their derivatives suggest, do not determine "
+                f"{unknowns_named(generic.unknowns, equations.names)}. Remedy: replace one of these equations by a "
+                "combination of them from which the highest derivatives drop out"
+            )
+        return cls(original, equations, signature)
 
     @property
     def index(self) -> int:
@@ -104,50 +174,11 @@ class ReducedProblem:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
         freedom = f"{free} degree{'s' * (free != 1)} of freedom"
-        return [*told, f"Solved by dummy derivatives in {self.problem.n} unknowns with {freedom}."]
+        return [*told, f"Solved by {self.by} in {self.problem.n} unknowns with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)
         return "\n".join([" ".join(self.words[:-1]), f"{self.words[-1].rstrip('.')}: {names}."])
-
-    @cached_property
-    def equation_words(self) -> list[str]:
-        """Which equation of the original problem each equation of `problem` is."""
-        found = [equation_in_words(i, r) for i, r in self.prolongation.kept]
-        names = self.prolongation.names
-        for block, count in zip(self.blocks, self._relations, strict=True):
-            relations = [f"({names[a]})' = {names[b]}" for a, b in zip(block.columns, block.targets, strict=True)]
-            found += [f"the relation {' or '.join(relations[:3])}"] * count
-        return found
-
-    # --- the problem --------------------------------------------------------------------------------------------------
-
-    def _made(self, slopes: dict[int, int]) -> ImplicitDAE:
-        prolongation, equations = self.prolongation, self.prolongation.equations
-        graph, n, count = Graph(), self._inside.size, self.constraints.numbers.size
-        places = {column: graph.argument("y", k) for column, k in self._place.items()}
-        places |= {high: graph.argument("yp", self._place[low]) for high, low in slopes.items()}
-        nodes = [equations.equation(i, r) for i, r in prolongation.kept]
-        residual = inlined(equations.graph, nodes, graph, arguments(prolongation, graph, places, nodes))
-        for block in self.blocks:
-            differences = [
-                graph.subtract(graph.argument("yp", self._place[low]), places[high])
-                for low, high in zip(block.columns, block.targets, strict=True)
-            ]
-            if not block.rows:
-                residual += [] if block.targets[0] in slopes else differences
-                continue
-            for _ in range(block.free):
-                total = graph.zero
-                for difference in differences:
-                    total = graph.add(total, graph.multiply(graph.argument(NAME, count), difference))
-                    count += 1
-                residual.append(total)
-        params = (NAME, count) if count else None
-        function = GraphFunction("residual", graph, residual, {"y": n, "yp": n}, params)
-        names = [prolongation.names[column] for column in self._inside]
-        numbers = np.concatenate([self.constraints.numbers, np.zeros(count - self.constraints.numbers.size)])
-        return ImplicitDAE(function, n, params=numbers if count else None, names=names)
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
@@ -199,16 +230,16 @@ class ReducedProblem:
 
         Raises :class:`daedal.index_reduction.selection.SingularBlock` where there is none.
         """
-        return self._with(choose(self.blocks, self.matrices(t, u), scale))
+        return self._with(choose(self.blocks, self.matrices(t, u), scale, self.choice))
 
     def inside(self, values: np.ndarray) -> np.ndarray:
-        """Those of the entries for u that belong to the unknowns of `problem`."""
-        return values[..., self._inside]
+        """Sizes, tolerances or the like of the unknowns of `problem`, from those of u."""
+        return values[..., self._like]
 
     def enlarged(self, sizes: np.ndarray, found: np.ndarray) -> np.ndarray:
         """Sizes of u, not smaller than those that were found for the unknowns of `problem`."""
         result = sizes.copy()
-        result[self._inside] = np.maximum(sizes[self._inside], found)
+        result[self._inside] = np.maximum(sizes[self._inside], found[: self._inside.size])
         return result
 
     def with_numbers(self, original: Any, numbers: np.ndarray) -> ReducedProblem:
@@ -221,11 +252,14 @@ class ReducedProblem:
         other = copy(self)
         other.__dict__.pop("_fixed", None)
         other._chosen = chosen
-        tied = [rows.ravel() for block, rows in zip(self.blocks, chosen, strict=True) if block.rows]
-        numbers = np.concatenate([self.constraints.numbers, *tied])
+        numbers = np.concatenate([self.constraints.numbers, *other._data()])
         if numbers.size:
             other.problem = with_numbers(self.problem, numbers)
         return other
+
+    def _data(self) -> list[np.ndarray]:
+        """The numbers in `problem` that say what is selected, in the order of `_made`."""
+        return [rows.ravel() for block, rows in zip(self.blocks, self.chosen, strict=True) if block.rows]
 
     def selects_like(self, other: ReducedProblem) -> bool:
         """Whether the selection is the same as that of another one."""
@@ -248,12 +282,18 @@ class ReducedProblem:
         n = self.prolongation.n
         return stacked(self.blocks, self.chosen, n, n <= LARGEST_DENSE)
 
+    def watch(self) -> Any:
+        """What is called after every accepted step of a run, with memory of its own; None if nothing is."""
+        from daedal.index_reduction.watch import PivotWatch
+
+        return PivotWatch(self) if self.tied else None
+
     # --- there and back -----------------------------------------------------------------------------------------------
 
     def all_unknowns(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u at points given by the unknowns of `problem` and their derivatives, one in each row."""
         u = np.empty((y.shape[0], self.prolongation.n))
-        u[:, self._inside] = y
+        u[:, self._inside] = y[:, : self._inside.size]
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
@@ -302,11 +342,22 @@ class ReducedProblem:
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of what was differentiated, as given and differentiated less often than it was."""
-        f = np.abs(self.constraints.values(t, u)[0])
-        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < self.prolongation.c[i]]
-        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < self.prolongation.c[i]]
+        """The largest residual of the equations that were differentiated, and of their derivatives below the highest.
+
+        Of the latter those count that contain no derivative beyond the first, as :meth:`around` leaves them.
+        """
+        f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
+        beyond = self.constraints.containing(self._beyond_first)
+        given = [k for k, (i, r) in enumerate(self.prolongation.kept) if r == 0 < c[i]]
+        hidden = [k for k, (i, r) in enumerate(self.prolongation.kept) if 0 < r < c[i] and not beyond[k]]
         return float(f[given].max(initial=0.0)), float(f[hidden].max(initial=0.0))
+
+    @cached_property
+    def _beyond_first(self) -> np.ndarray:
+        """Which of u are neither unknowns of the original problem nor their first derivatives."""
+        beyond = np.ones(self.prolongation.n, dtype=bool)
+        beyond[[column for (_, k), column in self.prolongation.column.items() if k <= 1]] = False
+        return beyond
 
     def _completed(self, t: float, u: np.ndarray) -> np.ndarray | None:
         """u with y as it is, by Gauss and Newton for the derivatives; None if there is none to round-off."""
@@ -343,7 +394,11 @@ class ReducedProblem:
     def start(self, t: float, u: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y and y' of `problem` at a point u on all equations."""
         point, slope, _ = self.exact(np.array([t]), u[None, :], scale)
-        return point[0, self._inside], slope[0, self._inside]
+        return self._own(point[0]), self._own(slope[0])
+
+    def _own(self, u: np.ndarray) -> np.ndarray:
+        """The values of the unknowns of `problem` where u has these values."""
+        return u[self._like]
 
     def jet(self, u: np.ndarray) -> np.ndarray:
         """x, x', ... in rows, as far as u has them; NaN where it does not."""

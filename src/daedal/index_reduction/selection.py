@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,27 +22,64 @@ class SingularBlock(Exception):
         self.block = block
 
 
-def choose(blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray) -> list[np.ndarray]:
-    """For each block the rows S that say what is integrated, S u' = S (next derivatives): unit vectors.
-
-    The others, the dummy derivatives, are those whose columns QR with column pivoting takes first from the matrix of
-    the equations, in units of the sizes `scale` of u (Mattsson and Soederlind, section 3, with numerical pivots).
-    """
-    return [_rows(block, matrix * scale[block.places]) for block, matrix in zip(blocks, matrices, strict=True)]
+Choice = Callable[[np.ndarray], np.ndarray | None]
+"""Rows S for the matrix of the equations of a block, in units of the sizes of its unknowns; None if there are none."""
 
 
-def _rows(block: Block, matrix: np.ndarray) -> np.ndarray:
-    count, n = matrix.shape
-    if count == 0:
-        return np.eye(n)
+def choose(
+    blocks: Sequence[Block], matrices: Sequence[np.ndarray], scale: np.ndarray, choice: Choice
+) -> list[np.ndarray]:
+    """For each block the rows S that say what is integrated, S u' = S (next derivatives); `scale` are the sizes of u."""
+    return [_rows(block, matrix, scale[block.places], choice) for block, matrix in zip(blocks, matrices, strict=True)]
+
+
+def _rows(block: Block, matrix: np.ndarray, scale: np.ndarray, choice: Choice) -> np.ndarray:
+    if not block.rows:
+        return np.eye(len(block.columns))
+    matrix = matrix * scale
     norms = np.abs(matrix).max(axis=1, keepdims=True)
     if not np.isfinite(matrix).all() or np.any(norms == 0.0):
         raise SingularBlock(block)
-    triangle, order = qr(matrix / norms, mode="r", pivoting=True)
-    pivots = np.abs(np.diag(triangle))
-    if pivots[count - 1] <= _SINGULAR * pivots[0]:
+    rows = choice(matrix / norms)
+    if rows is None:
         raise SingularBlock(block)
-    return np.eye(n)[np.sort(order[count:])]
+    rows = rows / scale
+    return rows / np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+
+
+def unit_vectors(matrix: np.ndarray) -> np.ndarray | None:
+    """Derivatives themselves: all but those, the dummy derivatives, that QR with column pivoting takes first.
+
+    Mattsson and Soederlind, section 3, with numerical pivots.
+    """
+    count, n = matrix.shape
+    triangle, order = qr(matrix, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(triangle))
+    return None if pivots[count - 1] <= _SINGULAR * pivots[0] else np.eye(n)[np.sort(order[count:])]
+
+
+def tangents(matrix: np.ndarray) -> np.ndarray | None:
+    """Combinations of derivatives: coordinates in the tangent space of the equations, its orthonormal basis."""
+    return kernel(matrix, len(matrix))
+
+
+def kernel(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    """Orthonormal rows N with `matrix` N^T = 0, for a matrix of this rank; None if its rank is smaller."""
+    found = _decomposed(matrix, rank)
+    return None if found is None else found[rank:]
+
+
+def row_space(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    """Orthonormal rows that span those of a matrix of this rank; None if its rank is smaller."""
+    found = _decomposed(matrix, rank)
+    return None if found is None else found[:rank]
+
+
+def _decomposed(matrix: np.ndarray, rank: int) -> np.ndarray | None:
+    if rank == 0:
+        return np.eye(matrix.shape[1])
+    _, values, right = np.linalg.svd(matrix)
+    return right if values[rank - 1] > _SINGULAR * values[0] else None
 
 
 def amplification(
@@ -57,7 +94,7 @@ def amplification(
         if 0 < len(rows) < len(block.columns):
             size = scale[block.places]
             whole = np.concatenate([matrix, rows]) * size
-            right = np.concatenate([np.zeros((len(matrix), len(rows))), np.diag(rows @ size)])
+            right = np.concatenate([np.zeros((len(matrix), len(rows))), np.diag(np.abs(rows * size).max(axis=1))])
             try:
                 largest = max(largest, float(np.abs(np.linalg.solve(whole, right)).max()))
             except np.linalg.LinAlgError:
