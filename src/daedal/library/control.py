@@ -60,15 +60,8 @@ def regulator(index: int = 3) -> Model:
         title=f"Regulator of index {index}",
         index=index,
         indices=Indices.usual(index, 5 - index),
-        options=_options(index, exact),
         plot={"variables": ["x1", "x2", "u"]},
     )
-
-
-def _options(index: int, exact) -> dict:
-    if index < 3:
-        return {"rtol": 1e-6, "atol": 1e-8}
-    return {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
 
 
 # --- one link ---------------------------------------------------------------------------------------------------------
@@ -139,7 +132,6 @@ def flexible_joint(arm: float = 1.0, rotor: float = 0.5, stiffness: float = 20.0
         accuracy=1e-13,
         index=5,
         indices=Indices.usual(5, 0),
-        options=_options(5, exact),
         plot={"variables": ["q1", "q2", "u"]},
     )
 
@@ -198,6 +190,6 @@ def flexible_robot() -> Model:
         index=5,
         indices=Indices.usual(5, 0, structural=3, structure_suffices=False),
         reference=Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"]),
-        options={"fixed_step": 0.01, "max_order": 3},
+        options={"rtol": 1e-6, "atol": 1e-8, "formulation": "strangeness_free"},
         plot={"variables": ["x1", "x2", "x3", "u1", "u2"]},
     )

@@ -6,7 +6,6 @@ det(s H + G) = 0: both follow from sparse linear systems, whatever the index. ``
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import splu, spsolve
@@ -177,12 +176,6 @@ def _circuit(
 ) -> Model:
     circuit = matrices(branches)
     exact = forced_and_natural(circuit, shift)
-    assert indices.differentiation is not None
-    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-8} | (
-        {"error_test": "differential"} if indices.differentiation == 2 else {}
-    )
-    if indices.differentiation > 2:
-        options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
     return closed_model(
         mna(branches, compiled=compiled),
         exact,
@@ -191,7 +184,6 @@ def _circuit(
         origin="forced oscillations and a natural mode, by sparse linear systems",
         index=indices.differentiation,
         indices=indices,
-        options=options,
         plot={"variables": shown},
         extra={"branches": list(branches), "matrices": (circuit.H, circuit.G)},
     )

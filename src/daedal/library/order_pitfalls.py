@@ -8,13 +8,17 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_positive, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
 from daedal.library.second_order_dae import second_order_model
 from daedal.library.sources import WUNDERLICH
 
 
 def cancelling_residual(t, x, xp, xpp):
     return np.array([xpp[0] + xp[1] + x[0] - math.sin(t), xp[0] + x[1] - math.sin(2.0 * t)])
+
+
+def cancelling_first_order(t, y, yp):
+    return np.array([yp[2] + yp[1] + y[0] - math.sin(t), y[2] + y[1] - math.sin(2.0 * t), yp[0] - y[2]])
 
 
 @model(
@@ -26,17 +30,16 @@ def cancelling_residual(t, x, xp, xpp):
     "many.",
     equations=r"x_1'' + x_2' + x_1 = \sin t,\qquad x_1' + x_2 = \sin 2t",
 )
-def cancelling_derivatives(t1: float = 2.0, compiled: bool = False) -> Model:
-    r"""A second-order DAE with a constraint hidden in two equations with derivatives; :math:`x_1 = f_1 - f_2'`.
+def cancelling_derivatives(form: str = "first-order") -> Model:
+    r"""Equations with a constraint hidden in the difference of their derivatives; :math:`x_1 = f_1 - f_2'`.
 
     Parameters
     ----------
-    t1 : float
-        End time.
-    compiled : bool
-        Whether the functions are compiled.
+    form : {"first-order", "second-order"}
+        With :math:`v_1 = x_1'` as a third unknown, to be solved in its strangeness-free form; or as it stands, a
+        :class:`daedal.SecondOrderDAE` to be analysed: methods that take it as it stands meet a singular matrix.
     """
-    check_positive(t1=t1)
+    check_choice("form", form, ("first-order", "second-order"))
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         turn = derivative * math.pi / 2.0
@@ -44,8 +47,22 @@ def cancelling_derivatives(t1: float = 2.0, compiled: bool = False) -> Model:
         quick = 2.0**derivative * math.sin(2.0 * t + turn)
         return np.array([slow - 2.0 * fast, -3.0 * quick - math.sin(t + turn + math.pi / 2.0)])
 
-    problem = daedal.SecondOrderDAE(cancelling_residual, 2, order=[2, 1], names=["x1", "x2"])
-    return second_order_model(problem, exact, (0.0, float(t1)), compiled, 0, structural=1, structure_suffices=False)
+    if form == "second-order":
+        problem = daedal.SecondOrderDAE(cancelling_residual, 2, order=[2, 1], names=["x1", "x2"])
+        return second_order_model(problem, exact, (0.0, 2.0), False, 0, structural=1, structure_suffices=False)
+
+    def exact_with_velocity(t: float, derivative: int = 0) -> np.ndarray:
+        return np.append(exact(t, derivative), exact(t, derivative + 1)[0])
+
+    return closed_model(
+        daedal.ImplicitDAE(cancelling_first_order, 3, names=["x1", "x2", "v1"]),
+        exact_with_velocity,
+        2.0,
+        accuracy=1e-13,
+        index=3,
+        indices=Indices.usual(3, 0, structural=1, structure_suffices=False),
+        options={"rtol": 1e-6, "atol": 1e-8, "formulation": "strangeness_free"},
+    )
 
 
 def three_orders_residual(t, x, xp, xpp):

@@ -86,13 +86,12 @@ def cstr(index: int = 3) -> Model:
         "plot": {"variables": names},
     }
     if index == 3:
-        options = {"fixed_step": 0.01, "max_order": 3, "starting_values": controlled_reactor}
-        return closed_model(exact=controlled_reactor, t1=5.0, accuracy=1e-13, options=options, **common)
+        return closed_model(exact=controlled_reactor, t1=5.0, accuracy=1e-13, **common)
     return Model(
         t_span=(0.0, 5.0),
         initial=_start(index),
         reference=known_reference("cstr", index=index),
-        options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if index == 2 else {}),
+        options={"rtol": 1e-6, "atol": 1e-8},
         **common,
     )
 
@@ -167,6 +166,6 @@ def equilibrium_reactor() -> Model:
         index=2,
         indices=Indices.usual(2, 1),
         reference=known_reference("equilibrium_reactor"),
-        options={"rtol": 1e-6, "atol": 1e-8, "error_test": "differential"},
+        options={"rtol": 1e-6, "atol": 1e-8},
         plot={"variables": ["a", "b", "r"]},
     )

@@ -38,6 +38,7 @@ def singular_pencil() -> Model:
         2.0,
         index=2,
         indices=Indices.usual(2, 0, local=None, structural=1, structure_suffices=False),
+        options={"rtol": 1e-6, "atol": 1e-8, "formulation": "strangeness_free"},
     )
 
 
@@ -122,7 +123,6 @@ def changing_nullspace() -> Model:
         t0=-1.0,
         index=2,
         indices=Indices.usual(2, 0, structural=0, structure_suffices=False),
-        options={"rtol": 1e-6, "atol": 1e-8},
     )
 
 
@@ -151,7 +151,6 @@ def changing_rank() -> Model:
         2.0,
         index=2,
         indices=Indices.usual(2, 0),
-        options={"rtol": 1e-6, "atol": 1e-8, "error_test": "differential"},
     )
 
 
@@ -186,7 +185,7 @@ def moving_nullspace(eta: float = -0.25) -> Model:
         2.0,
         index=2,
         indices=Indices.usual(2, 0, local=None if eta == -1.0 else 2, structural=1, structure_suffices=False),
-        options={"rtol": 1e-6, "atol": 1e-8},
+        options={"rtol": 1e-6, "atol": 1e-8, "formulation": "strangeness_free"},
     )
 
 
@@ -242,10 +241,7 @@ def nilpotent_chain(index: int = 4) -> Model:
     problem = linear_dae(
         np.eye(index, k=-1), np.eye(index), dict(enumerate(data)), [f"x{k}" for k in range(1, index + 1)]
     )
-    options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact} if index > 2 else {}
-    return closed_model(
-        problem, exact, 1.0, accuracy=1e-13, index=index, indices=Indices.usual(index, 0), options=options
-    )
+    return closed_model(problem, exact, 1.0, accuracy=1e-13, index=index, indices=Indices.usual(index, 0))
 
 
 @model(
