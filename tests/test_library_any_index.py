@@ -24,6 +24,7 @@ CASES = [
     ("balanced_modes", {}),
     ("body_on_circle", {}),
     ("cancelling_derivatives", {}),
+    ("cancelling_derivatives", {"form": "second-order"}),
     ("capacitor_loops", {"nodes": 6}),
     ("changing_nullspace", {}),
     ("changing_rank", {}),
@@ -205,6 +206,24 @@ def test_references_without_closed_solution_are_consistent(name):
     np.testing.assert_allclose(found.jet[0], model.reference.y, rtol=1e-12)
     if name == "flexible_robot":
         np.testing.assert_allclose(model.reference.y[[0, 2]], [1.0 - math.e, math.e - 1.0], rtol=1e-15)
+
+
+def can_be_run(model):
+    """All but one that is to be refused, and one that is to be analysed."""
+    return model.solvable and not (model.name == "cancelling_derivatives" and is_second_order(model))
+
+
+@every_model(can_be_run)
+def test_solved_with_its_options(model):
+    solution = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    assert np.max(np.abs(solution.y[:, -1] - model.reference.y) / (1.0 + np.abs(model.reference.y))) < 1e-4
+
+
+def test_unsolvable_problem_is_refused():
+    model = MODELS["unsolvable_pencil"]
+    with pytest.raises(daedal.InvalidProblemError, match="do not determine the solution, however often"):
+        daedal.solve(model.problem, model.t_span, model.initial, **model.options)
+    assert "equations 0 and 1 are\n    dependent" in str(daedal.analyse(model.problem))
 
 
 # --- conditioning -----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ BY_RADAU = {"ring_modulator", "water_tubes", "wheelset"}  # where DASSL and Rada
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
-@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW))
+@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW - {"unsolvable_pencil"}))
 def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span

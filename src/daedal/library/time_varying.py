@@ -81,6 +81,7 @@ def unsolvable_pencil() -> Model:
             structural=0,
             structure_suffices=False,
         ),
+        options={"formulation": "strangeness_free"},
         plot={"variables": ["x1", "x2"]},
         extra={"exact": exact},
     )

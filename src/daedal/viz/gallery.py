@@ -280,8 +280,10 @@ def suitable_methods(model: daedal.library.Model) -> str:
         return "Modified BDF (orders 1 to 5) and collocation, without going to first order."
     if isinstance(problem, daedal.HessenbergDAE):
         return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise tells which."
+    if model.index is None:
+        return "None: its equations leave the solution open, however often they are differentiated."
     if model.index >= 3:
-        return "BDF with constant steps; better, lower the index or write it as a mechanism."
+        return "Radau or DASSL, after its index has been lowered, which daedal.solve does by itself."
     if model.index == 2:
         return "DASSL with error_test='differential'; half-explicit methods if it is semi-explicit and not stiff."
     return "DASSL, variable order 1 to 5; sparse matrices or GMRES for large ones."
