@@ -23,9 +23,9 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
+from daedal.kernels.endings import Ending
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
-from daedal.kernels.endings import Ending
 from daedal.progress import Progress
 from daedal.solution import Solution
 from daedal.tracing.problem import traced_problem
@@ -205,7 +205,7 @@ class ReducedCourse(FirstOrderCourse):
         return self._begins_again(segment) or super().goes_on(segment)
 
     def _begins_again(self, segment: Segment) -> bool:
-        """After a failure, or where the watch has ended the segment: whether another selection suits the point there."""
+        """After a failure, or where the watch ended the segment: whether another selection suits the point there."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction
         watched = outcome.reason == Ending.HOOK_STOPPED

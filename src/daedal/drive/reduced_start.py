@@ -47,7 +47,9 @@ def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, r
     order = np.argsort(-np.abs(residual), kind="stable")
     violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
     kept = reduction.prolongation.kept
-    named = listing((f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated))
+    named = listing(
+        (f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated)
+    )
     moved = [int(j) for j in np.argsort(-ratio, kind="stable") if ratio[j] > 1.0][:MOST_NAMED]
     changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(u[j])}" for j in moved)
     message = (

@@ -13,7 +13,10 @@ from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import REDUCTIONS, analysed, named_reduction, orders_of
-from daedal.structure.signature import Orders
+from daedal.index_reduction.reduced import ReducedProblem
+from daedal.index_reduction.strangeness_free import StrangenessFree
+from daedal.structure.equations import Equations
+from daedal.structure.signature import Orders, Signature
 from daedal.tracing.tracer import TracedProblem
 
 LOWEST_REDUCED = 3
@@ -41,7 +44,8 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             return RecognisedPlan(plan, mechanism)
         if not asked and signature.index < LOWEST_REDUCED:
             return plan
-        reduction = named_reduction(formulation).checked(problem, equations, signature)
+        make = named_reduction(formulation).checked if asked else _automatic_reduction
+        reduction = make(problem, equations, signature)
     except StructurallySingularError:
         raise
     except InvalidProblemError:
@@ -51,6 +55,17 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
     from daedal.drive.any_index import AnyIndexPlan
 
     return AnyIndexPlan(plan, reduction, settings)
+
+
+def _automatic_reduction(problem: Any, equations: Equations, signature: Signature) -> ReducedProblem:
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
+    try:
+        return named_reduction("auto").checked(problem, equations, signature)
+    except InvalidProblemError:
+        reduction = StrangenessFree.checked(problem, equations, signature)
+        if reduction.index < LOWEST_REDUCED:
+            raise
+        return reduction
 
 
 def _may_be_mechanism(settings: Settings, traced: TracedProblem | None) -> bool:

@@ -87,7 +87,9 @@ def project_points(systems, times, points, fixed, following, scale, slopes, foun
     before, work = np.empty(n), floats(equations.work, n)
     for k in range(times.size):
         copy(before, points[k])
-        good = project_point(equations, times[k], points[k], fixed, scale) and _factor(equations, times[k], points[k], fixed)
+        good = project_point(equations, times[k], points[k], fixed, scale) and _factor(
+            equations, times[k], points[k], fixed
+        )
         found[k] = good
         if not good:
             copy(points[k], before)

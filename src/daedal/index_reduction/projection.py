@@ -23,8 +23,8 @@ class Projection(ReducedProblem):
     :math:`u' = \dot u` for all unknowns that have derivatives: index 1, but of solutions of these equations alone the
     constraints drift off. After every accepted step u is brought back to all equations, lower derivatives included,
     along the directions across the tangent space, of which a basis S is kept and exchanged as by coordinate
-    partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993, 1467-1482, on multistep methods with projection; L. F. Shampine,
-    Comput. Math. Appl. 12B, 1986, on one-step methods).
+    partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993, 1467-1482, on multistep methods with projection; L. F.
+    Shampine, Comput. Math. Appl. 12B, 1986, on one-step methods).
     """
 
     by = "projection after every step"

@@ -145,7 +145,7 @@ class ReducedProblem:
 
     @classmethod
     def checked(cls, original: Any, equations: Equations, signature: Signature) -> ReducedProblem:
-        """The problem reduced; refused where the signature method fails: the system Jacobian is singular everywhere."""
+        """The problem reduced; refused where the signature method fails, its Jacobian singular everywhere."""
         generic = SystemJacobian(equations, signature).generic
         if generic.verdict == "singular":
             raise InvalidProblemError(

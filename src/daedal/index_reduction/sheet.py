@@ -66,8 +66,6 @@ class Sheet:
     def problem(self, residual: list[int], names: list[str], numbers: np.ndarray) -> ImplicitDAE:
         """The problem, its data not yet given."""
         n, count = len(names), self._count
-        function = GraphFunction(
-            "residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None
-        )
+        function = GraphFunction("residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None)
         values = np.concatenate([numbers, np.zeros(count - numbers.size)])
         return ImplicitDAE(function, n, params=values if count else None, names=names)

@@ -35,7 +35,9 @@ class Stabilised(ReducedProblem):
     @cached_property
     def kept(self) -> list[tuple[int, int]]:
         """The equations of `problem` among those given and their derivatives."""
-        return [(i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]]
+        return [
+            (i, r) for i, r in self.prolongation.kept if r < self.prolongation.c[i] or r == 0 == self.prolongation.c[i]
+        ]
 
     def _slopes_taken(self) -> dict[int, int]:
         pairs = ((high, low) for block in self.blocks for low, high in zip(block.columns, block.targets, strict=True))

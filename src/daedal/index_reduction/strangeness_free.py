@@ -1,4 +1,4 @@
-"""The strangeness-free form: differential equations selected from those given, constraints from the derivative array."""
+"""The strangeness-free form: selected differential equations, and all constraints from the derivative array."""
 
 from __future__ import annotations
 
@@ -86,6 +86,7 @@ class StrangenessFree(ReducedProblem):
         self._rates = [(j, inflation.column[j, 1]) for j in range(self.n) if (j, 1) in inflation.column]
         self._open = inflation.n - len(inflation.kept) - self.d
         self._chosen = None
+        self._selecting, self._held = np.zeros((self.d, self.n)), np.zeros((self._open, inflation.n - self.n))
         self.problem = self._made(inflation.names)
 
     @classmethod
@@ -97,6 +98,11 @@ class StrangenessFree(ReducedProblem):
                 "unknowns of an ImplicitDAE, or take by='dummy_derivatives'"
             )
         return cls(original, equations, signature)
+
+    @property
+    def index(self) -> int:
+        """The differentiation index, from the strangeness index."""
+        return self.mu + 1 if self.a else 0
 
     @cached_property
     def words(self) -> list[str]:
