@@ -124,7 +124,7 @@ def test_the_methods_that_a_card_offers_take_the_problem(name):
     assert methods
     if isinstance(model.problem, daedal.HybridProblem):
         methods = []  # they are those of its modes
-    options = {key: value for key, value in model.options.items() if key == "correct_initial"}
+    options = {key: value for key, value in model.options.items() if key in ("correct_initial", "formulation")}
     for method in methods:
         with contextlib.suppress(daedal.IntegrationError):  # two steps are seldom enough
             daedal.solve(model.problem, model.t_span, model.initial, method=method, max_steps=2, **options)

@@ -43,10 +43,15 @@ def both(problem, span, initial, choice="auto", **options):
 # --- the same results -------------------------------------------------------------------------------------------------
 
 BY_RADAU = {"ring_modulator", "water_tubes", "wheelset"}  # where DASSL and Radau differ by more than that at first
+ONLY_TRACED = {  # solved after their index has been lowered, or refused
+    name
+    for name in library.names()
+    if (indices := library.get(name).indices) and (indices.differentiation is None or indices.differentiation >= 3)
+} - {"body_on_circle", "order_reduction", "particle_on_circle", "three_orders"}
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
-@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW - {"unsolvable_pencil"}))
+@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW - ONLY_TRACED))
 def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span

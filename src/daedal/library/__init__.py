@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['body_on_circle', 'bouncing_ball', 'bowed_string']
+['balanced_modes', 'body_on_circle', 'bouncing_ball']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 

@@ -190,6 +190,6 @@ def flexible_robot() -> Model:
         index=5,
         indices=Indices.usual(5, 0, structural=3, structure_suffices=False),
         reference=Reference(entry["t"], np.array(entry["y"]), entry["source"], entry["accuracy"]),
-        options={"rtol": 1e-6, "atol": 1e-8, "formulation": "strangeness_free"},
+        options={"rtol": 1e-6, "atol": 1e-8},
         plot={"variables": ["x1", "x2", "x3", "u1", "u2"]},
     )
