@@ -104,6 +104,11 @@ def test_the_code_of_a_card_runs(name, tmp_path, monkeypatch):
     assert [path.stem for path in tmp_path.iterdir()] == [name]
 
 
+def test_the_card_of_a_problem_that_is_not_to_be_solved_says_so():
+    card = gallery.make_card("unsolvable_pencil")
+    assert not card.failure and "its equations leave the solution open" in card.html and "no index" in card.html
+
+
 def test_the_lists_of_the_gallery_name_problems_and_parameters_that_exist():
     names = set(daedal.library.names())
     assert {*gallery.SHOWN, *gallery.SPANS, *gallery.PIONEERS, *gallery.LAST, *gallery.FIRST} <= names

@@ -194,7 +194,7 @@ def make_card(name: str) -> Card:
         return _failed(name, _said(error), time.perf_counter() - begin)
     sol, failure, picture, moves = None, "", "", False
     try:
-        sol = _solve(model)
+        sol = _solve(model) if model.solvable else None
     except daedal.IntegrationError as error:
         sol, failure = error.solution, _said(error)
     except Exception as error:
