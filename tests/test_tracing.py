@@ -43,11 +43,12 @@ def both(problem, span, initial, choice="auto", **options):
 # --- the same results -------------------------------------------------------------------------------------------------
 
 BY_RADAU = {"ring_modulator", "water_tubes", "wheelset"}  # where DASSL and Radau differ by more than that at first
-ONLY_TRACED = {  # solved after their index has been lowered, or refused
+ONLY_TRACED = {  # refused, or solved after their index has been lowered, which takes a trace
     name
-    for name in library.names()
-    if (indices := library.get(name).indices) and (indices.differentiation is None or indices.differentiation >= 3)
-} - {"body_on_circle", "order_reduction", "particle_on_circle", "three_orders"}
+    for name, model in ((name, library.get(name)) for name in library.names())
+    if isinstance(model.problem, daedal.ImplicitDAE) and (model.index is None or model.index >= 3)
+    if "fixed_step" not in model.options
+}
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 Array = np.ndarray
@@ -213,9 +213,12 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     return linear_dae(H, G, sources, names + [f"v{k}" for k in range(1, n_nodes + 1)])
 
 
-def _network(branches: list[Branch], index: int, exact: Callable[[float, int], Array], t1: float, **others) -> Model:
+def _network(
+    branches: list[Branch], indices: Indices, exact: Callable[[float, int], Array], t1: float, **others
+) -> Model:
+    others |= {"index": indices.differentiation, "indices": indices}
     extra = {"branches": branches, "incidence": incidence(branches)}
-    return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, index=index, extra=extra, **others)
+    return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, extra=extra, **others)
 
 
 @model(
@@ -246,7 +249,7 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
         v_branches = [e_t, v, R * i, e_t - R * i - v, -v]
         return np.array([*v_branches, -i, i + s_t, i, i, s_t, e_t, e_t - R * i, v])
 
-    return _network(branches, 1, exact, 2.0, plot={"variables": ["v_E1", "v_C2", "i_L4"]})
+    return _network(branches, Indices.usual(1, 2), exact, 2.0, plot={"variables": ["v_E1", "v_C2", "i_L4"]})
 
 
 @model(
@@ -293,7 +296,7 @@ def rc_circuit(index: int = 1) -> Model:
 
     return _network(
         branches,
-        index,
+        Indices.usual(index, 1),
         exact,
         5.0,
         title=f"RC circuit of index {index}",
