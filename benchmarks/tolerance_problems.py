@@ -21,7 +21,7 @@ Array = np.ndarray
 # Steps are prescribed, or rtol = atol makes no sense there (10^11 s with variables of size 1e-14)
 _LEFT_OUT = ("index3_chain", "tppc3", "robertson")
 # Index-2 variables of residuals are left out of the error test, as the library's own options say
-_KEPT_OPTIONS = ("error_test", "correct_initial", "method")
+_KEPT_OPTIONS = ("error_test", "correct_initial", "formulation", "method")
 
 
 @dataclass(frozen=True)

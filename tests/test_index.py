@@ -235,7 +235,7 @@ def test_library_problems_have_the_index_they_claim(name):
     else:
         y, yp = np.asarray(first), second
     found = local_index(model.problem, model.t_span[0], y, np.zeros(y.size) if yp is None else yp)
-    assert found.index == model.index
+    assert found.index == (model.index if model.indices is None else model.indices.local)
 
 
 @settings(max_examples=100, deadline=None)

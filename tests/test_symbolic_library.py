@@ -14,7 +14,13 @@ from symbolic_tools import extended
 NOT_TRACEABLE = {("chain_of_pendulums", "constraint_jacobian"): "sparse"}
 """A scipy.sparse matrix cannot hold symbols; the derivative of the constraint is found without it."""
 
-SMALL = {"elastic_beam": {"pieces": 6}, "medical_akzo_nobel": {"points": 8}}
+SMALL = {
+    "capacitor_loops": {"nodes": 5},
+    "inductor_cutsets": {"nodes": 6},
+    "lc_ladder": {"cells": 3},
+    "elastic_beam": {"pieces": 6},
+    "medical_akzo_nobel": {"points": 8},
+}
 
 
 def problems(model):

@@ -43,10 +43,16 @@ def both(problem, span, initial, choice="auto", **options):
 # --- the same results -------------------------------------------------------------------------------------------------
 
 BY_RADAU = {"ring_modulator", "water_tubes", "wheelset"}  # where DASSL and Radau differ by more than that at first
+ONLY_TRACED = {  # refused, or solved after their index has been lowered, which takes a trace
+    name
+    for name, model in ((name, library.get(name)) for name in library.names())
+    if isinstance(model.problem, daedal.ImplicitDAE) and (model.index is None or model.index >= 3)
+    if "fixed_step" not in model.options
+}
 SLOW = {"bowed_string", "painleve_rod", "friction_crank_slider"}  # seconds for the shortest stretch, in Python
 
 
-@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW))
+@pytest.mark.parametrize("name", sorted(set(library.names()) - SLOW - ONLY_TRACED))
 def test_library_problems_give_the_same_traced_and_untraced(name):
     model = library.get(name)
     t0, t1 = model.t_span

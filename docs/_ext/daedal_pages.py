@@ -140,6 +140,19 @@ def write_reference(folder: Path) -> None:
     (folder / "toctree.txt").write_text(index, encoding="utf-8")
 
 
+def indices_in_words(indices: daedal.library.Indices) -> str:
+    if indices.differentiation is None:
+        return f"strangeness index {indices.strangeness}, local index {indices.local}"
+    structural = f"structural index {indices.structural}"
+    if not indices.structure_suffices:
+        structural += " (its system Jacobian is singular)"
+    local = "singular pencil at the start" if indices.local is None else f"local index {indices.local} at the start"
+    words = [f"strangeness index {indices.strangeness}", structural, local]
+    if indices.after_order_reduction is not None:
+        words.append(f"index {indices.after_order_reduction} in companion form")
+    return ", ".join([*words, f"degrees of freedom {indices.degrees_of_freedom}"])
+
+
 def write_library(path: Path) -> None:
     text = ""
     for name in daedal.library.names():
@@ -150,10 +163,12 @@ def write_library(path: Path) -> None:
         facts = {
             "Name": f"``{name}``; parameters: :func:`daedal.library.{name}`",
             "Unknowns": unknowns(model.problem),
-            "Index": str(model.index),
+            "Index": str(model.index) if model.solvable else "none: it does not determine its solution",
             "Interval": f":math:`{number(model.t_span[0])} \\le t \\le {number(model.t_span[1])}`",
             "Source": "\\" + model.source,  # "K. E. Brenan" would begin an enumerated list
         }
+        if model.indices is not None:
+            facts["By notions"] = indices_in_words(model.indices)
         if model.reference is not None:
             facts["Reference solution"] = model.reference.source
         text += ".. container:: problem-facts\n\n"

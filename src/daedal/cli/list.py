@@ -14,5 +14,5 @@ def list_problems() -> None:
         # Uncompiled, so that a list does not have to load Numba
         uncompiled = {"compiled": False} if "compiled" in parameters_of(name) else {}
         model = daedal.library.get(name, **uncompiled)
-        rows.append((name, model.index, unknowns(model.problem), model.title))
+        rows.append((name, model.index if model.solvable else "-", unknowns(model.problem), model.title))
     Console(highlight=False).print(Tabular("lrrl", rows, ("name", "index", "unknowns", "title")))

@@ -39,7 +39,7 @@ def run(
     given = {"method": method, "rtol": rtol, "atol": atol}
     options = dict(model.options) | {key: value for key, value in given.items() if value is not None}
     options |= assignments(option, "--option")
-    print(f"{model.title}: {unknowns(model.problem)} unknowns, index {model.index}", flush=True)
+    print(f"{model.title}: {unknowns(model.problem)} unknowns, {model.index_in_words}", flush=True)
     solution, failure = solve_model(model, t_end, compiled, options | {"progress": progress})
     print_rows([("tolerances", _tolerances(options)), *solution.summary(), *quality(model, solution)])
     try:

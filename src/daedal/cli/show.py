@@ -17,7 +17,7 @@ def show(name: Name) -> None:
     print_rows(
         [
             ("about", model.description),
-            ("unknowns", f"{unknowns(model.problem)}, index {model.index}"),
+            ("unknowns", f"{unknowns(model.problem)}, {model.index_in_words}"),
             ("interval", f"{t0:g} to {t1:g}"),
             ("parameters", parameters or "none"),
             ("options", ", ".join(f"{key}={short(value)}" for key, value in model.options.items()) or "none"),

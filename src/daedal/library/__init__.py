@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['body_on_circle', 'bouncing_ball', 'bowed_string']
+['balanced_modes', 'body_on_circle', 'bouncing_ball']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 
@@ -25,18 +25,24 @@ if TYPE_CHECKING:
     from daedal.library.circuits import Branch as Branch
     from daedal.library.circuits import Source as Source
     from daedal.library.circuits import sparse_tableau as sparse_tableau
+    from daedal.library.model import Indices as Indices
     from daedal.library.model import Model as Model
     from daedal.library.model import Reference as Reference
+    from daedal.library.nodal_analysis import Control as Control
+    from daedal.library.nodal_analysis import mna as mna
     from daedal.library.violin import ViolinRun as ViolinRun
     from daedal.library.violin import play_violin as play_violin
 
 # What is public besides the problems, and where it is
 _OTHERS = {
     "Branch": "circuits",
+    "Control": "nodal_analysis",
+    "Indices": "model",
     "Model": "model",
     "Reference": "model",
     "Source": "circuits",
     "ViolinRun": "violin",
+    "mna": "nodal_analysis",
     "play_violin": "violin",
     "sparse_tableau": "circuits",
 }

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 Array = np.ndarray
@@ -64,19 +65,29 @@ def linear_jacobian(t, x, xp, cj, p):
 
 def linear_dae(H: Array, G: Array, sources: Mapping[int, Source], names: Sequence[str]) -> daedal.ImplicitDAE:
     """The problem ``H x' + G x = f(t)``; `sources` gives ``f`` by equation."""
-    algebraic = np.flatnonzero(~np.any(H != 0.0, axis=0))
-    params = _pack(np.asarray(H, dtype=float), np.asarray(G, dtype=float), sources)
+    H, G = sparse.csr_array(H, dtype=float), sparse.csr_array(G, dtype=float)
     return daedal.ImplicitDAE(
-        linear_residual, len(H), jacobian=linear_jacobian, params=params, algebraic=algebraic, names=names
+        linear_residual,
+        H.shape[0],
+        jacobian=linear_jacobian,
+        params=pack(H, G, list(sources.items())),
+        algebraic=without_derivative(H),
+        names=names,
     )
 
 
-def _pack(H: Array, G: Array, sources: Mapping[int, Source]) -> Array:
-    packed = [float(len(H)), float(np.count_nonzero(H)), float(np.count_nonzero(G)), float(len(sources))]
-    for matrix in (H, G):
-        for row, column in np.argwhere(matrix):
-            packed += [float(row), float(column), float(matrix[row, column])]
-    for row, source in sources.items():
+def without_derivative(H: sparse.csr_array) -> Array:
+    """The unknowns whose derivatives do not occur."""
+    return np.setdiff1d(np.arange(H.shape[1]), H.indices)
+
+
+def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, Source]]) -> Array:
+    """The parameters of :func:`linear_residual`; an equation may have several sources."""
+    packed = [float(H.shape[0]), float(H.nnz), float(G.nnz), float(len(sources))]
+    for matrix in (H.tocoo(), G.tocoo()):
+        for row, column, value in zip(*matrix.coords, matrix.data, strict=True):
+            packed += [float(row), float(column), float(value)]
+    for row, source in sources:
         packed += [float(row), *map(float, source)]
     return np.array(packed)
 
@@ -202,9 +213,12 @@ def sparse_tableau(branches: Sequence[Branch | tuple]) -> daedal.ImplicitDAE:
     return linear_dae(H, G, sources, names + [f"v{k}" for k in range(1, n_nodes + 1)])
 
 
-def _network(branches: list[Branch], index: int, exact: Callable[[float, int], Array], t1: float, **others) -> Model:
+def _network(
+    branches: list[Branch], indices: Indices, exact: Callable[[float, int], Array], t1: float, **others
+) -> Model:
+    others |= {"index": indices.differentiation, "indices": indices}
     extra = {"branches": branches, "incidence": incidence(branches)}
-    return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, index=index, extra=extra, **others)
+    return closed_model(sparse_tableau(branches), exact, t1, accuracy=1e-13, extra=extra, **others)
 
 
 @model(
@@ -235,7 +249,7 @@ def rlc_network(resistance: float = 1.0, inductance: float = 0.1, capacitance: f
         v_branches = [e_t, v, R * i, e_t - R * i - v, -v]
         return np.array([*v_branches, -i, i + s_t, i, i, s_t, e_t, e_t - R * i, v])
 
-    return _network(branches, 1, exact, 2.0, plot={"variables": ["v_E1", "v_C2", "i_L4"]})
+    return _network(branches, Indices.usual(1, 2), exact, 2.0, plot={"variables": ["v_E1", "v_C2", "i_L4"]})
 
 
 @model(
@@ -282,7 +296,7 @@ def rc_circuit(index: int = 1) -> Model:
 
     return _network(
         branches,
-        index,
+        Indices.usual(index, 1),
         exact,
         5.0,
         title=f"RC circuit of index {index}",

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_positive, model
+from daedal.library.model import Indices, Model, Reference, check_positive, model
 from daedal.library.sources import WIJCKMANS
 
 
@@ -47,7 +47,7 @@ def nearly_index2(eps: float = 1e-6) -> Model:
         d = a * math.sin(t) + b * math.cos(t) + (1.0 - b) * math.exp(-t / eps)
         return np.array([math.cos(t) + d, d / eps])
 
-    return _model(_scalar(eps), exact, index=1)
+    return _model(_scalar(eps), exact, index=1, degrees_of_freedom=1)
 
 
 @model(
@@ -76,7 +76,7 @@ def linear_index2() -> Model:
     def exact(t: float) -> np.ndarray:
         return np.array([math.cos(t), 2.0 * math.sin(t)])
 
-    return _model(_scalar(0.0), exact, index=2)
+    return _model(_scalar(0.0), exact, index=2, degrees_of_freedom=0)
 
 
 @model(
@@ -144,7 +144,7 @@ def ill_conditioned_constraints(eps: float = 1e-6) -> Model:
         q_derivative=q_derivative,
         names=["x1", "x2", "y1", "y2"],
     )
-    return _model(problem, exact, index=1)
+    return _model(problem, exact, index=1, degrees_of_freedom=2)
 
 
 def _scalar(eps: float) -> daedal.LinearDAE:
@@ -160,14 +160,15 @@ def _scalar(eps: float) -> daedal.LinearDAE:
     return daedal.LinearDAE(*matrices, sine, minus_cosine, n_x=1, n_y=1, q_derivative=sine, names=["x", "y"])
 
 
-def _model(problem: daedal.LinearDAE, exact, index: int) -> Model:
-    """A model on [0, 1e-3], the interval of the source."""
+def _model(problem: daedal.LinearDAE, exact, index: int, degrees_of_freedom: int) -> Model:
+    """A model on [0, 1e-3], the interval of the source, with `degrees_of_freedom` initial values to choose."""
     start, t1 = exact(0.0), 1e-3
     return Model(
         problem=problem,
         t_span=(0.0, t1),
         initial=(start[: problem.n_x], start[problem.n_x :]),
         index=index,
+        indices=Indices.usual(index, degrees_of_freedom),
         reference=Reference(t1, exact(t1), "closed solution", 1e-12),
         options={"rtol": 1e-5, "atol": 1e-6},
         plot={"variables": list(problem.names or ())},

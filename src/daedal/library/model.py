@@ -46,6 +46,56 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Indices:
+    """What theory says of the index of a problem, notion by notion, along its solution.
+
+    Attributes
+    ----------
+    differentiation : int or None
+        How often the equations have to be differentiated until they determine all derivatives; None if no number is
+        enough, so that the problem does not determine its solution.
+    strangeness : int
+        The strangeness index of Kunkel and Mehrmann, which problems have that do not determine their solution, too.
+    degrees_of_freedom : int or None
+        How many initial values may be chosen; None like `differentiation`.
+    local : int or None
+        The index of the pencil ``s F_y' + F_y`` at the start; None where this is singular for every s.
+    structural : int
+        What the signature method of Pryce finds: ``max c_i``, plus 1 if some ``d_j`` is 0.
+    structure_suffices : bool
+        Whether the system Jacobian of that method is regular, so that what it finds is right.
+    after_order_reduction : int or None
+        For a second-order DAE the differentiation index of the companion form with the derivatives of all unknowns.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> indices = daedal.library.flexible_robot().indices
+    >>> indices.differentiation, indices.structural, indices.structure_suffices
+    (5, 3, False)
+    """
+
+    differentiation: int | None
+    strangeness: int
+    degrees_of_freedom: int | None
+    local: int | None
+    structural: int
+    structure_suffices: bool = True
+    after_order_reduction: int | None = None
+
+    @classmethod
+    def usual(cls, index: int, degrees_of_freedom: int, **others: Any) -> "Indices":
+        """Those of a problem of which all notions say the same; the strangeness index is smaller by one, or 0."""
+        agreed: dict[str, Any] = {"local": index, "structural": index}
+        return cls(
+            differentiation=index,
+            strangeness=max(index - 1, 0),
+            degrees_of_freedom=degrees_of_freedom,
+            **(agreed | others),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Model:
     """A problem of the library with everything needed to solve it and to judge the answer.
 
@@ -59,8 +109,8 @@ class Model:
         The interval of the source.
     initial : tuple
         Initial values in the form that :func:`daedal.solve` expects.
-    index : int
-        The differentiation index.
+    index : int or None
+        The differentiation index; None if the problem does not determine its solution.
     source : str
         Where the problem comes from.
     description : str
@@ -75,6 +125,8 @@ class Model:
         What to show: ``variables`` (names), ``xscale``, ``yscale`` and ``factors`` (a factor for each variable shown).
     extra : dict
         What only this problem has, such as ``exact`` for a closed solution; the factory's documentation lists it.
+    indices : Indices or None
+        The index by each notion, where it is stated.
 
     Examples
     --------
@@ -88,7 +140,7 @@ class Model:
     problem: Any = field(repr=False)
     t_span: tuple[float, float]
     initial: tuple[Any, Any] = field(repr=False)
-    index: int
+    index: int | None
     source: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     equations: str = field(default="", repr=False)
@@ -96,9 +148,20 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     plot: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    indices: Indices | None = field(default=None, repr=False)
+
+    @property
+    def solvable(self) -> bool:
+        """Whether the problem determines its solution; the few that do not are there to be refused."""
+        return self.index is not None
+
+    @property
+    def index_in_words(self) -> str:
+        """The index as it is printed."""
+        return f"index {self.index}" if self.solvable else "no index"
 
     def _repr_markdown_(self) -> str:
-        return f"**{self.title}** (`{self.name}`, index {self.index})\n\n{self.description}\n\n$${self.equations}$$"
+        return f"**{self.title}** (`{self.name}`, {self.index_in_words})\n\n{self.description}\n\n$${self.equations}$$"
 
 
 FACTORIES: dict[str, Callable[..., Model]] = {}
@@ -139,19 +202,20 @@ def closed_model(
     exact: Callable[..., np.ndarray],
     t1: float,
     *,
+    t0: float = 0.0,
     initial: Any = None,
     accuracy: float = 1e-14,
     origin: str = "closed solution",
     extra: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Model:
-    """A model on [0, t1] with the closed solution ``exact(t, derivative)``, that of its start and of its reference."""
+    """A model on [t0, t1] with the closed solution ``exact(t, derivative)``, that of its start and of its reference."""
     others.setdefault("options", {"rtol": 1e-6, "atol": 1e-8})
     others.setdefault("plot", {"variables": list(problem.names)})
     return Model(
         problem=problem,
-        t_span=(0.0, float(t1)),
-        initial=(exact(0.0, 0), exact(0.0, 1)) if initial is None else initial,
+        t_span=(float(t0), float(t1)),
+        initial=(exact(t0, 0), exact(t0, 1)) if initial is None else initial,
         reference=Reference(float(t1), exact(t1, 0), origin, accuracy),
         extra={"exact": exact, **(extra or {})},
         **others,

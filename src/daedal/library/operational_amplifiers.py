@@ -7,7 +7,7 @@ import numpy as np
 
 import daedal
 from daedal.library.circuits import SOURCE, Array, Source, linear_dae
-from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
 
 
 @model(
@@ -49,7 +49,8 @@ def differentiator_cascade(stages: int = 1, resistance: float = 1.0, capacitance
         options = {"fixed_step": 0.01, "max_order": 3, "starting_values": exact}
     names = ["v0"] + [f"{letter}{k}" for k in range(1, stages + 1) for letter in "iv"]
     problem, plot = linear_dae(H, G, {0: source}, names), {"variables": ["v0", f"v{stages}"]}
-    return closed_model(problem, exact, 2.0, index=stages + 1, options=options, plot=plot)
+    indices = Indices.usual(stages + 1, 0)
+    return closed_model(problem, exact, 2.0, index=stages + 1, indices=indices, options=options, plot=plot)
 
 
 @model(

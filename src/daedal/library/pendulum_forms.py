@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, known_reference, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, known_reference, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 
@@ -155,6 +155,7 @@ def pendulum(form: str = "ggl", gravity: float = 1.0, length: float = 1.0) -> Mo
         t_span=(0.0, 1.0),
         initial=(exact(0.0), exact(0.0, 1)),
         index=index,
+        indices=Indices.usual(index, 2 if stabilised else 5 - index),
         description=f"A point mass on a rod in Cartesian coordinates, with the rod force as multiplier. {remark}",
         equations=(
             r"\begin{aligned} z_1' &= z_3" + mu.format(1) + r",\qquad z_2' = z_4" + mu.format(2) + r" \\ "

@@ -6,20 +6,26 @@ Their state is (x, x' of the variables of order 2), as in :class:`daedal.SecondO
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, Reference, check_choice, check_positive, model
+from daedal.library.model import Indices, Model, Reference, check_choice, check_positive, model
 from daedal.library.sources import WUNDERLICH
 
 FORMS = ("second-order", "mechanical")
 
 
-def _second_order_model(
-    problem: daedal.SecondOrderDAE, exact: Callable[..., np.ndarray], t_span: tuple[float, float], compiled: bool
+def second_order_model(
+    problem: daedal.SecondOrderDAE,
+    exact: Callable[..., np.ndarray],
+    t_span: tuple[float, float],
+    compiled: bool,
+    degrees_of_freedom: int,
+    **indices: Any,
 ) -> Model:
-    """A model with the closed solution ``exact(t, derivative)``."""
+    """A model of index 3, or 4 in companion form, with the closed solution ``exact(t, derivative)``."""
     t0, t1 = t_span
     assert problem.order is not None
     reference = np.concatenate([exact(t1), exact(t1, 1)[problem.order == 2]])
@@ -28,6 +34,7 @@ def _second_order_model(
         t_span=t_span,
         initial=(exact(t0), np.where(problem.order > 0, exact(t0, 1), 0.0)),
         index=3,
+        indices=Indices.usual(3, degrees_of_freedom, after_order_reduction=4, **indices),
         reference=Reference(t1, reference, "closed solution", 1e-13),
         options={"rtol": 1e-6, "atol": 1e-8},
         plot={"variables": list(problem.names or ())},
@@ -112,7 +119,7 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
         return np.array([f2[k], f1[k] - f2[k + 1] - f2[k + 2]])
 
     problem = daedal.SecondOrderDAE(order_reduction_residual, 2, params=np.array([w]), order=[2, 0], names=["x1", "x2"])
-    return _second_order_model(problem, exact, (0.0, float(t1)), compiled)
+    return second_order_model(problem, exact, (0.0, float(t1)), compiled, 0)
 
 
 # --- on a circle, with a tangential force ----------------------------------------------------------------------------
@@ -190,7 +197,7 @@ def particle_on_circle(form: str = "second-order", t1: float = 2.0, compiled: bo
     problem = daedal.SecondOrderDAE(
         circle_residual, 3, jacobian=circle_jacobian, order=[2, 2, 0], names=["y1", "y2", "lambda"]
     )
-    return _second_order_model(problem, exact, (1.0, float(t1)), compiled)
+    return second_order_model(problem, exact, (1.0, float(t1)), compiled, 2)
 
 
 # --- on a circle, with forces that depend on the velocity ------------------------------------------------------------
@@ -260,4 +267,4 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
         system = daedal.MechanicalSystem(1.0, body_force, circle, n_q=2, n_constraints=1, names=["q1", "q2"])
         return _mechanical_model(system, exact, (0.0, float(t1)), 1.0, compiled)
     problem = daedal.SecondOrderDAE(body_residual, 3, order=[2, 2, 0], names=["q1", "q2", "lambda"])
-    return _second_order_model(problem, exact, (0.0, float(t1)), compiled)
+    return second_order_model(problem, exact, (0.0, float(t1)), compiled, 2)

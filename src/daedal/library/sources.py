@@ -21,4 +21,8 @@ WUNDERLICH = (
     "(2005)"
 )
 HAIRER_WANNER = "E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, 2nd ed., Springer (1996)"
+CAMPBELL_GRIEPENTROG = (
+    "S. L. Campbell, E. Griepentrog, Solvability of general differential algebraic equations, SIAM J. Sci. Comput. 16 "
+    "(1995), pp. 257-270"
+)
 TEST_SET = "F. Mazzia, C. Magherini, Test Set for Initial Value Problem Solvers, release 2.4, University of Bari (2008)"

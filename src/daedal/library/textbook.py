@@ -6,17 +6,25 @@ from collections.abc import Callable
 import numpy as np
 
 import daedal
-from daedal.library.model import Model, check_choice, check_positive, closed_model, model
+from daedal.library.model import Indices, Model, check_choice, check_positive, closed_model, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 
-def _model(problem, solution: Callable[[float], tuple[np.ndarray, np.ndarray]], t1: float, **others) -> Model:
-    """A model with the closed solution ``solution(t) = (y, y')``."""
+def _model(
+    problem,
+    solution: Callable[[float], tuple[np.ndarray, np.ndarray]],
+    t1: float,
+    *,
+    index: int,
+    degrees_of_freedom: int,
+    **others,
+) -> Model:
+    """A model with the closed solution ``solution(t) = (y, y')`` and `degrees_of_freedom` initial values to choose."""
 
     def exact(t: float, derivative: int = 0) -> np.ndarray:
         return solution(t)[derivative]
 
-    return closed_model(problem, exact, t1, **others)
+    return closed_model(problem, exact, t1, index=index, indices=Indices.usual(index, degrees_of_freedom), **others)
 
 
 def linear_index1_residual(t, y, yp):
@@ -41,7 +49,9 @@ def linear_index1() -> Model:
         s, c, e = math.sin(t), math.cos(t), math.exp(-t)
         return np.array([e + t * s, s]), np.array([-e + s + t * c, c])
 
-    return _model(daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]), solution, 1.0, index=1)
+    return _model(
+        daedal.ImplicitDAE(linear_index1_residual, 2, names=["x", "y"]), solution, 1.0, degrees_of_freedom=1, index=1
+    )
 
 
 def hessenberg_index2_residual(t, x, xp, p):
@@ -105,6 +115,7 @@ def hessenberg_index2(nu: float = 1.0, form: str = "implicit") -> Model:
         solution,
         1.0,
         initial=initial,
+        degrees_of_freedom=1,
         index=2,
         options={"rtol": 1e-6, "atol": 1e-8} | ({"error_test": "differential"} if form == "implicit" else {}),
     )
@@ -129,7 +140,13 @@ def coupled_derivatives() -> Model:
         e = math.exp(-t)
         return np.array([e, math.sin(t)]), np.array([-e, math.cos(t)])
 
-    return _model(daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]), solution, 2.0, index=1)
+    return _model(
+        daedal.ImplicitDAE(coupled_derivatives_residual, 2, names=["Y1", "Y2"]),
+        solution,
+        2.0,
+        degrees_of_freedom=1,
+        index=1,
+    )
 
 
 def index3_chain_residual(t, y, yp):
@@ -154,6 +171,7 @@ def index3_chain() -> Model:
         daedal.ImplicitDAE(index3_chain_residual, 3, algebraic=[2], names=["x1", "x2", "x3"]),
         solution,
         1.0,
+        degrees_of_freedom=0,
         index=3,
         options={"fixed_step": 0.01, "max_order": 2, "starting_values": lambda t: solution(t)[0]},
     )
@@ -181,6 +199,7 @@ def prothero_robinson(stiffness: float = 1e6) -> Model:
         daedal.ImplicitDAE(prothero_robinson_residual, 1, params=np.array([float(stiffness)]), names=["y"]),
         solution,
         10.0,
+        degrees_of_freedom=1,
         index=0,
     )
 
@@ -208,6 +227,7 @@ def damped_oscillator(damping: float = 10.0, frequency: float = 200.0) -> Model:
         daedal.ImplicitDAE(damped_oscillator_residual, 2, params=np.array([damping, frequency]), names=["y1", "y2"]),
         solution,
         1.0,
+        degrees_of_freedom=2,
         index=0,
         options={"rtol": 1e-6, "atol": 1e-10},
     )
@@ -270,5 +290,6 @@ def jay_index2(t1: float = 1.0) -> Model:
         t1,
         initial=(np.array([1.0, 1.0]), np.array([1.0])),
         index=2,
+        indices=Indices.usual(2, 1),
         options={"method": "phem56", "rtol": 1e-8, "atol": 1e-8},
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 import daedal
 from daedal.library.inertial_trajectory import EQUATIONS, inertial_residual, to_inertial, to_relative
-from daedal.library.model import Model, check_choice, known_reference, model
+from daedal.library.model import Indices, Model, check_choice, known_reference, model
 from daedal.library.sources import BRENAN_CAMPBELL_PETZOLD
 
 SOURCE = (
@@ -207,6 +207,7 @@ def tppc2(form: str = "index2") -> Model:
         t_span=(0.0, 300.0),
         initial=initial,
         index=index,
+        indices=Indices.usual(index, 8 - 2 * index),
         equations=EQUATIONS if form == "inertial" else r"\begin{aligned} " + _MOTION + constraint + r" \end{aligned}",
         reference=reference,
         options={"rtol": 1e-7, "atol": 1e-7} | special.get(form, {}),
@@ -251,6 +252,7 @@ def tppc3(t1: float = 419.868734542) -> Model:
         t_span=(t0, t1),
         initial=(y0, _initial_derivative(residual, t0, y0, [CONTROL_RATE3], params)),
         index=3,
+        indices=Indices.usual(3, 4),
         reference=known_reference("tppc3", t1=t1),
         options={"fixed_step": 0.1, "max_order": 1, "max_newton_change": np.array([np.inf] * 6 + [0.3])},
         plot={"variables": ["beta"], "factors": {"beta": 1 / DEGREE}},

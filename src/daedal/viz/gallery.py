@@ -194,7 +194,7 @@ def make_card(name: str) -> Card:
         return _failed(name, _said(error), time.perf_counter() - begin)
     sol, failure, picture, moves = None, "", "", False
     try:
-        sol = _solve(model)
+        sol = _solve(model) if model.solvable else None
     except daedal.IntegrationError as error:
         sol, failure = error.solution, _said(error)
     except Exception as error:
@@ -205,7 +205,7 @@ def make_card(name: str) -> Card:
         except Exception as error:
             failure = failure or _said(error)
     kind = next(kind for classes, kind in KINDS if isinstance(model.problem, classes))
-    tags = [kind, f"index {model.index}", *(["moves"] if moves else [])]
+    tags = [kind, model.index_in_words, *(["moves"] if moves else [])]
     facts = [("Methods that suit it", suitable_methods(model)), ("Source", model.source)]
     if sol is not None:
         facts.insert(1, ("This run", _run(model, sol)))
@@ -280,8 +280,10 @@ def suitable_methods(model: daedal.library.Model) -> str:
         return "Modified BDF (orders 1 to 5) and collocation, without going to first order."
     if isinstance(problem, daedal.HessenbergDAE):
         return "DASSL with projected invariants; coordinate projection with DOPRI5; daedal.advise tells which."
+    if model.index is None:
+        return "None: its equations leave the solution open, however often they are differentiated."
     if model.index >= 3:
-        return "BDF with constant steps; better, lower the index or write it as a mechanism."
+        return "Radau or DASSL, after its index has been lowered, which daedal.solve does by itself."
     if model.index == 2:
         return "DASSL with error_test='differential'; half-explicit methods if it is semi-explicit and not stiff."
     return "DASSL, variable order 1 to 5; sparse matrices or GMRES for large ones."

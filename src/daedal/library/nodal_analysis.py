@@ -1,0 +1,174 @@
+"""Modified nodal analysis: the unknowns are the node voltages and those currents that no law gives by voltages."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+import daedal
+from daedal.library.circuits import Branch, Source, linear_residual, pack, without_derivative
+from daedal.library.model import check_choice, check_positive, compile_if_large
+
+VALUES = {"R": "resistance", "C": "capacitance", "L": "inductance"}
+CONTROLLED = ("VCVS", "CCVS", "VCCS", "CCCS")
+WITH_CURRENT = ("E", "L", "VCVS", "CCVS")
+"""Branches whose current is an unknown."""
+
+
+class Control(NamedTuple):
+    """What a controlled source depends on: `gain` times the voltage between two nodes, or the current of a branch.
+
+    Attributes
+    ----------
+    gain : float
+        The factor.
+    positive, negative : int
+        The nodes of the controlling voltage.
+    branch : int
+        The number of the branch with the controlling current, from 1; it must be a voltage source (of any kind) or an
+        inductor.
+    """
+
+    gain: float
+    positive: int = 0
+    negative: int = 0
+    branch: int = 0
+
+
+class Matrices(NamedTuple):
+    """The equations ``H x' + G x = f(t)`` of a circuit, f as pairs of equation and source."""
+
+    H: sparse.csr_array
+    G: sparse.csr_array
+    sources: list[tuple[int, Source]]
+    names: list[str]
+
+
+def mna(branches: Sequence[Branch | tuple], *, compiled: bool | None = None) -> daedal.ImplicitDAE:
+    """The equations of a circuit by modified nodal analysis.
+
+    Parameters
+    ----------
+    branches : sequence of Branch
+        The circuit as an incidence list; plain tuples ``(kind, positive, negative, value)`` will do. Besides the kinds
+        of :class:`Branch` there are the controlled sources ``"VCVS"``, ``"CCVS"`` (of voltage, controlled by a voltage
+        or by a current), ``"VCCS"`` and ``"CCCS"`` (of current), whose value is a :class:`Control`.
+    compiled : bool, optional
+        Whether the residual is compiled; by default from 200 unknowns on.
+
+    Returns
+    -------
+    daedal.ImplicitDAE
+        Its variables are the voltages ``v1``, ``v2``, ... of the nodes and the currents, such as ``i_L3``, of voltage
+        sources and inductors: kind and number of the branch, from 1. The equations are Kirchhoff's current law for
+        each node, then the laws of those branches. The matrices are sparse.
+
+    Notes
+    -----
+    Without controlled sources the index is at most 2. It is 2 if there is a loop of capacitors and voltage sources with
+    at least one source in it, or a cutset of inductors and current sources (C. Tischendorf, Topological index
+    calculation of differential-algebraic equations in circuit simulation, Surveys Math. Indust. 8, 1999).
+
+    Examples
+    --------
+    >>> from daedal.library import Source, mna
+    >>> sine = Source(amplitude=1.0, frequency=2.0)
+    >>> mna([("E", 1, 0, sine), ("L", 1, 2, 0.1), ("C", 2, 0, 1e-3), ("R", 2, 0, 50.0)]).names
+    ('v1', 'v2', 'i_E1', 'i_L2')
+    """
+    H, G, sources, names = matrices(branches)
+    problem = daedal.ImplicitDAE(
+        linear_residual,
+        len(names),
+        params=pack(H, G, sources),
+        algebraic=without_derivative(H),
+        sparsity=abs(H) + abs(G),
+        names=names,
+    )
+    return compile_if_large(problem, compiled)
+
+
+def matrices(branches: Sequence[Branch | tuple]) -> Matrices:
+    """The matrices, sources and names of the equations; see :func:`mna`."""
+    network = [Branch(*branch) for branch in branches]
+    nodes = _check(network)
+    current = dict(zip([k for k, branch in enumerate(network) if branch.kind in WITH_CURRENT], range(nodes, 10**9)))
+    entries: dict[str, dict[tuple[int, int], float]] = {"H": {}, "G": {}}
+    sources: list[tuple[int, Source]] = []
+
+    def add(matrix: str, row: int, column: int, value: float):
+        if row >= 0 and column >= 0:  # -1 is the ground
+            entries[matrix][row, column] = entries[matrix].get((row, column), 0.0) + value
+
+    for k, (kind, positive, negative, value) in enumerate(network):
+        ends = ((positive - 1, 1.0), (negative - 1, -1.0))
+        if kind in WITH_CURRENT:
+            for node, sign in ends:
+                add("G", node, current[k], sign)
+                add("G", current[k], node, -sign if kind == "L" else sign)
+        if kind in "RC":
+            matrix, factor = ("G", 1.0 / value) if kind == "R" else ("H", value)
+            for row, sign in ends:
+                for column, other in ends:
+                    add(matrix, row, column, factor * sign * other)
+        elif kind == "L":
+            add("H", current[k], current[k], value)
+        elif kind == "E":
+            sources.append((current[k], _source(value)))
+        elif kind == "S":
+            source = _source(value)
+            opposite = source._replace(offset=-source.offset, amplitude=-source.amplitude)
+            sources += [(row, opposite if sign > 0.0 else source) for row, sign in ends if row >= 0]
+        else:
+            rows = [(current[k], -1.0)] if kind in WITH_CURRENT else [(row, sign) for row, sign in ends]
+            control = [(value.positive - 1, 1.0), (value.negative - 1, -1.0)]
+            if kind[:2] == "CC":
+                control = [(current[value.branch - 1], 1.0)]
+            for row, sign in rows:
+                for column, other in control:
+                    add("G", row, column, sign * other * value.gain)
+    n = nodes + len(current)
+    names = [f"v{k}" for k in range(1, nodes + 1)] + [f"i_{network[k].kind}{k + 1}" for k in current]
+    return Matrices(_sparse(entries["H"], n), _sparse(entries["G"], n), sources, names)
+
+
+def _check(network: Sequence[Branch]) -> int:
+    """The number of nodes of a circuit in which all is well."""
+    ends = {node for branch in network for node in (branch.positive, branch.negative)}
+    missing = set(range(max(ends) + 1)) - ends
+    if missing:
+        raise daedal.InvalidProblemError(
+            f"no branch ends at node {min(missing)}; number the nodes 1, 2, 3, ... and the ground 0"
+        )
+    for number, branch in enumerate(network, 1):
+        check_choice(f"kind of branch {number}", branch.kind, ("E", "S", *VALUES, *CONTROLLED))
+        if branch.kind in VALUES:
+            check_positive(**{f"{VALUES[branch.kind]} of branch {number}": branch.value})
+        elif branch.kind in CONTROLLED:
+            _check_control(network, number, branch, max(ends))
+    return max(ends)
+
+
+def _check_control(network: Sequence[Branch], number: int, branch: Branch, nodes: int):
+    value = branch.value
+    if not isinstance(value, Control):
+        raise daedal.InvalidProblemError(f"the value of branch {number} ({branch.kind}) must be a Control")
+    if branch.kind[:2] == "VC" and not 0 <= min(value[1:3]) <= max(value[1:3]) <= nodes:
+        raise daedal.InvalidProblemError(f"branch {number} is controlled by the voltage of a node that does not exist")
+    if branch.kind[:2] == "CC":
+        known = 1 <= value.branch <= len(network) and network[value.branch - 1].kind in WITH_CURRENT
+        if not known:
+            raise daedal.InvalidProblemError(
+                f"branch {number} is controlled by the current of branch {value.branch}, which is no unknown; put a "
+                "voltage source of 0 V in series with it"
+            )
+
+
+def _source(value) -> Source:
+    return value if isinstance(value, Source) else Source(offset=value)
+
+
+def _sparse(entries: dict[tuple[int, int], float], n: int) -> sparse.csr_array:
+    rows, columns = np.array(list(entries), dtype=int).reshape(-1, 2).T
+    return sparse.csr_array((list(entries.values()), (rows, columns)), shape=(n, n))
