@@ -411,6 +411,52 @@ def test_backward_in_time():
         assert backward[name] == pytest.approx(forward[name]), name
 
 
+# --- fast coefficients, different units -------------------------------------------------------------------------------
+
+
+def pulse(height, width):
+    return linear.TimeVarying(np.eye(1), lambda t: [[-height * np.exp(-(((t - 0.5) / width) ** 2))]], n=1)
+
+
+def test_the_grid_is_refined_where_coefficients_change_fast():
+    found = conditioning(pulse(500.0, 0.01), (0.0, 1.0), points=21)
+    assert found["k1"] == pytest.approx(np.exp(500.0 * 0.01 * np.sqrt(np.pi)), rel=0.02)
+    assert found.t.size == 21 and not found.unresolved
+
+
+def test_coefficients_that_are_too_fast_are_reported():
+    found = conditioning(linear.TimeVarying(np.eye(1), lambda t: [[1e5 * np.sin(1e6 * t)]], n=1), (0.0, 1.0), points=5)
+    assert found.unresolved and "too fast" in found.advice[0]
+
+
+def test_a_jump_of_the_coefficients_is_found():
+    found = conditioning(linear.TimeVarying(np.eye(1), lambda t: [[-9.0 if t > 0.37 else 1.0]], n=1), (0.0, 1.0))
+    assert found["k1"] == pytest.approx(np.exp(9.0 * 0.63 - 0.37), rel=0.01)
+    assert not found.unresolved
+
+
+def test_a_jump_of_the_solution_is_followed_step_by_step():
+    """The relaxation oscillation of van der Pol: between slow parts the velocity rises as it does in the solution."""
+    model = library.van_der_pol()
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-7, atol=1e-7)
+    found = conditioning(model.problem, sol)
+    speed = np.linalg.norm(sol.yp, axis=0)
+    reached = np.max(speed[1:] / np.minimum.accumulate(speed)[:-1])
+    assert reached / 3.0 <= found["k1"] <= 30.0 * reached
+
+
+def test_equations_in_tiny_units_are_no_constraints():
+    assert conditioning(linear.Pencil(np.diag([1.0, 1e-13]), np.eye(2)), (0.0, 1.0), points=5).index == 0
+
+
+def test_a_large_gain_is_not_a_higher_index():
+    """y occurs with 1e-4 beside x in its constraint, but the layer would be as long as the interval."""
+    found = conditioning(constant([[-1.0]], [[1e-3]], [[1.0]], [[1e-4]]), (0.0, 1.0))
+    assert found["layer_thickness"] == pytest.approx(0.1)
+    assert found.effective.index == 2 and found.effective_index == 1 and found.variable_index == [1, 1]
+    assert "large gain" in found.advice[0] and repr(found).endswith("index 1>")
+
+
 # --- the three statements of a problem --------------------------------------------------------------------------------
 
 
