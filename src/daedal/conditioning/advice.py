@@ -16,8 +16,8 @@ _SKEW = 1e2  # norm of P from which errors in the coefficients are worth a warni
 def verdict(found: Conditioning) -> str:
     """The result in a line."""
     if found.index is None:
-        changes = np.ptp(np.nan_to_num(found.formal_indices, nan=-1.0)) > 0.0
-        return "the index changes on the way" if changes else "the equations do not determine a solution"
+        never = np.all(np.isnan(found.formal_indices))
+        return "the equations do not determine a solution" if never else "the kind of the problem changes on the way"
     effect = found.effective_index
     if effect is None:
         return f"index {found.index}, nearly singular"
@@ -33,7 +33,8 @@ def advice(found: Conditioning) -> list[str]:
             f"The constants are those of index 1 and 2, and the index is {found.index}: reduce it first, and look at "
             "the conditioning of the reduced problem."
         ]
-    parts = [_nearly(found), _robust(found), _growth(found), _unclear(found), _varies(found)]
+    parts = [_unresolved(found), _nearly(found), _gain(found), _robust(found), _growth(found), _unclear(found)]
+    parts.append(_varies(found))
     said = [text for text in parts if text]
     return said or ["All factors are moderate: the problem is well conditioned, and can be solved as it stands."]
 
@@ -47,10 +48,14 @@ def _no_index(found: Conditioning) -> str:
             f"The index is not the same everywhere: it changes near t = {t:.3g}. Bounds hold only between such points; "
             "look at the conditioning on each side of it."
         )
+    if np.isfinite(kinds[0]):
+        return (
+            "The number of variables that the constraints determine without being differentiated changes on the way: "
+            "the problem is singular at some point. Look at the conditioning of parts of the interval."
+        )
     return (
-        f"The equations do not determine {_names(found, None)}, however often the constraints are differentiated "
-        "(or the number of variables that the constraints determine changes on the way). Look for an equation that "
-        "follows from the others."
+        f"The equations do not determine {_names(found, None)}, however often the constraints are differentiated. "
+        "Look for an equation that follows from the others."
     )
 
 
@@ -86,6 +91,25 @@ def _nearly(found: Conditioning) -> str:
     )
 
 
+def _gain(found: Conditioning) -> str:
+    if not found.has_long_layer:
+        return ""
+    return (
+        "Some algebraic variables hardly occur in their constraints beside others, but the problem does not behave "
+        "like one of the next index: it is a large gain, and the constraints determine them all the same. Small errors "
+        "of the other variables are large ones in them."
+    )
+
+
+def _unresolved(found: Conditioning) -> str:
+    if not found.unresolved:
+        return ""
+    return (
+        f"The coefficients change too fast for the grid from t = {found.unresolved[0]:.3g} on, and the factors are "
+        "uncertain. Look at a shorter interval, or give more `points`."
+    )
+
+
 def _remedy(found: Conditioning) -> str:
     scaling = "method='dassl', variable_index=found.variable_index scales the error test accordingly"
     if found.has_stabilised_reduction and found.effective_index == 2:
@@ -109,17 +133,16 @@ def _robust(found: Conditioning) -> str:
 
 def _growth(found: Conditioning) -> str:
     names = {"x(0)": "the initial values", "p": "the differential equations", "q": "the constraints"}
+    length = float(abs(found.t[-1] - found.t[0]))  # an error of p adds up over time anyway
     explained = found.effective_index is not None and found.index is not None and found.effective_index > found.index
     large = [
-        (effect, source, found.factor(effect, source))
+        (effect, source, found.factor(effect, source) / (length if source == "p" else 1.0))
         for effect, source in found.amplification
-        if source in names
-        and not (explained and (source == "q" or effect == "y"))
-        and found.factor(effect, source) > MODERATE
+        if source in names and not (explained and (source == "q" or effect == "y"))
     ]
-    if not large:
+    effect, source, factor = max(large, key=lambda one: one[2], default=("", "", 0.0))
+    if factor <= MODERATE:
         return ""
-    effect, source, factor = max(large, key=lambda one: one[2])
     size = "without bound" if np.isinf(factor) else f"by a factor of {factor:.2g}"
     return (
         f"Errors in {names[source]} grow {size} on their way to {effect}: ask for correspondingly smaller tolerances, "

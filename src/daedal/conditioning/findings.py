@@ -1,4 +1,4 @@
-"""Constants of perturbation bounds as functions of time, and what a fundamental matrix on the grid needs."""
+"""Constants of perturbation bounds as functions of time, and all else that was found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Constant:
     meaning : str
         In words.
     values : numpy.ndarray
-        On the grid; the constant itself is the largest of them.
+        On the grid, NaN where it does not apply; the constant itself is the largest of them.
     """
 
     symbol: str
@@ -28,7 +28,7 @@ class Constant:
     @property
     def value(self) -> float:
         """The constant."""
-        return float(np.max(self.values))
+        return float(np.nanmax(self.values))
 
 
 @dataclass
@@ -43,8 +43,3 @@ class Findings:
         """Keep a constant."""
         self.constants[name] = Constant(symbol, meaning, np.asarray(values, dtype=float))
         return self.constants[name].values
-
-
-def on_grid(samples: list[np.ndarray]) -> np.ndarray:
-    """Values on the grid from samples at the nodes of all intervals: the first of each, and the last of the last."""
-    return np.array([*(one[0] for one in samples), samples[-1][-1]])

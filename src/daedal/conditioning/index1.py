@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.conditioning.findings import Findings, on_grid
+from daedal.conditioning.findings import Findings
 from daedal.conditioning.matrices import inverse, norm, transposed
-from daedal.conditioning.semi_explicit_form import Form
-from daedal.conditioning.transition import Kernel, step
+from daedal.conditioning.semi_explicit_form import Form, Path
+from daedal.conditioning.transition import Kernel
 
 
-def index1(t: np.ndarray, forms: list[Form], grid: Form) -> Findings:
+def index1(path: Path, t: np.ndarray) -> Findings:
     """The constants (4.8) and (4.12), and the amplification of each perturbation."""
-    found = Findings()
-    h = np.diff(t)
-    state = [form.A - form.B @ inverse(form.D) @ form.C for form in forms]
-    kernel = Kernel(t, np.array([step(M, one) for M, one in zip(state, h, strict=True)]), on_grid(state))
+    found, grid = Findings(), path.grid
+    state = [form.A - form.B @ inverse(form.D) @ form.C for form in path.forms]
+    kernel = Kernel(t, path.steps(state), path.on_grid(state))
     D_inverse = inverse(grid.D)
     to_y, of_q = D_inverse @ grid.C, grid.B @ D_inverse  # y = -to_y x - D^-1 q, and p - of_q q drives x
     one = np.repeat(np.eye(grid.n_x)[None], t.size, axis=0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.conditioning.findings import Findings, on_grid
+from daedal.conditioning.findings import Findings
 from daedal.conditioning.matrices import inverse, norm, rate, transposed
-from daedal.conditioning.semi_explicit_form import Form
+from daedal.conditioning.semi_explicit_form import Path
 from daedal.conditioning.splitting import Rest
-from daedal.conditioning.transition import Kernel, step
+from daedal.conditioning.transition import Kernel
 
 
 def projector(B: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -22,26 +22,26 @@ def state_matrix(A: np.ndarray, P: np.ndarray, P_rate: np.ndarray) -> np.ndarray
     return A - P @ A - P_rate
 
 
-def index2(t: np.ndarray, grid: Form, rests: list[Rest]) -> Findings:
+def index2(path: Path, t: np.ndarray, rests: list[Rest]) -> Findings:
     """k1, k2, |P| and the amplification of each perturbation, by (5.7), (5.22), (5.23) and (5.26)."""
     found = Findings()
     P_nodes, F_nodes, states, F_rates = [], [], [], []
-    for rest, h in zip(rests, np.diff(t), strict=True):
+    for rest, h in zip(rests, np.diff(path.t), strict=True):
         P, F = projector(rest.B, rest.C)
         P_nodes.append(P)
         F_nodes.append(F)
         F_rates.append(rate(F, h))
         states.append(state_matrix(rest.A, P, rate(P, h)))
-    P, F, F_rate = on_grid(P_nodes), on_grid(F_nodes), on_grid(F_rates)
+    P, F, F_rate = path.on_grid(P_nodes), path.on_grid(F_nodes), path.on_grid(F_rates)
     A, B, C, C_rate, U2, U2_rate, V1, V2, S, B1 = (
-        on_grid([getattr(rest, name) for rest in rests])
+        path.on_grid([getattr(rest, name) for rest in rests])
         for name in ("A", "B", "C", "C_rate", "U2", "U2_rate", "V1", "V2", "S", "B1")
     )
     free = np.eye(P.shape[-1]) - P
-    steps = np.array([step(M, h) for M, h in zip(states, np.diff(t), strict=True)])
-    kernel = Kernel(t, free[1:] @ steps @ free[:-1], on_grid(states))
+    steps = path.steps(states)
+    kernel = Kernel(t, free[1:] @ steps @ free[:-1], path.on_grid(states))
     CB_inverse = inverse(C @ B)
-    to_y = -V2 @ CB_inverse @ (C_rate + C @ A) - V1 @ S @ grid.C
+    to_y = -V2 @ CB_inverse @ (C_rate + C @ A) - V1 @ S @ path.grid.C
     of_q = -free @ (B1 @ S + (A @ F - F_rate) @ transposed(U2))
     y_q_at_once = -to_y @ F @ transposed(U2) - V1 @ S
     y_q_at_once += V2 @ CB_inverse @ (C @ B1 @ S - transposed(U2_rate))
@@ -62,7 +62,7 @@ def index2(t: np.ndarray, grid: Form, rests: list[Rest]) -> Findings:
     found.add("P", "|P|", "how skew constraints stand to what enforces them, B (C B)^-1 C", norm(P))
     found.add("F", "|F|", "x for a given error of the constraint, F = B (C B)^-1", norm(F))
     found.add("CB_inverse", "|(C B)^-1|", "y for a given rate of the constraint's error, (5.26)", norm(CB_inverse))
-    Z = Kernel(t, steps, on_grid(states)).from_start(np.eye(P.shape[-1])[None], np.eye(P.shape[-1]))
+    Z = Kernel(t, steps, path.on_grid(states)).from_start(np.eye(P.shape[-1])[None], np.eye(P.shape[-1]))
     W, W_plus = kernel.from_start(free, free[0]), free[0] @ inverse(Z) @ free
     found.matrices |= {"P": P, "F": F, "Z": Z, "W": W, "W_plus": W_plus, "A": A, "B": B, "C": C}
     return found

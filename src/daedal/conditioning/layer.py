@@ -18,7 +18,7 @@ from daedal.conditioning.transition import exponential, pieces, short_times
 
 
 def layer(
-    t: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, theorem: str, constant: bool, product: str
+    t: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, where: np.ndarray, theorem: str, product: str
 ) -> Findings:
     """k1, k1^, k2, k2^ of (4.41) and (4.42), with D instead of eps I; infinite where the layer is unstable.
 
@@ -26,17 +26,24 @@ def layer(
     ----------
     t, B, C, D : numpy.ndarray
         The grid, and the matrices on it.
+    where : numpy.ndarray
+        At which points of the grid the index is nearly a higher one; elsewhere constants are NaN.
     theorem : str
         Which one, for the words.
-    constant : bool
-        Whether one point stands for all.
     product : str
         How the source writes C B.
     """
     found = Findings()
-    count = 1 if constant else t.size
-    rows = [_at(float(t[-1] - t[0]), B[k], C[k], D[k]) for k in range(count)]
-    k1, k2, k1_hat, k2_hat, F, small, thickness = (np.resize([row[i] for row in rows], t.size) for i in range(7))
+    rows = np.full((t.size, 7), np.nan)
+    last: tuple[np.ndarray, ...] = ()
+    for k in np.flatnonzero(where):
+        matrices = B[k], C[k], D[k]
+        if last and all(np.array_equal(one, other) for one, other in zip(matrices, last, strict=True)):
+            rows[k] = rows[k - 1]
+        else:
+            rows[k] = _at(float(t[-1] - t[0]), *matrices)
+        last = matrices if k + 1 < t.size and where[k + 1] else ()
+    k1, k2, k1_hat, k2_hat, F, small, thickness = rows.T
     found.add("layer_k1", "k1", f"growth of initial values in the layer, {theorem}", k1)
     found.add("layer_k2", "k2", f"response of x to lasting forces, {theorem}", k2)
     found.add("layer_k1_hat", "k1^", f"growth of y(0) in the layer, {theorem}", k1_hat)

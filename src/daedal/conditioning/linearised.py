@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class Linearised:
         Whether the matrices do not depend on t.
     linear : bool
         Whether the problem itself is linear.
+    steps : numpy.ndarray
+        Times between which a solution is smooth: the steps of the method.
     """
 
     matrices: Callable[[float], tuple[np.ndarray, np.ndarray]]
@@ -39,6 +41,7 @@ class Linearised:
     t: np.ndarray
     constant: bool
     linear: bool
+    steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def linearised(problem: Any, along: Any, points: int | None = None) -> Linearised:
@@ -75,7 +78,8 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> Linearise
     def along_solution(t: float) -> tuple[np.ndarray, np.ndarray]:
         return partials(t, along(t)[:n], along(t, derivative=True)[:n])
 
-    return Linearised(along_solution, names, grid, False, False)
+    steps = along.t if along.history is None else along.history.t
+    return Linearised(along_solution, names, grid, False, False, steps)
 
 
 def at_point(problem: Any, t: float, y: Any, yp: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -94,7 +98,7 @@ def partials_of(problem: Any) -> Callable[[float, np.ndarray, np.ndarray], tuple
     from daedal.analysis.index import partials
     from daedal.tracing.problem import traced_problem
 
-    traced = traced_problem(problem)
+    traced = traced_problem(replace(problem, jacobian=None))  # a given matrix cannot be taken apart
     implicit = (problem if traced is None else traced.problem).implicit()
 
     def value(t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

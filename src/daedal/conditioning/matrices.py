@@ -9,6 +9,7 @@ NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
 _POWERS = np.vander(NODES, increasing=True)
 _RATES = np.column_stack([np.zeros(5), *(k * NODES ** (k - 1) for k in range(1, 5))])
 _DIFFERENTIATION = _RATES @ np.linalg.inv(_POWERS)
+_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # times the Chebyshev polynomial of degree 4 on [0, 1]
 _GAUSS = 0.5 + np.array([-1.0, 1.0]) * np.sqrt(3.0) / 6.0
 _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
@@ -26,6 +27,11 @@ def norm(matrix: np.ndarray) -> np.ndarray:
 def rate(samples: np.ndarray, h: float) -> np.ndarray:
     """The time derivative at the nodes of an interval of length h, from samples at the nodes."""
     return np.tensordot(_DIFFERENTIATION / h, samples - samples[0], axes=1)  # exactly 0 for constants
+
+
+def highest_term(samples: np.ndarray) -> np.ndarray:
+    """The size of the term of degree 4 in the polynomial through samples at the nodes."""
+    return np.tensordot(_HIGHEST, samples - samples[0], axes=1)
 
 
 def at_gauss_points(samples: np.ndarray) -> np.ndarray:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from daedal.conditioning.effective_index import ROUND_OFF, EffectiveIndex, effective_index, highest
-from daedal.conditioning.findings import Findings, on_grid
+from daedal.conditioning.findings import Findings
 from daedal.conditioning.index1 import index1
 from daedal.conditioning.index2 import index2
 from daedal.conditioning.layer import layer
 from daedal.conditioning.linearised import linearised
 from daedal.conditioning.matrices import norm
 from daedal.conditioning.result import Conditioning
-from daedal.conditioning.semi_explicit_form import Form, intervals, joined
+from daedal.conditioning.semi_explicit_form import Form, Path, path_of
 from daedal.conditioning.splitting import Rest, splitting
 from daedal.errors import InvalidProblemError
 from daedal.problems import LinearDAE
@@ -25,13 +25,13 @@ def measured(problem: Any, along: Any, threshold: float, points: int | None) -> 
     if not (isinstance(threshold, float | int) and ROUND_OFF < threshold < 1.0):
         raise InvalidProblemError(f"threshold must be a number between {ROUND_OFF:g} and 1, got {threshold!r}")
     system = linearised(problem, along, points)
-    forms = intervals(system)
-    grid = joined(forms)
+    path = path_of(system)
+    grid = path.grid
     formal = _along(grid, system.constant, ROUND_OFF)
     effective = _along(grid, system.constant, float(threshold))
     index, found = _index(formal), Findings()
     if index is not None and index <= 2:
-        found = _findings(system.t, forms, grid, formal, effective, system.constant)
+        found = _findings(path, system.t, formal, effective)
     return Conditioning(
         names=tuple(system.names),
         t=system.t,
@@ -43,6 +43,7 @@ def measured(problem: Any, along: Any, threshold: float, points: int | None) -> 
         amplification=found.amplification,
         matrices=found.matrices,
         algebraic=grid.V2[0],
+        unresolved=path.unresolved,
         is_linear=system.linear,
         has_stabilised_reduction=isinstance(problem, LinearDAE) and problem.n_y <= problem.n_x,
     )
@@ -70,34 +71,36 @@ def _well_determined(found: EffectiveIndex) -> int:
 
 
 def _findings(
+    path: Path,
     t: np.ndarray,
-    forms: list[Form],
-    grid: Form,
     formal: list[EffectiveIndex],
     effective: list[EffectiveIndex],
-    constant: bool,
 ) -> Findings:
     """All constants that apply."""
     if formal[0].index == 2:
-        rests = splitting(forms, _well_determined(formal[0]), t)
-        found = index2(t, grid, rests)
+        rests = splitting(path.forms, _well_determined(formal[0]), path.t)
+        found = index2(path, t, rests)
         if _is_next(effective, 3):
-            A, B, C, C_rate = (_grid(rests, name) for name in ("A", "B", "C", "C_rate"))
-            near = layer(t, B, C @ A + C_rate, C @ B, "Theorem 5.6", constant, "C A B")
+            A, B, C, C_rate = (_grid(path, rests, name) for name in ("A", "B", "C", "C_rate"))
+            near = layer(t, B, C @ A + C_rate, C @ B, _places(effective, 3), "Theorem 5.6", "C A B")
             found.constants |= near.constants
         return found
-    found = index1(t, forms, grid)
+    found = index1(path, t)
     if _is_next(effective, 2):
-        rests = splitting(forms, min(map(_well_determined, effective)), t)
-        B, C, D = (_grid(rests, name) for name in ("B", "C", "D"))
-        near = layer(t, B, C, D, "Theorem 4.6", constant, "C B")
+        rests = splitting(path.forms, min(map(_well_determined, effective)), path.t)
+        B, C, D = (_grid(path, rests, name) for name in ("B", "C", "D"))
+        near = layer(t, B, C, D, _places(effective, 2), "Theorem 4.6", "C B")
         found.constants |= near.constants
         found.matrices |= {"B": B, "C": C, "D": D}
         k2_hat, F = near.constants["layer_k2_hat"].values, near.constants["layer_F"].values
         smallest = 1.0 / near.constants["layer_bare"].values
-        found.amplification["y", "q'"] = k2_hat * norm(_grid(rests, "V2"))
+        found.amplification["y", "q'"] = k2_hat * norm(_grid(path, rests, "V2"))
         found.amplification["x", "q'"] = smallest * k2_hat * F
     return found
+
+
+def _places(effective: list[EffectiveIndex], index: int) -> np.ndarray:
+    return np.array([one.index == index for one in effective])
 
 
 def _is_next(effective: list[EffectiveIndex], index: int) -> bool:
@@ -106,5 +109,5 @@ def _is_next(effective: list[EffectiveIndex], index: int) -> bool:
     return None not in found and max(one for one in found if one is not None) == index
 
 
-def _grid(rests: list[Rest], name: str) -> np.ndarray:
-    return on_grid([getattr(rest, name) for rest in rests])
+def _grid(path: Path, rests: list[Rest], name: str) -> np.ndarray:
+    return path.on_grid([getattr(rest, name) for rest in rests])

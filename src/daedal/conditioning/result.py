@@ -28,6 +28,7 @@ SOURCES = {
 _SOURCE = "P. M. E. J. Wijckmans, Conditioning of Differential Algebraic Equations, chapters 4 and 5."
 _MOST_VARIABLES = 12
 _NOTHING = 1e-14
+_LONG = 0.01  # part of the interval that an initial layer may take
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +56,8 @@ class Conditioning:
         is nearly of index 2; P, F, Z, W, W_plus and A, B, C for index 2.
     algebraic : numpy.ndarray, shape (n, n_y)
         The directions of the algebraic variables y among the unknowns.
+    unresolved : tuple of float
+        Times near which the coefficients change too fast for the grid: constants are uncertain from there on.
     is_linear, has_stabilised_reduction : bool
         Whether the problem is linear, and whether :class:`daedal.StabilisedReduction` applies.
     """
@@ -69,18 +72,34 @@ class Conditioning:
     amplification: dict[tuple[str, str], np.ndarray]
     matrices: dict[str, np.ndarray] = field(repr=False)
     algebraic: np.ndarray = field(repr=False)
+    unresolved: tuple[float, ...]
     is_linear: bool
     has_stabilised_reduction: bool
 
     @property
     def effective_index(self) -> int | None:
-        """The highest effective index; None if some variables are not determined once small numbers are dropped."""
-        return self.effective.index
+        """The highest effective index; None if some variables are not determined once small numbers are dropped.
+
+        It is higher than the index only if the solution follows that of the problem without the small numbers: the
+        initial layer must be much shorter than the interval.
+        """
+        return self.index if self.has_long_layer else self.effective.index
+
+    @property
+    def has_long_layer(self) -> bool:
+        """Whether small numbers in the constraints matter all the same, because nothing is faster than the solution."""
+        if "layer_thickness" not in self.constants:
+            return False
+        lengths = self.constants["layer_thickness"].values[self.indices == np.nanmax(self.indices)]
+        return bool(_LONG * abs(self.t[-1] - self.t[0]) < np.max(lengths) < np.inf)
 
     @property
     def variables(self) -> dict[str, int | None]:
         """The effective index of each unknown: 0 for differential ones, None for those that are not determined."""
-        return dict(zip(self.names, self.effective.of_variables(self.algebraic), strict=True))
+        found = self.effective.of_variables(self.algebraic)
+        highest = self.effective_index
+        lowered = [index if index is None or highest is None else min(index, highest) for index in found]
+        return dict(zip(self.names, lowered, strict=True))
 
     @property
     def variable_index(self) -> list[int]:
@@ -103,7 +122,7 @@ class Conditioning:
         if (effect, source) not in self.amplification:
             pairs = ", ".join(f"({a}, {b})" for a, b in self.amplification)
             raise KeyError(f"no factor ({effect}, {source}) for this problem; there are {pairs or 'none'}")
-        return float(np.max(self.amplification[effect, source]))
+        return float(np.nanmax(self.amplification[effect, source]))
 
     def perturbed(self, *, dA: Any = None, dB: Any = None, dC: Any = None, at: float | None = None) -> PerturbedIndex2:
         """What errors in the coefficients of an index-2 problem do to its modes, at the point of the grid next to `at`.
@@ -148,7 +167,7 @@ class Conditioning:
     def constants_table(self) -> Tabular:
         """The constants by their names, as the source writes them, and what they mean."""
         rows = [
-            (name, one.symbol, _number(one.value), f"{self.t[int(np.argmax(one.values))]:.3g}", one.meaning)
+            (name, one.symbol, _number(one.value), f"{self.t[int(np.nanargmax(one.values))]:.3g}", one.meaning)
             for name, one in self.constants.items()
         ]
         return Tabular("llrrl", rows, ("name", "constant", "value", "at t =", "meaning"), indent=2)
@@ -174,12 +193,15 @@ class Conditioning:
         ]
         return [(heading, table) for heading, table in tables if table.rows]
 
+    def _unknowns(self) -> str:
+        return f"{len(self.names)} unknown{'s' * (len(self.names) != 1)}"
+
     def __repr__(self) -> str:
-        return f"<conditioning of {len(self.names)} unknowns: {verdict(self)}>"
+        return f"<conditioning of {self._unknowns()}: {verdict(self)}>"
 
     def __str__(self) -> str:
         start, end = self.t[0], self.t[-1]
-        lines = [f"Conditioning of {len(self.names)} unknowns from t = {start:g} to {end:g}: {verdict(self)}"]
+        lines = [f"Conditioning of {self._unknowns()} from t = {start:g} to {end:g}: {verdict(self)}"]
         for heading, table in self._sections():
             lines += ["", heading, str(table)]
         lines += ["", "What follows", str(Tabular("ll", [("-", text) for text in self.advice], indent=2, width=110))]

@@ -16,15 +16,20 @@ where E has rows and columns of zeros.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import numpy as np
 
 from daedal.conditioning.linearised import Linearised
-from daedal.conditioning.matrices import NODES, aligned, rate, transposed
+from daedal.conditioning.matrices import NODES, aligned, highest_term, rate, transposed
+from daedal.conditioning.transition import step
 from daedal.errors import InvalidProblemError
 from daedal.linear.rank import rank_decision
 
-RANK_TOLERANCE = 1e-10  # of E, relative to its largest singular value
+RANK_TOLERANCE = 1e-10  # of E, with rows of length 1
+_RESOLVED = 0.02  # part of the matrices in the highest term of the polynomial through the nodes of an interval
+_HARMLESS = 0.02  # what is not resolved of a differential equation, times the length of the interval
+_MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
 @dataclass(frozen=True)
@@ -69,35 +74,107 @@ class Form:
         """Number of algebraic variables."""
         return self.D.shape[-1]
 
-    def at(self, k: int) -> Form:
-        """One point, as a stack of one."""
-        return Form(*(getattr(self, field.name)[k : k + 1] for field in fields(self)))
+
+@dataclass(frozen=True)
+class Path:
+    """The form along a grid that is refined where matrices change fast.
+
+    Attributes
+    ----------
+    t : numpy.ndarray
+        The refined grid.
+    forms : list of Form
+        At the nodes of each of its intervals.
+    kept : numpy.ndarray
+        The places of the points of the given grid in the refined one.
+    unresolved : tuple of float
+        Times near which matrices change too fast even for the refined grid.
+    """
+
+    t: np.ndarray
+    forms: list[Form]
+    kept: np.ndarray
+    unresolved: tuple[float, ...]
+
+    @property
+    def grid(self) -> Form:
+        """The form on the given grid."""
+        return Form(*(self.on_grid([getattr(form, field.name) for form in self.forms]) for field in fields(Form)))
+
+    def on_grid(self, samples: list[np.ndarray]) -> np.ndarray:
+        """Values on the given grid from samples at the nodes of all intervals of the refined one."""
+        return np.array([*(one[0] for one in samples), samples[-1][-1]])[self.kept]
+
+    def steps(self, samples: list[np.ndarray]) -> np.ndarray:
+        """Fundamental matrices from each point of the given grid to the next, from M at all nodes."""
+        found = []
+        fine = [step(M, h) for M, h in zip(samples, np.diff(self.t), strict=True)]
+        with np.errstate(all="ignore"):
+            for start, end in zip(self.kept[:-1], self.kept[1:], strict=True):
+                product = fine[start]
+                for one in fine[start + 1 : end]:
+                    product = one @ product
+                found.append(product)
+        return np.array(found)
 
 
-def joined(forms: list[Form]) -> Form:
-    """The points of several intervals: the first node of each, and the last of the last."""
-    picked = [form.at(0) for form in forms] + [forms[-1].at(-1 % len(forms[-1].A))]
-    return Form(*(np.concatenate([getattr(form, field.name) for form in picked]) for field in fields(Form)))
-
-
-def intervals(system: Linearised) -> list[Form]:
-    """The form at the nodes of every interval of the grid."""
-    found: list[Form] = []
+def path_of(system: Linearised) -> Path:
+    """The form at the nodes of every interval; intervals are halved until polynomials represent the matrices."""
+    t, kept = [float(system.t[0])], [0]
+    forms: list[Form] = []
+    unresolved: list[float] = []
     before: tuple[np.ndarray, ...] | None = None
-    for start, end in zip(system.t[:-1], system.t[1:], strict=True):
-        if system.constant and found:
-            found.append(found[0])
-            continue
-        h = end - start
-        times = np.full(len(NODES), start) if system.constant else start + h * NODES
-        matrices = [system.matrices(float(t)) for t in times]
-        E, F = (np.array([pair[k] for pair in matrices]) for k in (0, 1))
-        for name, stack in (("dF/dx'", E), ("dF/dx", F)):
-            if not np.all(np.isfinite(stack)):
-                raise InvalidProblemError(f"{name} is not finite between t = {start:g} and t = {end:g}")
-        form, before = semi_explicit_form(E, F, float(h), before, float(start))
-        found.append(form)
-    return found
+    most = max(_MOST_INTERVALS, 10 * system.t.size)
+    follow = system.steps.size <= most  # every step of a solution
+    if not follow:
+        unresolved.append(t[0])
+    for first, last in zip(system.t[:-1], system.t[1:], strict=True):
+        inside = system.steps[(system.steps - first) * (system.steps - last) < 0.0] if follow else []
+        ends = [float(first), *map(float, inside), float(last)]
+        waiting = [(start, end, 0) for start, end in pairwise(ends)][::-1]
+        while waiting:
+            start, end, halvings = waiting.pop()
+            if system.constant and forms:
+                forms.append(forms[0])
+                t.append(end)
+                continue
+            E, F = _samples(system, start, end)
+            if not (system.constant or (_is_resolved(E) and _is_resolved(F))):
+                if halvings < _MOST_HALVINGS and len(forms) + len(waiting) < most:
+                    middle = 0.5 * (start + end)
+                    waiting += [(middle, end, halvings + 1), (start, middle, halvings + 1)]
+                    continue
+                if _matters(E, F, end - start):
+                    unresolved.append(start)
+            form, before = semi_explicit_form(E, F, end - start, before, start)
+            forms.append(form)
+            t.append(end)
+        kept.append(len(forms))
+    return Path(np.array(t), forms, np.array(kept), tuple(unresolved))
+
+
+def _samples(system: Linearised, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+    matrices = [system.matrices(start if system.constant else start + (end - start) * node) for node in NODES]
+    E, F = (np.array([pair[k] for pair in matrices], dtype=float) for k in (0, 1))
+    for name, stack in (("dF/dx'", E), ("dF/dx", F)):
+        if not np.all(np.isfinite(stack)):
+            raise InvalidProblemError(f"{name} is not finite between t = {start:g} and t = {end:g}")
+    return E, F
+
+
+def _is_resolved(samples: np.ndarray) -> bool:
+    """Whether the term of highest degree of the polynomial through the nodes is small, in every row of the matrix."""
+    sizes = np.max(np.abs(samples), axis=(0, 2))
+    return bool(np.all(np.max(np.abs(highest_term(samples)), axis=1) <= _RESOLVED * sizes))
+
+
+def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
+    """Whether matrices that are not resolved, as at a jump, matter over an interval that is as short as can be."""
+    if not _is_resolved(E):
+        return True
+    sizes, rest = np.max(np.abs(E), axis=(0, 2)), np.max(np.abs(highest_term(F)), axis=1)
+    allowed = np.where(sizes > 0.0, _HARMLESS * sizes / abs(h), _RESOLVED * np.max(np.abs(F), axis=(0, 2)))
+    return bool(np.any(rest > allowed))
 
 
 def semi_explicit_form(
@@ -107,7 +184,7 @@ def semi_explicit_form(
     if len(E) == 1:  # one point: no derivatives
         E, F = np.repeat(E, len(NODES), axis=0), np.repeat(F, len(NODES), axis=0)
     n = E.shape[-1]
-    ranks = [rank_decision(one, tolerance=RANK_TOLERANCE, what="dF/dx'").rank for one in E]
+    ranks = [rank_decision(_normalised(one), tolerance=RANK_TOLERANCE, what="dF/dx'").rank for one in E]
     if min(ranks) != max(ranks) or (before is not None and before[1].shape[1] != n - ranks[0]):
         raise InvalidProblemError(
             f"the rank of dF/dx' changes near t = {t:g} (it is {min(ranks)} at one point and {max(ranks)} at another "
@@ -132,9 +209,15 @@ def _bases(E: np.ndarray, rank: int, before: tuple[np.ndarray, ...] | None) -> t
     if np.sum(zero) == n - rank:
         unit = np.repeat(np.eye(n)[None], len(E), axis=0)
         return unit[..., ~zero], unit[..., zero]
-    rows = [np.linalg.svd(one)[2] for one in E]
+    rows = [np.linalg.svd(_normalised(one))[2] for one in E]
     first, second = before if before is not None else (rows[0][:rank].T, rows[0][rank:].T)
     return (
         np.array([aligned(vt[:rank].T, first) for vt in rows]),
         np.array([aligned(vt[rank:].T, second) for vt in rows]),
     )
+
+
+def _normalised(matrix: np.ndarray) -> np.ndarray:
+    """Rows of length 1, which have the same kernel; equations in different units are compared on equal terms."""
+    sizes = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(sizes > 0.0, sizes, 1.0)
