@@ -111,7 +111,7 @@ def explain(plan, request: Request, segments: list[Segment]) -> str:
     failure = replace(outcome.failure, t_span=request.span, steps=sum(part.outcome.steps for part in segments))
     u = reduction.all_unknowns(failure.y[None], failure.yp[None])[0]
     found = reduction.regularity(failure.t, u)
-    if found.smallest < _NEARLY_SINGULAR:
+    if found is not None and found.smallest < _NEARLY_SINGULAR:
         c, d, names = reduction.prolongation.c, reduction.prolongation.d, reduction.prolongation.equations.names
         words = [equation_in_words(i, c[i]) for i in found.equations]
         return _singular(failure.t, words, [derivative_name(names[j], d[j]) for j in found.unknowns])

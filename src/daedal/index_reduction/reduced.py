@@ -303,8 +303,11 @@ class ReducedProblem:
             equations.params = self.constraints.numbers
         return equations
 
-    def regularity(self, t: float, u: np.ndarray) -> Regularity:
-        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so."""
+    def regularity(self, t: float, u: np.ndarray) -> Regularity | None:
+        """Whether the system Jacobian is nonsingular at a point, and the equations and unknowns that make it so.
+
+        None where that says nothing about the run.
+        """
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:

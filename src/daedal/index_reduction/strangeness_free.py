@@ -19,7 +19,7 @@ from daedal.problems.compile import with_numbers
 from daedal.structure.characteristics import array_ranks
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
-from daedal.structure.system_jacobian import Regularity, SystemJacobian
+from daedal.structure.system_jacobian import SystemJacobian
 
 _POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
 _CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
@@ -164,9 +164,8 @@ class StrangenessFree(ReducedProblem):
         rows[self.d :, self.n :] = self._held
         return rows
 
-    def regularity(self, t: float, u: np.ndarray) -> Regularity:
+    def regularity(self, t: float, u: np.ndarray) -> None:
         """The system Jacobian decides nothing here."""
-        return Regularity(np.inf, "nonsingular", 0, [], [], (np.inf, 0.0))
 
     # --- there and back -----------------------------------------------------------------------------------------------
 
