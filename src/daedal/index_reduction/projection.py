@@ -97,7 +97,7 @@ class ProjectingWatch:
             watch=0 if hook is None else hook.address,
             watch_record=0 if record is None else record.address,
         )
-        self._reduced = reduced
+        self._reduced = reduced  # whose machine code is called
         self.hook: tuple[Any, Any] = projecting_hook, self._record
 
     def begin(self, reduced: Projection, scale: np.ndarray, limit: float) -> None:
