@@ -448,3 +448,22 @@ def test_reduced_problem_can_be_solved_by_hand():
     sol = daedal.solve(chosen.problem, (0.0, 0.5), start, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sol.y[:5, -1], swing(rtol=1e-9, atol=1e-9)(0.5), atol=1e-7)
     assert chosen.amplification(0.0, u, np.ones(7)) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["singular_pencil", "moving_nullspace", "cancelling_derivatives"])
+def test_where_the_structure_misleads_below_index_3_the_strangeness_free_form_is_taken(name):
+    """The structural index is 1, and the matrix of the highest derivatives singular everywhere."""
+    model = daedal.library.get(name)
+    sol = daedal.solve(model.problem, model.t_span, model.initial, rtol=1e-8, atol=1e-10)
+    assert "strangeness-free" in sol.message
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, rtol=1e-6)
+
+
+def test_what_no_way_takes_is_refused_and_not_solved_somehow():
+    model = daedal.library.get("cancelling_derivatives", form="second-order")
+    with pytest.raises(daedal.InvalidProblemError, match="velocities as unknowns of an ImplicitDAE"):
+        daedal.solve(model.problem, model.t_span, model.initial)
+    model = daedal.library.unsolvable_pencil()
+    with pytest.raises(daedal.IntegrationError, match="do not determine the solution") as caught:
+        daedal.solve(model.problem, model.t_span, model.initial)
+    assert not caught.value.solution.success and "arbitrary" in caught.value.solution.message

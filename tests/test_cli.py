@@ -171,7 +171,7 @@ def test_wrong_input_is_refused_in_words(arguments, code, message):
 def test_a_failure_prints_the_diagnosis_and_still_writes_what_was_computed():
     ended = daedal_command(
         "run", "pendulum", "--set", "form=index3", "--option", "fixed_step=None", "--option", "max_order=5",
-        "--plot", "part.png", "--save", "part.npz",
+        "--option", "formulation=none", "--plot", "part.png", "--save", "part.npz",
     )  # fmt: skip
     assert ended.code == 1
     assert row(ended.out, "status") == "failed" and "index 3" in ended.err

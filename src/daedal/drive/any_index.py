@@ -6,7 +6,7 @@ from typing import Any
 
 from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
-from daedal.errors import InconsistentInitialError, IntegrationError, StructurallySingularError
+from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
 
 
 class AnyIndexPlan(TracedPlan):
@@ -57,24 +57,30 @@ class AnyIndexPlan(TracedPlan):
 class SingularPlan(TracedPlan):
     """A plan for a problem that cannot have a unique solution: what stops its run is told together with the reason.
 
+    A run that comes to its end all the same has followed one of many solutions, or none, and has failed.
+
     Parameters
     ----------
     plan : TracedPlan
         That of the problem as it stands.
-    reason : StructurallySingularError
-        Which equations are too many for which unknowns.
+    reason : InvalidProblemError
+        Which equations are too many for which unknowns, or that they do not determine the solution.
     """
 
-    def __init__(self, plan: TracedPlan, reason: StructurallySingularError):
+    def __init__(self, plan: TracedPlan, reason: InvalidProblemError):
         vars(self).update(vars(plan))
         self._reason = reason
 
     def solve(self, request: Request):
         """Solve the problem as it stands, as far as that goes."""
         try:
-            return super().solve(request)
+            solution = super().solve(request)
+            if solution.success:
+                solution.success, solution.status = False, "failed"
+                raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
+            return solution
         except (InconsistentInitialError, IntegrationError) as error:
-            error.args = (f"{error}\nIn any case {self._reason}.",)
+            error.args = (f"{error}\nThe problem has no unique solution: {self._reason}.",)
             solution = getattr(error, "solution", None)
             if solution is not None:
                 solution.message = str(error)

@@ -8,11 +8,17 @@ import numpy as np
 
 from daedal.drive.request import Settings
 from daedal.index_reduction import WAYS
+from daedal.problems import SecondOrderDAE
+from daedal.problems.compile import machine_value
 from daedal.structure.equations import orders_of
 from daedal.tracing.tracer import TracedProblem
 
 _LARGEST_COMPILED = 100  # unknowns of a problem in compiled functions, which is traced for its structure alone
 _LARGEST_PLAIN = 300  # unknowns up to which nothing is imported for it
+LARGEST_EXAMINED = 50
+"""Unknowns up to which it is asked whether the structure misleads."""
+_SAMPLES = 3  # random points at which all of them have to be singular
+_SINGULAR = 1e-13  # singular value that no regular matrix of this size has by chance, in relation to the largest
 
 
 def is_reduction(formulation: Any) -> bool:
@@ -31,7 +37,9 @@ def may_be_reduced(problem: Any, settings: Settings, traced: TracedProblem | Non
         orders = orders_of(problem) if problem.n <= _LARGEST_COMPILED else None
     else:
         orders = None if traced.orders is None else traced.orders()
-    return orders is not None and not has_low_index(orders, problem.n)
+    if orders is None:
+        return False
+    return not has_low_index(orders, problem.n) or (traced is not None and misleads(traced.problem, orders))
 
 
 def has_low_index(orders: list[dict[int, int]], n: int) -> bool:
@@ -78,3 +86,45 @@ def _matches_all(rows: list[list[int]], n: int) -> bool:
             i = came_from[free]
             row_of[free], column_of[i], free = i, free, column_of[i]
     return True
+
+
+def misleads(problem: Any, orders: list[dict[int, int]]) -> bool:
+    """Whether the highest derivatives occur, but cannot be found from the equations: their matrix is never regular.
+
+    An example is x' + t y' = ..., x + t y = ... . The structural index is too small then.
+    """
+    n = problem.n
+    if n > LARGEST_EXAMINED:
+        return False
+    highest = np.zeros(n, dtype=np.int64)
+    for row in orders:
+        for j, order in row.items():
+            highest[j] = max(highest[j], order)
+    rng = np.random.default_rng(n)
+    for _ in range(_SAMPLES):
+        partials = _partials(problem, rng)
+        if partials is None:
+            return False
+        leading = np.choose(highest, partials)
+        sizes = np.max(np.abs(leading), axis=1, keepdims=True)
+        if not np.isfinite(leading).all() or not np.all(sizes > 0.0):
+            return False
+        values = np.linalg.svd(leading / sizes, compute_uv=False)
+        if values[-1] > _SINGULAR * values[0]:
+            return False
+    return True
+
+
+def _partials(problem: Any, rng: np.random.Generator) -> list[np.ndarray] | None:
+    """The partial derivatives with respect to x, x', ... at a random point, exact; None if they are not at hand."""
+    n, t = problem.n, float(rng.uniform(0.1, 0.9))
+    if isinstance(problem, SecondOrderDAE):
+        if not getattr(problem.jacobian, "is_derivative", False):
+            return None
+        point = rng.uniform(0.5, 1.5, (3, n))
+        found = [machine_value(problem.jacobian, problem.params, t, *point, *c) for c in ((0, 0), (1, 0), (0, 1))]
+        if any(values is None or np.shape(values) != (n, n) for values in found):
+            return None
+        return [found[0], found[1] - found[0], found[2] - found[0]]
+    exact = problem.implicit().exact_partials(t, *rng.uniform(0.5, 1.5, (2, n)))
+    return None if exact is None else [exact[1], exact[0]]

@@ -5,20 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
+from daedal.drive.low_index import LARGEST_EXAMINED
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
 from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.reduce import analysed, named_reduction
 from daedal.index_reduction.reduced import ReducedProblem
-from daedal.index_reduction.strangeness_free import StrangenessFree
+from daedal.index_reduction.strangeness_free import StrangenessFree, Undetermined, characteristic_values
 from daedal.problems import SecondOrderDAE
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
+from daedal.structure.system_jacobian import SystemJacobian
 
 LOWEST_REDUCED = 3
 """Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
 for second-order problems index 3."""
+_LOWEST_MISLED = 2  # where the structure promises less: iteration matrices are singular, or nearly so, at every step
+
+
+class _NotReducible(InvalidProblemError):
+    """A problem that no way of index reduction takes, and no method solves as it stands."""
 
 
 def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
@@ -33,7 +40,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             from daedal.drive.recognised import RecognisedPlan
 
             return RecognisedPlan(plan, mechanism)
-        if not asked and signature.index < LOWEST_REDUCED + second_order:
+        if not asked and signature.index < LOWEST_REDUCED + second_order and not _misleads(equations, signature):
             return plan
         make = named_reduction(formulation).checked if asked else _automatic_reduction
         if second_order:
@@ -42,9 +49,9 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
             return AnyIndexPlan(plan, ReducedSecondOrder(make, problem, equations, signature, settings), asked)
         reduction = make(problem, equations, signature)
     except InvalidProblemError as reason:
-        if asked:
+        if asked or isinstance(reason, _NotReducible):
             raise
-        if isinstance(reason, StructurallySingularError):
+        if isinstance(reason, (StructurallySingularError, Undetermined)):
             return SingularPlan(plan, reason)
         return plan  # as it stands it may be solved all the same, or refused by what its run says
     from daedal.drive.reduced import ReducedPlan
@@ -53,14 +60,22 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPl
 
 
 def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
-    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 2 or more."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
-    except InvalidProblemError:
+    except InvalidProblemError as reason:
+        if equations.order > 1:
+            characteristic_values(equations, signature)  # refuses equations that do not determine the solution
+            raise _NotReducible(f"{reason}; the former needs the velocities as unknowns of an ImplicitDAE") from reason
         reduction = StrangenessFree.checked(problem, equations, signature, *leading)
-        if reduction.index < LOWEST_REDUCED:
+        if reduction.index < _LOWEST_MISLED:
             raise
         return reduction
+
+
+def _misleads(equations: Equations, signature: Signature) -> bool:
+    """Whether the signature method fails for a problem of moderate size."""
+    return equations.n <= LARGEST_EXAMINED and SystemJacobian(equations, signature).generic.verdict == "singular"
 
 
 def _is_open(settings: Settings) -> bool:

@@ -19,6 +19,7 @@ _MAX_BISECTIONS = 200
 _AHEAD = 16.0  # resolutions further on, a function has a sign again
 _NOISY = 1e-3  # part of a step in which the sign of a function next to a zero may be round-off
 _MOST_PIECES = 50  # into which a step is divided by turning functions
+_TOGETHER = 1e-5  # part of a step: a function that touches zero, flat as it is, so soon behind a root does so with it
 
 
 @part
@@ -71,7 +72,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
         reached, status = _first_root(system, roots, left, right, resolved, t_high, t_end, psi, phi, k)
         if status != 0:
             return False, reached, status
-        if touching >= 0 and reached == right:
+        if touching >= 0 and abs(right - reached) <= _TOGETHER * abs(t_high - t_low):
             change = 1 if low[touching] < 0.0 else -1
             if aim[touching] == 0 or aim[touching] == change:
                 fired[touching] = change

@@ -49,6 +49,10 @@ class Inflation(Prolongation):
         self.blocks = [Block(list(range(self.n)), [], [dict(row) for row in rows], self.kept)]
 
 
+class Undetermined(InvalidProblemError):
+    """Equations that do not determine the solution, however often they are differentiated."""
+
+
 class StrangenessFree(ReducedProblem):
     r"""A problem of any index in strangeness-free form, with the derivatives in it as further unknowns.
 
@@ -71,7 +75,7 @@ class StrangenessFree(ReducedProblem):
 
     def __init__(self, original: Any, equations: Equations, signature: Signature):
         self.original, self.signature, self.n = original, signature, original.n
-        self.mu, self.a = _characteristic_values(equations, signature)
+        self.mu, self.a = characteristic_values(equations, signature)
         self.d = self.n - self.a
         self.prolongation = inflation = Inflation(equations, self.mu)
         self.blocks = inflation.blocks
@@ -214,7 +218,7 @@ class StrangenessFree(ReducedProblem):
         return own, float(np.abs(f).max(initial=0.0))
 
 
-def _characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
+def characteristic_values(equations: Equations, signature: Signature) -> tuple[int, int]:
     """The number of differentiations that show all constraints, and the number of constraints.
 
     From the structure where it tells them, else from ranks at a consistent point somewhere.
@@ -231,7 +235,7 @@ def _characteristic_values(equations: Equations, signature: Signature) -> tuple[
             continue
         settled = next((entry for entry in array_ranks(array, t, jet) if entry.missing == 0), None)
         if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
-            raise InvalidProblemError(
+            raise Undetermined(
                 "the equations do not determine the solution, however often they are differentiated. Remedy: "
                 "daedal.analyse(problem) names those that follow from others, and what they leave open"
             )
