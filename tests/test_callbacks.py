@@ -701,7 +701,7 @@ def python(t, y, yp):
 
 report("signal inside a Python residual", lambda: daedal.solve_dae(python, (0.0, 10.0), [1.0], [-1.0]))
 
-timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT))
 timer.start()
 report("from another thread", lambda: solve(at=1e9, work=1000.0, max_step=1e-5, max_steps=10**9))
 
