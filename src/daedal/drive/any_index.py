@@ -67,14 +67,14 @@ class SingularPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, reason: StructurallySingularError):
         vars(self).update(vars(plan))
-        self._reason = reason
+        self._reason = str(reason)  # the exception itself would keep all frames of its traceback
 
     def solve(self, request: Request):
         """Solve the problem as it stands, as far as that goes."""
         try:
             return super().solve(request)
         except (InconsistentInitialError, IntegrationError) as error:
-            error.args = (f"{error}\nIn any case {self._reason}.",)
+            error.args = (f"{error}\nWhatever the values are, {self._reason}.",)
             solution = getattr(error, "solution", None)
             if solution is not None:
                 solution.message = str(error)

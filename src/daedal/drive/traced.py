@@ -214,7 +214,7 @@ class TracedPlan:
         return solution
 
     def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
-        """Whether the functions in the modes of a stretch are inside of it what they are as they are written.
+        """Whether the functions in the modes of a stretch are within it what they are as written.
 
         They are not where a switching function stays on its surface, and the function there is that of neither side.
         """

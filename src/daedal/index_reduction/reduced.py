@@ -171,7 +171,7 @@ class ReducedProblem:
         groups: dict[int, list[int]] = {}
         for i, c in self.prolongation.differentiated:
             groups.setdefault(c, []).append(i)
-        done = [f"{equations_named(own)} {often.get(c, f'{c} times')}" for c, own in sorted(groups.items())]
+        done = [f"{equations_named(own)} {often.get(c, f'({c} times)')}" for c, own in sorted(groups.items())]
         told = [f"The problem has index {self.signature.index} (structural)."]
         if done:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
