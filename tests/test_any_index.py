@@ -122,7 +122,7 @@ def test_flexible_joint_of_index_5(method):
     np.testing.assert_allclose(sol["theta"], theta, atol=1e-14)
     rate = -q * np.cos(q) - np.cos(sol.t) ** 2 * np.sin(q)  # (sin q)''
     np.testing.assert_allclose(sol["torque"], 0.7 * (-q + (rate + 1.3 * q) / 2.0) - 2.0 * (q - theta), atol=1e-13)
-    assert "index 5" in sol.message and "equation 4 4 times" in sol.message
+    assert "index 5" in sol.message and "equation 4 (4 times)" in sol.message
 
 
 def test_reactor_of_index_3():
@@ -161,7 +161,7 @@ def test_loop_of_capacitors_with_a_controlled_source():
     v2 = (np.cos(sol.t) + 3.0 * np.sin(sol.t) - np.exp(-sol.t / 3.0)) / 10.0
     np.testing.assert_allclose(sol["v2"], v2, atol=1e-7)
     np.testing.assert_allclose(sol["v1"] + sol["v2"], np.sin(sol.t), atol=1e-15)
-    assert "index 2" in sol.message and "3 degrees" not in sol.message
+    assert "index 2" in sol.message and "2 degrees" in sol.message
 
 
 def test_trajectory_of_index_3():
@@ -387,6 +387,13 @@ def test_structurally_singular_problems_name_equations_and_unknowns():
     )
     with pytest.raises(daedal.InconsistentInitialError, match=r"equations 1 and 2 contain only x"):
         daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None))
+    solver = daedal.prepare(problem)
+    errors = []
+    for _ in range(3):
+        with pytest.raises(daedal.IntegrationError, match=r"equations 1 and 2 contain only x") as caught:
+            solver.solve((0.0, 1.0), ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]))
+        errors.append(caught.value)
+    assert len({id(error) for error in errors}) == 3 and len({str(error) for error in errors}) == 1
     with pytest.raises(daedal.StructurallySingularError, match=r"equations 1 and 2 contain only x"):
         daedal.solve(problem, (0.0, 1.0), ([1.0, 0.0, 0.0], None), **REDUCED)
 

@@ -159,7 +159,7 @@ def test_units_over_twelve_decades_and_permutations_do_not_matter(seed):
 def test_contradictions_name_what_is_fixed_and_which_equations():
     cases = [
         ({"x": 0.6, "y": -0.9}, {"x", "y"}, {4}, "equation 4"),
-        ({"x": 0.6, "y": -0.8, "u": 1.0, "v": 1.0}, {"x", "y", "u", "v"}, {0, 1, 4}, "equation 4 differentiated once"),
+        ({"x": 0.6, "y": -0.8, "u": 1.0, "v": 1.0}, {"y", "u", "v"}, {0, 1, 4}, "equation 4 differentiated once"),
         ({"x": 0.6, "y": -0.8, "u": 0.0, "v": 0.0, "lam": 1.0}, {"lam"}, {2, 3}, "equation 0 differentiated once"),
         ({"x": 2.0, "u": 0.0}, {"x"}, {4}, "equation 4"),
     ]
@@ -170,7 +170,7 @@ def test_contradictions_name_what_is_fixed_and_which_equations():
             consistent_jet(EQUATIONS, 0.0, x0, fixed)
         message = str(caught.value)
         assert words in message and " fixed at t = 0" in message
-        assert named & set(message.split(" fixed at")[0].replace(",", " ").split()) == named or "more" in message
+        assert named <= set(message.split(" fixed at")[0].split(" with ")[1].replace(",", " ").split())
         assert equations & set(caught.value.equations)
 
 

@@ -263,8 +263,9 @@ def test_relative_import_in_a_package_file_starts_at_the_package():
     ]
 
 
-def test_import_daedal_loads_neither_numba_nor_matplotlib():
-    code = "import sys, daedal; print(*({'numba', 'matplotlib', 'sympy', 'typer', 'tqdm'} & set(sys.modules)))"
+def test_import_daedal_loads_neither_numba_nor_matplotlib_nor_sparse_matrices():
+    late = "{'numba', 'matplotlib', 'sympy', 'typer', 'tqdm', 'scipy.sparse', 'daedal.linear.pencil'}"
+    code = f"import sys, daedal; print(*({late} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
 

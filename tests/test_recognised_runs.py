@@ -227,6 +227,33 @@ def test_inconsistent_values_are_refused_or_corrected():
     np.testing.assert_allclose(sol.y[:2, 0], [1.0, 0.0], atol=1e-12)
 
 
+WAYS = ({}, {"formulation": "dummy_derivatives"})
+
+
+@pytest.mark.parametrize("options", WAYS)
+@pytest.mark.parametrize(
+    "y, yp, told",
+    [
+        ([1.0, 0.0, 0.0, 0.0, 7.0], [5.0] * 5, "lam from 7 to 0"),
+        ([1.0, 0.0, 0.0, 0.0, 7.0], [0.0, 0.0, -7.0, -G, 0.0], "lam from 7 to 0"),  # all but a hidden constraint
+        ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0], "w' from 0 to -9.81"),
+        ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 30.0, 0.0, -G, 0.0], "z' from 30 to 0"),
+    ],
+)
+def test_derivatives_and_multipliers_that_contradict_the_state_are_refused(y, yp, told, options):
+    with pytest.raises(daedal.InconsistentInitialError, match=told):
+        daedal.solve(PENDULUM, (0.0, 1.0), (y, yp), **options)
+    sol = daedal.solve(PENDULUM, (0.0, 1.0), (y, yp), correct_initial=True, **options)
+    np.testing.assert_allclose(sol.y[:, 0], [1.0, 0.0, 0.0, 0.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("options", WAYS)
+def test_consistent_derivatives_are_taken_whatever_stands_for_those_that_do_not_occur(options):
+    y, yp = [0.6, -0.8, 0.8, 0.6, 1.0 + 0.8 * G], [0.8, 0.6, -0.6 - 0.48 * G, 0.8 - 0.36 * G, 1e3]
+    sol = daedal.solve(PENDULUM, (0.0, 1.0), (y, yp), **options)
+    np.testing.assert_allclose(sol.y[:, 0], y, rtol=1e-12)
+
+
 def test_a_failure_keeps_what_was_computed():
     def residual(t, y, yp):
         values = pendulum(t, y, yp)

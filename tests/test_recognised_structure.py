@@ -49,11 +49,7 @@ def residual_of_motion(found, problem, seed=1):
     np.testing.assert_allclose(xp, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
     if found.shares is not None:
         np.testing.assert_allclose(found.shares @ point.multipliers, x[list(found.roles.multipliers)], rtol=1e-6)
-    if found.order == 2:
-        xpp = found.unknowns(point.acceleration, np.empty(0), np.zeros(system.n_r), np.zeros(system.n_lambda))
-        values = problem.evaluate(0.4, x, xp, xpp)
-    else:
-        values = problem.evaluate(0.4, x, xp)
+    values = problem.evaluate(0.4, x, xp)
     size = max(1.0, np.abs(point.force).max(), np.abs(point.reaction).max())
     return np.delete(values, [int(name.split()[1]) for name in system.constraint_names]) / size
 
@@ -198,10 +194,7 @@ def test_a_problem_of_second_order_and_a_semi_explicit_one():
     def second(t, x, xp, xpp):
         return [xpp[0] + 2.0 * x[0] * x[2], xpp[1] + 2.0 * x[1] * x[2] + G, x[0] ** 2 + x[1] ** 2 - 1.0]
 
-    problem = daedal.SecondOrderDAE(second, 3)
-    found = recognise_mechanism(Equations(problem))
-    assert found is not None and found.order == 2
-    assert np.abs(residual_of_motion(found, problem)).max() < 1e-13
+    assert recognise_mechanism(Equations(daedal.SecondOrderDAE(second, 3))) is None  # is solved as it stands
 
     def f(t, y, z):
         return [y[2], y[3], -y[0] * z[0], -y[1] * z[0] - G]

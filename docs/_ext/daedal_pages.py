@@ -19,6 +19,8 @@ ROOM_TITLES = {
     "lagrangian": "Systems from energies",
     "sympy_problems": "Problems from SymPy",
     "problem_analysis": "Analysis of problems",
+    "structure": "Structure of equations",
+    "index_reduction": "Index reduction",
     "initial": "Initial values",
     "methods": "Methods",
     "method_analysis": "Analysis of methods",

@@ -69,7 +69,7 @@ class SingularPlan(TracedPlan):
 
     def __init__(self, plan: TracedPlan, reason: InvalidProblemError):
         vars(self).update(vars(plan))
-        self._reason = reason
+        self._reason = str(reason)  # the exception itself would keep all frames of its traceback
 
     def solve(self, request: Request):
         """Solve the problem as it stands, as far as that goes."""

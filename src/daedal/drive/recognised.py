@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.drive.event_view import EventsOf
+from daedal.drive.given_start import GivenStart
 from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
@@ -104,13 +105,28 @@ class RecognisedPlan(TracedPlan):
         def arguments(t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return found.at(t, *(np.ascontiguousarray(part) for part in np.split(state, [n, 2 * n])))
 
-        y0, _ = split_initial(problem, request.initial)
+        y0, yp0 = split_initial(problem, request.initial)
+        initial = found.initial(y0)
+        if yp0 is not None:
+            self._check_slopes(request, y0, yp0, arguments(request.span[0], np.concatenate(initial)))
         return request.changed(
             problem=found.system,
-            initial=found.initial(y0),
+            initial=initial,
             events=None if events is None else EventsOf(events, problem, arguments),
             **self._tolerances,
         )
+
+    def _check_slopes(self, request: Request, y: np.ndarray, yp: np.ndarray, consistent: tuple[np.ndarray, np.ndarray]):
+        """Refuse multipliers and derivatives that contradict positions and velocities.
+
+        Derivatives of multipliers, which the equations do not contain, may be whatever they are.
+        """
+        occurs = np.ones(y.size, dtype=bool)
+        occurs[[*self.found.roles.multipliers, *self.found.roles.stabilisers]] = False
+        start = GivenStart(self.problem, request, y, np.where(occurs, yp, np.nan), *consistent)
+        if not start.is_tolerated():
+            residual = np.asarray(self.problem.evaluate(request.span[0], y, yp))
+            start.refuse([f"equation {i}" for i in range(y.size)], residual, range(y.size))
 
     def _in_words(self, request: Request, error: InconsistentInitialError) -> InconsistentInitialError:
         """What is wrong with the initial values, in terms of the problem."""

@@ -118,7 +118,7 @@ class ReducedPlan(FirstOrderPlan):
 
 
 class ReducedCourse(FirstOrderCourse):
-    """One run: a segment for every method. The selection changes inside of them: the unknowns stay the same."""
+    """One run: a segment for every method. The selection changes within them; the unknowns stay the same."""
 
     plan: ReducedPlan
     _singular: Singular | None = None

@@ -140,7 +140,7 @@ def _few(words: list[str]) -> str:
 def _singular(t: float, equations: list[str], unknowns: list[str]) -> str:
     return (
         f"Stopped at t = {t:.6g}: {_few(equations)} {FROM_ZERO} no longer determine {_few(unknowns)}. The index "
-        "changes here, or the solution passes a singular point, behind which it need not be unique.\n"
+        "changes here, or the solution passes a singular point, after which it need not be unique.\n"
         "Remedy: end the run before this point (t_span, or a terminal event), or state the equations so that they "
         "stay independent there."
     )

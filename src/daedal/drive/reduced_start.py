@@ -6,19 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
+from daedal.drive.given_start import GivenStart
 from daedal.drive.request import Request
-from daedal.errors import InconsistentInitialError
 from daedal.index_reduction.lifting import lift
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
-from daedal.problems.checks import check_tolerances
 from daedal.structure.derivative_array import equation_in_words
-
-_TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
-_ROUNDOFF = 1e-12  # part of what is given that counts as 0
-_VIOLATED = 1e-3  # part of the worst violation
 
 
 def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
@@ -34,38 +28,21 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
 
     Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
     """
-    t, settings = request.span[0], request.settings
+    t, n = request.span[0], y.size
     u = lift(reduction, t, y, yp)
-    rtol, atol = check_tolerances(reduction.n, settings.rtol, settings.atol)
-    known = np.isfinite(y)
-    if yp is None:  # what no state depends on is a guess
-        known &= ~reduction.is_highest[: y.size]
-    change = np.where(known, u[: y.size] - y, 0.0)
-    weights = rtol * np.abs(np.where(known, y, 0.0)) + atol
-    ratio = np.abs(change) / np.maximum(weights, 1e-300)
-    if not settings.correct_initial and float(np.sqrt(np.mean(ratio**2))) > _TOLERATED:
-        _refuse(reduction, t, np.where(known, y, u[: y.size]), u, ratio)
+    guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # what no state depends on
+    around = u.copy()
+    slopes, given_slopes = np.full((2, n), np.nan)
+    if yp is not None:
+        columns = reduction.slope_columns
+        occurs = columns >= 0
+        slopes[occurs], given_slopes[occurs] = u[columns[occurs]], yp[occurs]
+        around[columns[occurs]] = yp[occurs]
+    values = np.where(guess, np.nan, y)
+    around[:n] = np.where(np.isfinite(values), values, u[:n])
+    start = GivenStart(reduction.original, request, values, given_slopes, u[:n], slopes)
+    if not start.is_tolerated():
+        kept = reduction.prolongation.kept
+        residual = reduction.constraints.values(t, around)[0]
+        start.refuse([equation_in_words(*row) for row in kept], residual, [i for i, _ in kept])
     return u
-
-
-def _refuse(reduction: ReducedProblem, t: float, y: np.ndarray, u: np.ndarray, ratio: np.ndarray):
-    """Say which equations, hidden ones included, the given values violate."""
-    given = u.copy()
-    given[: y.size] = y
-    residual = reduction.constraints.values(t, given)[0]
-    order = np.argsort(-np.abs(residual), kind="stable")
-    violated = [int(k) for k in order if abs(residual[k]) > _VIOLATED * abs(residual[order[0]])]
-    kept = reduction.prolongation.kept
-    named = listing(
-        (f"{equation_in_words(*kept[k])} ({number(residual[k])})" for k in violated[:MOST_NAMED]), len(violated)
-    )
-    moved = [int(j) for j in np.argsort(-ratio, kind="stable") if ratio[j] > 1.0][:MOST_NAMED]
-    rest = np.where(np.abs(u[: y.size]) <= _ROUNDOFF * np.abs(y), 0.0, u[: y.size])
-    changes = listing(f"{reduction.original.label(j)} from {number(y[j])} to {number(rest[j])}" for j in moved)
-    message = (
-        f"The initial values do not satisfy the equations and what follows from them by differentiation at "
-        f"t = {number(t)}.\nViolated {FROM_ZERO}, with the residual that should be 0: {named}.\n"
-        f"What would have to change, for example: {changes}.\n"
-        "Remedy: correct these values, or have them corrected with correct_initial=True."
-    )
-    raise InconsistentInitialError(message, tuple(dict.fromkeys(kept[k][0] for k in violated)), residual)

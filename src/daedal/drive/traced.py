@@ -127,14 +127,16 @@ class TracedPlan:
             return None, ()
         numbers = None if traced.layout is None else traced.layout.numbers(self.problem.params).tobytes()
         at = irregular, numbers, request.span[0], _bits(request.initial)
-        if self._compared and at[-1] is not None and self._infinite[0] == at:
-            return None, self._infinite[1]
+        known, infinite = self._infinite  # read once: other threads may write it
+        if self._compared and at[-1] is not None and known == at:
+            return None, infinite
         start = _start(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
         if start is None or found is not None or not irregular:
             return found, ()
-        self._infinite = at, infinite_derivatives(traced, self.problem.params, *start)
-        return None, self._infinite[1]
+        infinite = infinite_derivatives(traced, self.problem.params, *start)
+        self._infinite = at, infinite
+        return None, infinite
 
     def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
         if self._compared:
@@ -212,7 +214,7 @@ class TracedPlan:
         return solution
 
     def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:
-        """Whether the functions in the modes of a stretch are inside of it what they are as they are written.
+        """Whether the functions in the modes of a stretch are within it what they are as written.
 
         They are not where a switching function stays on its surface, and the function there is that of neither side.
         """

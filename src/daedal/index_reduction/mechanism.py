@@ -1,4 +1,4 @@
-r"""Mechanisms inside equations that were stated as F(t, x, x') = 0 or F(t, x, x', x'') = 0.
+r"""Mechanisms inside equations that were stated as F(t, x, x') = 0.
 
 What is looked for are Lagrange's equations of the first kind, in any order and with any multiples of their rows,
 
@@ -76,8 +76,6 @@ class RecognisedMechanism:
         With functions on the graph.
     roles : Roles
         Which unknown is what.
-    order : int
-        That of the problem: 1 or 2.
     constraint_rows : tuple of int
         The equations of the problem that are the constraints.
     shares : numpy.ndarray or None
@@ -90,7 +88,6 @@ class RecognisedMechanism:
 
     system: MechanicalSystem
     roles: Roles
-    order: int
     names: tuple[str, ...]
     constraint_rows: tuple[int, ...]
     shares: np.ndarray | None
@@ -113,14 +110,10 @@ class RecognisedMechanism:
         """The same with other numbers for the parameters, if it is plain."""
         return replace(self, system=self.system.with_params(numbers))
 
-    def initial(self, values: Any, slopes: Any = None) -> tuple[np.ndarray, ...]:
-        """(q, v) or (q, v, r) from the unknowns; `slopes` are asked where velocities are no unknowns."""
+    def initial(self, values: Any) -> tuple[np.ndarray, ...]:
+        """(q, v) or (q, v, r) from the unknowns."""
         x, roles = np.asarray(values, dtype=float), self.roles
-        q = x[list(roles.positions)]
-        if self.order == 2:
-            v = np.zeros(x.size)[list(roles.positions)] if slopes is None else np.asarray(slopes)[list(roles.positions)]
-        else:
-            v = x[list(roles.velocities)] * np.array(roles.factors)
+        q, v = x[list(roles.positions)], x[list(roles.velocities)] * np.array(roles.factors)
         return (q, v, x[list(roles.states)]) if roles.states else (q, v)
 
     def unknowns(self, q: np.ndarray, v: np.ndarray, r: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
@@ -128,8 +121,7 @@ class RecognisedMechanism:
         roles = self.roles
         x = np.zeros((len(self.names), *q.shape[1:]))
         x[list(roles.positions)], x[list(roles.states)], x[list(roles.multipliers)] = q, r, multipliers
-        if roles.velocities:
-            x[list(roles.velocities)] = (v.T / np.array(roles.factors)).T
+        x[list(roles.velocities)] = (v.T / np.array(roles.factors)).T
         return x
 
     def at(self, t: float, q: np.ndarray, v: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -222,7 +214,6 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
     return RecognisedMechanism(
         system=system,
         roles=roles,
-        order=equations.order,
         names=tuple(equations.names),
         constraint_rows=constraints,
         shares=balance.shares,

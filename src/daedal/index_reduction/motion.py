@@ -57,9 +57,8 @@ class Motion:
         known = {("t", 0): self.t}
         if self.equations.params is not None:
             known |= {(NAME, k): graph.argument(NAME, k) for k in range(self.equations.params.size)}
-        levels = ("q", "v", "a")[: self.equations.order + 1]
         for k, j in enumerate(roles.positions):
-            known |= {(argument_name(order), j): nodes[name][k] for order, name in enumerate(levels)}
+            known |= {(argument_name(0), j): nodes["q"][k], (argument_name(1), j): nodes["v"][k]}
         for k, (j, factor) in enumerate(zip(roles.velocities, roles.factors)):
             for order, name in ((0, "v"), (1, "a")):
                 known[argument_name(order), j] = graph.divide(nodes[name][k], graph.constant(factor))

@@ -35,7 +35,6 @@ WATCH = np.dtype(
         ("addresses", ADDRESS),
         ("scale", ADDRESS),  # the largest sizes that y has had
         ("limit", FLOAT),
-        ("amplification", FLOAT),
     ]
 )
 
@@ -54,10 +53,10 @@ def watch_hook(record, t, h, y):
     if _call(watch.code, t, watch.block) != 0:
         return HOOK_STOP
     addresses = integers(watch.addresses, watch.blocks)
-    watch.amplification = 0.0
     for k in range(watch.blocks):
-        watch.amplification = max(watch.amplification, _amplification(record_at(addresses[k], BLOCK), scale))
-    return HOOK_DONE if watch.amplification <= watch.limit else HOOK_STOP
+        if not _amplification(record_at(addresses[k], BLOCK), scale) <= watch.limit:
+            return HOOK_STOP
+    return HOOK_DONE
 
 
 @part
@@ -79,8 +78,6 @@ def _amplification(block, scale):
             largest = max(largest, abs(by_columns[j, i]))
         for j in range(n):
             by_columns[j, i] /= largest if largest > 0.0 else 1.0
-        if i >= m:
-            work[i] = 1.0
     if factor_lu(block.matrix) != 0:
         return np.inf
     found = 0.0

@@ -204,7 +204,8 @@ class Prolongation:
             row: dict[int, int] = {}
             for j, k in self._leading[i].items():
                 at, node = self.column[j, self.d[j] - s], self.equations.partials[i][j, k]
-                row[at] = self.equations.graph.add(row[at], node) if at in row else node
+                with self.equations.lock:
+                    row[at] = self.equations.graph.add(row[at], node) if at in row else node
             rows.append(row)
         return [
             Block(columns, [targets[column] for column in columns], [rows[k] for k in own], [which[k] for k in own])

@@ -171,7 +171,7 @@ class ReducedProblem:
         groups: dict[int, list[int]] = {}
         for i, c in self.prolongation.differentiated:
             groups.setdefault(c, []).append(i)
-        done = [f"{equations_named(own)} {often.get(c, f'{c} times')}" for c, own in sorted(groups.items())]
+        done = [f"{equations_named(own)} {often.get(c, f'({c} times)')}" for c, own in sorted(groups.items())]
         told = [f"The problem has index {self.signature.index} (structural)."]
         if done:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
@@ -279,12 +279,16 @@ class ReducedProblem:
         u[:, self._slopes] = yp[:, self._of_slopes]
         return u
 
+    @cached_property
+    def slope_columns(self) -> np.ndarray:
+        """Which of u are y' of the original problem; -1 for those that do not occur."""
+        column = self.prolongation.column
+        return np.array([column.get((j, k + 1), -1) for j, k in self.prolongation.leading], dtype=np.int64)
+
     def around(self, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
         """u as far as y and y' of the original problem tell it, 0 beyond."""
-        u, column = np.zeros(self.prolongation.n), self.prolongation.column
-        for (j, k), slope in zip(self.prolongation.leading, yp, strict=True):
-            if (j, k + 1) in column:
-                u[column[j, k + 1]] = slope
+        u, occurs = np.zeros(self.prolongation.n), self.slope_columns >= 0
+        u[self.slope_columns[occurs]] = yp[occurs]
         u[: self.n] = y
         return u
 

@@ -24,7 +24,7 @@ class Roles:
     positions : tuple of int
         Unknowns q.
     velocities : tuple of int
-        For each of them the unknown u with q' = c u; empty if the equations contain q''.
+        For each of them the unknown u with q' = c u.
     factors : tuple of float
         The constants c.
     states : tuple of int
@@ -50,16 +50,19 @@ class Roles:
 
 
 def find_roles(equations: Equations) -> Roles | None:
-    """The roles of the unknowns; None if the equations do not look like those of a mechanism with constraints."""
-    orders = range(equations.order + 1)
-    found = sparsity(equations.graph, equations.nodes, equations.unknowns(orders))
+    """The roles of the unknowns; None if the equations do not look like those of a mechanism with constraints.
+
+    Equations with second derivatives are left alone: methods solve them as they stand.
+    """
+    if equations.order > 1:
+        return None
+    found = sparsity(equations.graph, equations.nodes, equations.unknowns([0, 1]))
     rows: list[Places] = [{(k % equations.n, k // equations.n) for k in row} for row in found]
     moving = {j for row in rows for j, order in row if order}
     multipliers = [j for j in range(equations.n) if j not in moving]
     if not multipliers or not moving:
         return None
-    find = _of_second_order if equations.order == 2 else _of_first_order
-    roles = find(equations, rows, moving, multipliers)
+    roles = _assigned(equations, rows, moving, multipliers)
     if roles is None or not roles.positions:
         return None
     constraints = [i for i in roles.others if _is_constraint(rows[i], roles)]
@@ -75,14 +78,7 @@ def _is_constraint(row: Places, roles: Roles) -> bool:
     return row <= known
 
 
-def _of_second_order(equations: Equations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles:
-    positions = sorted({j for row in rows for j, order in row if order == 2})
-    states = [j for j in sorted(moving) if j not in positions]
-    every = range(equations.n)
-    return Roles(tuple(positions), (), (), tuple(states), tuple(multipliers), (), (), tuple(every))
-
-
-def _of_first_order(equations: Equations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
+def _assigned(equations: Equations, rows: list[Places], moving: set[int], multipliers: list[int]) -> Roles | None:
     following = _kinematic(equations, rows, moving)
     if not following:
         return None

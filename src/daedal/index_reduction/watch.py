@@ -63,8 +63,3 @@ class PivotWatch:
         chosen = [rows for block, rows in zip(reduced.blocks, reduced.chosen, strict=True) if block.rows and block.free]
         for rows, own in zip(self._rows, chosen, strict=True):
             rows[:] = own
-
-    @property
-    def amplification(self) -> float:
-        """What was found last."""
-        return float(self._record["amplification"])

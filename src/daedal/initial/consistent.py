@@ -8,7 +8,6 @@ from daedal.analysis.diagnosis import describe_inconsistency
 from daedal.analysis.index import judge
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.derivative_array import derivative_array_initial
-from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
 from daedal.initial.euler_step import damped_euler_step
 from daedal.initial.mechanical import consistent_state, split_mechanical
 from daedal.initial.newton import InitialResult, newton_initial, newton_with_given_slope
@@ -239,6 +238,8 @@ def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: 
             return exact
     result = derivative_array_initial(problem, t, y, yp, **masks, h=h, weights=weights)
     found = judge(*partials_of(problem, t, result.y, result.yp, weights=weights)) if result.converged else None
+    from daedal.initial.difference_array import HIGHEST_INDEX, difference_array_initial
+
     if found is None or found.index != HIGHEST_INDEX:
         return result
     side = 1.0 if h is None or h > 0.0 else -1.0

@@ -85,11 +85,11 @@ class DerivativeArray:
 
     def residual(self, t: float, jet) -> np.ndarray:
         """All equations at t for the derivatives in the rows of `jet`."""
-        return np.concatenate([level.residual(t, jet) for level in self._levels])
+        return np.concatenate([level.residual(t, jet, self.equations.params) for level in self._levels])
 
     def jacobian(self, t: float, jet) -> sp.csr_array:
         """The derivatives of all equations with respect to x, x', ..., x^(highest)."""
-        values = np.concatenate([level.entries(t, jet) for level in self._levels])
+        values = np.concatenate([level.entries(t, jet, self.equations.params) for level in self._levels])
         entries = self._factor * values[self._source]
         return sp.csr_array(sp.coo_array((entries, self._place), shape=self.shape))  # entries of one place are added
 
@@ -151,14 +151,15 @@ def derivative_name(name: str, order: int) -> str:
 
 
 def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:
-    key = times, rows.tobytes(), None if equations.params is None else equations.params.tobytes()
-    if key not in equations.levels:
-        places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
-        nodes = [equations.partials[i][j, s] for i, j, s in places]
-        for _ in range(times):
-            nodes = equations.rates(nodes)
-        residual = equations.evaluator([equations.equation(int(i), times) for i in rows])
-        where = np.array(places, dtype=np.int64).reshape(-1, 3)
-        entries = equations.evaluator(nodes)
-        equations.levels[key] = _Level(rows, residual, entries, where[:, 0], where[:, 2], where[:, 1])
-    return equations.levels[key]
+    key = times, rows.tobytes()
+    with equations.lock:
+        if key not in equations.levels:
+            places = [(int(i), j, s) for i in rows for j, s in equations.partials[i]]
+            nodes = [equations.partials[i][j, s] for i, j, s in places]
+            for _ in range(times):
+                nodes = equations.rates(nodes)
+            residual = equations.evaluator([equations.equation(int(i), times) for i in rows])
+            where = np.array(places, dtype=np.int64).reshape(-1, 3)
+            entries = equations.evaluator(nodes)
+            equations.levels[key] = _Level(rows, residual, entries, where[:, 0], where[:, 2], where[:, 1])
+        return equations.levels[key]

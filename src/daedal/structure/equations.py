@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,9 @@ class Equations:
         The numbers of the parameters, in the order of the graph's argument ``p``.
     levels : dict
         Machine code of derivative arrays that was made already, see
-        :class:`~daedal.structure.derivative_array.DerivativeArray`.
+        :class:`~daedal.structure.derivative_array.DerivativeArray`. Copies with other parameters share it.
+    lock : threading.RLock
+        Held by whoever makes nodes or levels: a graph is for one thread at a time.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Equations:
         self._derivatives: list[list[int]] = [[node] for node in nodes]
         self._rates: dict[int, int] = {}
         self.levels: dict[Any, Any] = {}
+        self.lock = RLock()
 
     @property
     def nodes(self) -> list[int]:
@@ -95,7 +99,8 @@ class Equations:
 
     def unknown(self, j: int, order: int = 0) -> int:
         """The node of the derivative of this order of unknown j."""
-        return self.graph.argument(argument_name(order), j)
+        with self.lock:
+            return self.graph.argument(argument_name(order), j)
 
     def parameter_name(self, k: int) -> str:
         """What the k-th number of the parameters is called: ``mass``, ``p[2]``."""
@@ -108,8 +113,9 @@ class Equations:
     def equation(self, i: int, times: int = 0) -> int:
         """The node of equation i, differentiated so often with respect to time."""
         levels = self._derivatives[i]
-        while len(levels) <= times:
-            levels += self.rates([levels[-1]])
+        with self.lock:
+            while len(levels) <= times:
+                levels += self.rates([levels[-1]])
         return levels[times]
 
     def replaced(self, changes: Mapping[int, int]) -> Equations:
@@ -118,25 +124,28 @@ class Equations:
         for name in ("partials", "orders"):
             other.__dict__.pop(name, None)
         other._derivatives = [[changes[i]] if i in changes else levels for i, levels in enumerate(self._derivatives)]
-        other.order = other.highest(other.nodes)
+        other.order, other.levels = other.highest(other.nodes), {}
         return other
 
     def rates(self, nodes: Sequence[int]) -> list[int]:
         """The total derivatives of nodes with respect to time, in which every derivative is followed by the next."""
-        missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
-        direction = {self.t: self.graph.one}
-        for i in self.graph.needed(missing):
-            name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
-            if name.startswith("x"):
-                direction[i] = self.unknown(j, int(name[1:]) + 1)
-        self._rates.update(zip(missing, directional(self.graph, missing, direction), strict=True))
-        return [self._rates[node] for node in nodes]
+        with self.lock:
+            missing = [node for node in dict.fromkeys(nodes) if node not in self._rates]
+            direction = {self.t: self.graph.one}
+            for i in self.graph.needed(missing):
+                name, j = self.graph.data[i] if self.graph.operations[i] == "argument" else ("", 0)
+                if name.startswith("x"):
+                    direction[i] = self.unknown(j, int(name[1:]) + 1)
+            self._rates.update(zip(missing, directional(self.graph, missing, direction), strict=True))
+            return [self._rates[node] for node in nodes]
 
     def signature(self) -> list[dict[int, int]]:
         """For each equation the unknowns in it, each with its highest derivative: {j: order}, Pryce's sigma."""
         orders = range(self.order + 1)
         found: list[dict[int, int]] = []
-        for places in sparsity(self.graph, self.nodes, self.unknowns(orders)):
+        with self.lock:
+            rows = sparsity(self.graph, self.nodes, self.unknowns(orders))
+        for places in rows:
             row: dict[int, int] = {}
             for place in places:  # in the order of the derivatives
                 row[place % self.n] = place // self.n
@@ -155,12 +164,13 @@ class Equations:
     @cached_property
     def partials(self) -> list[dict[tuple[int, int], int]]:
         """For each equation the nodes of its derivatives with respect to x_j^(k) that are not zero: {(j, k): node}."""
-        rows = jacobian(self.graph, self.nodes, self.unknowns(range(self.order + 1)))
+        rows = self.jacobian(self.nodes, self.unknowns(range(self.order + 1)))
         return [{(place % self.n, place // self.n): node for place, node in row.items()} for row in rows]
 
     def jacobian(self, nodes: Sequence[int], variables: Sequence[int]) -> list[Row]:
         """The derivatives of nodes with respect to unknowns: rows {position of the variable: node}."""
-        return jacobian(self.graph, nodes, variables)
+        with self.lock:
+            return jacobian(self.graph, nodes, variables)
 
     def arguments(self, nodes: Iterable[int]) -> dict[str, int]:
         """Names and lengths of the vectors on which nodes depend, up to the highest derivative among them."""
@@ -177,17 +187,22 @@ class Equations:
         params = None if self.params is None else (NAME, self.params.size)
         return GraphFunction(name, self.graph, array, self.arguments(array.ravel().tolist()), params)
 
-    def evaluator(self, nodes: Any) -> Callable[[float, Any], np.ndarray]:
-        """Machine code for nodes: a function of t and the array of x, x', ... (one row for each derivative)."""
+    def evaluator(self, nodes: Any) -> Callable[..., np.ndarray]:
+        """Machine code for nodes: a function of t and the array of x, x', ... (one row for each derivative).
+
+        A third argument stands for other numbers of the parameters than those of these equations.
+        """
         array = np.asarray(nodes, dtype=np.int64)
         sizes = self.arguments(array.ravel().tolist())
         own = {} if self.params is None else {NAME: self.params.size}
-        code = compile_function(self.graph, sizes, {"result": array}, own)
-        given = {} if self.params is None else {NAME: self.params}
+        with self.lock:
+            code = compile_function(self.graph, sizes, {"result": array}, own)
+        params = self.params
 
-        def value(t: float, derivatives: Any) -> np.ndarray:
+        def value(t: float, derivatives: Any, others: np.ndarray | None = None) -> np.ndarray:
             rows = np.asarray(derivatives, dtype=float)
             vectors = {name: np.ascontiguousarray(row) for name, row in zip(sizes, rows, strict=False)}
+            given = {} if params is None else {NAME: params if others is None else others}
             return code(float(t), **vectors, **given)[1]["result"]
 
         return value

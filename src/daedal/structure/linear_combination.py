@@ -81,7 +81,8 @@ def combinations(equations: Equations, jacobian: SystemJacobian) -> list[Combina
     rows = _concerned(jacobian)
     if not jacobian.samples or len(rows) > _MOST_ROWS:
         return []
-    found = (_combination(equations, jacobian, replaced, circuit) for replaced, circuit in _circuits(jacobian, rows))
+    with equations.lock:
+        found = [_combination(equations, jacobian, *circuit) for circuit in _circuits(jacobian, rows)]
     return [step for step in found if step is not None]
 
 
