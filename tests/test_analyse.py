@@ -189,3 +189,12 @@ def test_many_unknowns_are_analysed_by_structure():
     assert "too many" in row(str(found), "differentiation index")
     assert len(found.svg) < 500_000
     ElementTree.fromstring(found.svg)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("at", [None, (0.0, ([0.0, 0.0], [0.0, 1.0])), (0.5, {"x2": 1.0})])
+def test_a_regular_pencil_that_is_not_solvable(at):
+    found = daedal.analyse(daedal.library.get("unsolvable_pencil").problem, at)
+    assert isinstance(found.singular, daedal.StructurallySingularError)
+    assert "equations 0 and 1 are dependent" in " ".join(str(found).split())
+    assert found.index is None and "equation 1" in found._repr_html_()

@@ -57,12 +57,13 @@ class LocalStructure:
     ...     x, y, u, v, lam = s
     ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
     >>> problem = daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"])
-    >>> print(local_structure(problem, 0.0, [0.6, -0.8, 0.4, 0.3, 0.0]))
-    At t = 0: differentiation index 3, strangeness index 2 (d = 2, a = 3, v = 0), 2 degrees of freedom.
-    Hidden constraints:
-      2*x*u + 2*y*v = 0 (equation 4 differentiated once)
-      2*u**2 - 2*x**2*lam + 2*v**2 - 2*y - 2*y**2*lam = 0 (equation 4 differentiated twice)
-    Initial values that may be chosen: any 2 of x, y, u, v and lam, but not x and y together.
+    >>> found = local_structure(problem, 0.0, [0.6, -0.8, 0.4, 0.3, 0.0])
+    >>> found.index, found.characteristic_values, found.degrees_of_freedom
+    (3, (2, 2, 3, 0), 2)
+    >>> [(constraint.rows, constraint.differentiations) for constraint in found.hidden_constraints]
+    [(((4, 1, 1.0),), 1), (((4, 2, 1.0),), 2)]
+    >>> print(*found.choices)
+    any 2 of x, y, u, v and lam, but not x and y together
     """
 
     t: float
