@@ -9,7 +9,7 @@ True
 from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
-from daedal.conditioning import conditioning
+from daedal.problem_conditioning import conditioning
 from daedal.drive.solver import Solver, prepare
 from daedal.errors import (
     DaedalError,
@@ -189,7 +189,7 @@ __all__ = [
 
 
 _LATE = {
-    "Conditioning": "conditioning.result",
+    "Conditioning": "problem_conditioning.result",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",

@@ -20,9 +20,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from daedal.conditioning.linearised import Linearised
-from daedal.conditioning.matrices import NODES, aligned, highest_term, rate, transposed
-from daedal.conditioning.transition import step
+from daedal.problem_conditioning.linearised import Linearised
+from daedal.problem_conditioning.matrices import NODES, aligned, highest_term, rate, transposed
+from daedal.problem_conditioning.transition import step
 from daedal.errors import InvalidProblemError
 from daedal.linear.rank import rank_decision
 
