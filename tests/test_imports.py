@@ -45,7 +45,8 @@ MAY_USE = {
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
-    "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations", "solve"],
+    "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
+    + ["solve"],
     "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from daedal.linear.rank import RankDecision
 from daedal.problem_conditioning.generalised_svd import generalised_svd
 from daedal.problem_conditioning.matrices import norm
-from daedal.linear.rank import RankDecision
 
 THRESHOLD = 1e-3  # relative size below which y is taken not to occur in a constraint
 ROUND_OFF = 1e-10  # the same, for the index of the equations as they stand

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.problem_conditioning.effective_index import ROUND_OFF, EffectiveIndex, effective_index, highest
 from daedal.problem_conditioning.findings import Findings
 from daedal.problem_conditioning.index1 import index1
@@ -16,7 +17,6 @@ from daedal.problem_conditioning.matrices import norm
 from daedal.problem_conditioning.result import Conditioning
 from daedal.problem_conditioning.semi_explicit_form import Form, Path, path_of
 from daedal.problem_conditioning.splitting import Rest, splitting
-from daedal.errors import InvalidProblemError
 from daedal.problems import LinearDAE
 
 

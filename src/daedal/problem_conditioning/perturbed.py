@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.problem_conditioning.index2 import projector
 from daedal.problem_conditioning.matrices import norm
-from daedal.errors import InvalidProblemError
 from daedal.tabular import Tabular
 
 
