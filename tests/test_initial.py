@@ -439,5 +439,6 @@ def test_names_of_a_linear_problem_can_be_held():
     problem = linear_index2(names=["a", "b", "force"])
     x, y = daedal.consistent_initial(problem, 0.0, ([1.0, 0.0], [0.0]), fixed=["a"])
     assert x == pytest.approx([1.0, -1.0]) and y == pytest.approx([0.0], abs=1e-7)
-    with pytest.raises(daedal.InconsistentInitialError, match="a"):
+    with pytest.raises(daedal.InconsistentInitialError, match=r"equation 2 \(1\)") as refusal:
         daedal.consistent_initial(problem, 0.0, ([1.0, 0.0], [0.0]), fixed=["a", "b"])
+    assert "a by -1" in str(refusal.value)
