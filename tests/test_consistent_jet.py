@@ -358,6 +358,14 @@ def test_isolated_singular_points_are_found_between_samples():
     assert point.t == pytest.approx(0.4, abs=1e-6) and "z" in point.unknowns
 
 
+def test_a_problem_without_an_index_is_followed_as_well():
+    model = daedal.library.get("unsolvable_pencil")
+    along = daedal.analyse_along(model.problem, model.extra["exact"], (0.0, 2.0), samples=6)
+    (stretch,) = along.stretches
+    assert (stretch.structure.index, stretch.structure.strangeness_index, stretch.structure.v) == (None, 1, 1)
+    assert str(along).startswith("0 <= t <= 2: no index, strangeness index 1")
+
+
 # --- formulas ---------------------------------------------------------------------------------------------------------
 
 

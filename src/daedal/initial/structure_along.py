@@ -21,6 +21,7 @@ from daedal.tabular import listing
 _SAMPLES = 33
 _HALVINGS = 30
 _DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
+_FLAT = 0.99  # part of a neighbour from which on a smallest value is none
 _NEAR = 1e-5  # part of the largest value below which it counts as zero
 _RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed down
 
@@ -223,7 +224,8 @@ class _Follower:
         values = [gauge.weakest(point) for point in points]
         found: list[SingularPoint] = []
         for k in range(1, len(points) - 1):
-            if values[k] <= min(values[k - 1], values[k + 1]) and values[k] < _DIP * max(values):
+            near = values[k - 1], values[k + 1]
+            if values[k] <= min(near) and values[k] < _FLAT * max(near) and values[k] < _DIP * max(values):
                 t, value = self._lowest(gauge, points[k - 1].t, points[k + 1].t)
                 if value <= _NEAR * max(values):
                     found.append(self._named(t, "ranks are lost", gauge.members(points[k])))
@@ -252,7 +254,11 @@ class _Follower:
     def _gauged(self, gauge: _Gauge, t: float) -> float:
         """The smallest singular value at a time; 0 where there are no consistent values."""
         found = self._consistent(t)
-        return 0.0 if found is None else gauge.weakest(_Point(t, None, *found))
+        if found is None:
+            return 0.0
+        if found[0].times.max() < gauge.times:  # fewer differentiations suffice there: no rank is lost
+            return np.inf
+        return gauge.weakest(_Point(t, None, *found))
 
 
 @dataclass(frozen=True)
@@ -262,16 +268,18 @@ class _Gauge:
     rows: np.ndarray
     columns: np.ndarray
     above: np.ndarray
+    times: int  # of differentiation
     rank: int
 
     @classmethod
     def of(cls, points: Sequence[_Point]) -> _Gauge:
-        array, ranks = points[0].array, points[0].ranks[-1]
+        times = min(point.ranks[-1].times for point in points)  # differ only where nothing determines x'
+        array, ranks = points[0].array, points[0].ranks[times]
         assert array is not None
-        above = np.flatnonzero((array.excess >= 0) & (array.order <= ranks.times + array.equations.order))
-        rows = sum(r <= ranks.times for _, r in array.rows)
+        above = np.flatnonzero((array.excess >= 0) & (array.order <= times + array.equations.order))
+        rows = sum(r <= times for _, r in array.rows)
         largest = np.max([np.abs(_matrix(point, rows, above)) for point in points], axis=0)
-        return cls(*equilibrate(largest), above, ranks.decisions[0].rank)
+        return cls(*equilibrate(largest), above, times, ranks.decisions[0].rank)
 
     def _svd(self, point: _Point):
         return np.linalg.svd(self.rows[:, None] * _matrix(point, self.rows.size, self.above) * self.columns)
