@@ -189,3 +189,32 @@ def test_many_unknowns_are_analysed_by_structure():
     assert "too many" in row(str(found), "differentiation index")
     assert len(found.svg) < 500_000
     ElementTree.fromstring(found.svg)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("at", [None, (0.0, ([0.0, 0.0], [0.0, 1.0])), (0.5, {"x2": 1.0})])
+def test_a_regular_pencil_that_is_not_solvable(at):
+    found = daedal.analyse(daedal.library.get("unsolvable_pencil").problem, at)
+    assert isinstance(found.singular, daedal.StructurallySingularError)
+    assert "equations 0 and 1 are dependent" in " ".join(str(found).split())
+    assert found.index is None and "equation 1" in found._repr_html_()
+
+
+def test_conditioning_at_the_point():
+    found = daedal.analyse(daedal.library.nearly_index2(1e-6).problem)
+    assert found.index == 1 and found.conditioning.effective_index == 2
+    page = str(found)
+    assert page.index("Conditioning") > page.index("Structure")
+    assert row(page, "effective index") == "2" and row(page, "because of") == "y"
+    assert found.conditioning.norms["D_inverse"] == pytest.approx(1e6)
+    assert "canonical projector" in found._repr_html_()
+
+
+def test_conditioning_is_left_out_where_the_matrices_at_a_point_do_not_tell(analysis):
+    assert analysis.conditioning.effective_index == 3 and not analysis.conditioning.norms
+    ordinary = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] + y[0]], 1)
+    moving = daedal.library.get("singular_pencil").problem  # index 2, though its pencil is singular at all times
+    large = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], *(y[1:] - y[:-1] - t)], 61)
+    for problem, index in ((ordinary, 0), (moving, 2), (large, 1)):
+        found = daedal.analyse(problem)
+        assert found.index == index and found.conditioning is None and "Conditioning" not in str(found)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import daedal
 from daedal.initial.jet import consistent_jet
+from daedal.initial.local_structure import local_structure
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations, equations_of
 from daedal.structure.signature import Signature
@@ -307,8 +308,31 @@ def test_an_index_that_changes_in_mid_run_is_found_with_its_time():
     assert [stretch.structure.index for stretch in along.stretches] == [2, 1]
     (point,) = along.singular_points
     assert point.t == pytest.approx(0.5, abs=1e-6)
+    assert [stretch.structure.degrees_of_freedom for stretch in along.stretches] == [0, 1]
+    backwards = daedal.analyse_along(implicit(residual, "x", "z"), lambda t: [t, 1.0], (1.0, 0.0), samples=9)
+    assert str(backwards) == str(along) and str(along).startswith("0 <= t <= 0.5: index 2")
     assert point.equations and set(point.unknowns) <= {"x", "z"}
     assert "index 2" in str(along) and "index 1" in str(along)
+
+
+def test_the_structure_at_a_time_does_not_depend_on_the_times_before():
+    """Index 3 while a constraint is one of positions, index 1 after that; looked at from either of them."""
+
+    def residual(t, y, yp):
+        x, v, force = y
+        return [yp[0] - v, yp[1] - force, x - t**2 + np.maximum(t - 0.5, 0.0) * (force - 2.0)]
+
+    problem, solution = implicit(residual, "x", "v", "f"), lambda t: [t**2, 2.0 * t, 2.0]
+    whole = daedal.analyse_along(problem, solution, (0.0, 1.0), samples=6)
+    parts = [daedal.analyse_along(problem, solution, span, samples=3) for span in [(0.0, 0.4), (0.6, 1.0)]]
+    assert [part.stretches[0].structure for part in parts] == [stretch.structure for stretch in whole.stretches]
+    assert [stretch.structure.index for stretch in whole.stretches] == [3, 1]
+    assert [stretch.structure.degrees_of_freedom for stretch in whole.stretches] == [0, 2]
+
+
+def test_decisions_of_an_ordinary_differential_equation_are_those_of_the_equations_alone():
+    found = local_structure(implicit(lambda t, y, yp: [yp[0] + y[0]], "x"), 0.0, [1.0])
+    assert found.index == 0 and len(found.decisions) == 3
 
 
 def test_a_solution_says_itself_where_it_begins_and_ends():
@@ -332,6 +356,14 @@ def test_isolated_singular_points_are_found_between_samples():
     algebraic = implicit(lambda t, y, yp: [yp[0] - y[1], y[0] - t + (t - 0.4) * (y[1] - 1.0)], "x", "z")
     (point,) = daedal.analyse_along(algebraic, lambda t: [t, 1.0], (0.0, 1.0), samples=8).singular_points
     assert point.t == pytest.approx(0.4, abs=1e-6) and "z" in point.unknowns
+
+
+def test_a_problem_without_an_index_is_followed_as_well():
+    model = daedal.library.get("unsolvable_pencil")
+    along = daedal.analyse_along(model.problem, model.extra["exact"], (0.0, 2.0), samples=6)
+    (stretch,) = along.stretches
+    assert (stretch.structure.index, stretch.structure.strangeness_index, stretch.structure.v) == (None, 1, 1)
+    assert str(along).startswith("0 <= t <= 2: no index, strangeness index 1")
 
 
 # --- formulas ---------------------------------------------------------------------------------------------------------

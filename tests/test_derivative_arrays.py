@@ -257,3 +257,18 @@ def test_rank_decisions_are_shown_and_unclear_ones_are_said():
     assert clear.index == 1 and not clear.unclear
     assert doubtful.unclear
     assert "rank decision unclear between" in str(doubtful)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("t", [0.0, 0.5, 2.0])
+def test_rows_of_zeros_take_no_part_in_constraints(t):
+    model = daedal.library.get("unsolvable_pencil")  # at t = 0 equation 0 contains no derivative, x1 = 0
+    found = local_structure(model.problem, t, model.extra["exact"](t))
+    assert (found.index, found.strangeness_index, found.degrees_of_freedom, found.v) == (None, 1, 1, 1)
+    (constraint,) = found.constraints  # x1 = t x2, with nothing of x' and x''
+    array = DerivativeArray(Equations(model.problem), 2)
+    rows = array.jacobian(t, np.zeros((4, 2))).toarray()
+    total = sum(factor * rows[array.rows.index((i, r))] for i, r, factor in constraint.rows)
+    np.testing.assert_allclose(total[2:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(total[:2] @ [t, 1.0], 0.0, atol=1e-12)
+    assert np.abs(total[:2]).max() > 1e-3

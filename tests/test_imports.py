@@ -39,14 +39,15 @@ MAY_USE = {
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
     "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
     + ["analysis", "initial", "formulations"],
-    "problem_analysis": ["symbolic", "problems", "structure", "initial"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
-    "conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations", "solve"],
+    "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
+    + ["solve"],
+    "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
@@ -71,7 +72,7 @@ EXCEPTIONS = {
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
-    ("conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",
+    ("problem_conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
     ("methods/implicit_runge_kutta.py", "method_analysis"): "the order of given coefficients, when it is asked for",

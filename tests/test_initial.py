@@ -418,3 +418,27 @@ def test_exceptions_of_the_user_arrive_with_a_note_on_what_was_tried():
     with pytest.raises(ValueError, match=r"math domain error|nonnegative") as failure:
         daedal.solve(problem, (0.0, 1.0), ([1.0], None))
     assert "z0 was not given" in failure.value.__notes__[0]
+
+
+def linear_index2(**kwargs):
+    """x1' = y, x2' = x1, 0 = x1 + x2 - sin t: the derivative of the constraint says y = cos t - x1."""
+    A, B, C = [[0.0, 0.0], [1.0, 0.0]], [[1.0], [0.0]], [[1.0, 1.0]]
+    return daedal.LinearDAE(A, B, C, [[0.0]], [0.0, 0.0], lambda t: [-np.sin(t)], n_x=2, n_y=1, **kwargs)
+
+
+def test_linear_problems_of_index_1_and_2():
+    index1 = daedal.LinearDAE([[-1.0]], [[1.0]], [[2.0]], [[-4.0]], [0.0], lambda t: [4.0 * t], n_x=1, n_y=1)
+    for y0 in (None, [7.0]):
+        x, y = daedal.consistent_initial(index1, 0.5, ([3.0], y0))
+        assert x.tolist() == [3.0] and y == pytest.approx([2.0])
+    x, y = daedal.consistent_initial(linear_index2(), 0.0, ([1.5, -1.5], None))
+    assert x == pytest.approx([1.5, -1.5]) and y == pytest.approx([-0.5], abs=1e-7)
+
+
+def test_names_of_a_linear_problem_can_be_held():
+    problem = linear_index2(names=["a", "b", "force"])
+    x, y = daedal.consistent_initial(problem, 0.0, ([1.0, 0.0], [0.0]), fixed=["a"])
+    assert x == pytest.approx([1.0, -1.0]) and y == pytest.approx([0.0], abs=1e-7)
+    with pytest.raises(daedal.InconsistentInitialError, match=r"equation 2 \(1\)") as refusal:
+        daedal.consistent_initial(problem, 0.0, ([1.0, 0.0], [0.0]), fixed=["a", "b"])
+    assert "a by -1" in str(refusal.value)

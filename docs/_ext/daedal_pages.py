@@ -26,7 +26,7 @@ ROOM_TITLES = {
     "method_analysis": "Analysis of methods",
     "formulations": "Formulations",
     "advise": "Advice on formulations",
-    "conditioning": "Conditioning",
+    "problem_conditioning": "Conditioning",
     "comparison": "Comparison of formulations",
     "linear_solvers": "Linear solvers",
     "events": "Events",
@@ -39,7 +39,7 @@ ROOM_TITLES = {
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {
-    "conditioning",
+    "problem_conditioning",
     "drive",
     "problem_analysis",
     "problems",

@@ -9,7 +9,6 @@ True
 from daedal import library
 from daedal.advise import advise
 from daedal.comparison import compare
-from daedal.conditioning import conditioning
 from daedal.drive.solver import Solver, prepare
 from daedal.errors import (
     DaedalError,
@@ -70,6 +69,7 @@ from daedal.methods.radau import Radau
 from daedal.methods.rattle import RATTLE, SHAKE
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.runge_kutta import DOPRI5, RK4
+from daedal.problem_conditioning import conditioning
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
@@ -191,7 +191,7 @@ __all__ = [
 
 
 _LATE = {
-    "Conditioning": "conditioning.result",
+    "Conditioning": "problem_conditioning.result",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",

@@ -17,7 +17,7 @@ from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluat
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
-from daedal.problems import ImplicitDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
 from daedal.problems.symbols import check_values
 
@@ -29,11 +29,11 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE or MechanicalSystem
+    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE or MechanicalSystem
     t0 : float
     initial : tuple
-        (y0, yp0), (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanical system (with r0, w0 and lam0 behind
-        them where it has them), (x0, xp0) for one of second order; the second may be None.
+        (y0, yp0), (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (q0, v0) for a mechanical system
+        (with r0, w0 and lam0 behind them where it has them), (x0, xp0) for one of second order; the second may be None.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
@@ -48,9 +48,9 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
 
     Returns
     -------
-    (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, xp0, xpp0) for one of second order, or for a
-    mechanical system a :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its ``initial`` is what
-    :func:`daedal.solve` takes.
+    (y0, yp0), or (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (x0, xp0, xpp0) for one of second
+    order, or for a mechanical system a :class:`~daedal.initial.mechanical.MechanicalStart` with q, v, a, lam; its
+    ``initial`` is what :func:`daedal.solve` takes.
 
     Raises
     ------
@@ -73,10 +73,12 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
         return consistent_state(problem, t0, q0, v0, fixed=fixed, weight=weight, r0=r0, w0=w0, lam0=lam0)
     if isinstance(problem, SecondOrderDAE):
         return _second_order(problem, t0, initial, fixed, rtol, atol)
+    if isinstance(problem, LinearDAE):
+        problem = problem.semi_explicit()
     if not isinstance(problem, (ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            "problem must be an ImplicitDAE, a SemiExplicitDAE, a SecondOrderDAE or a MechanicalSystem, got "
-            f"{type(problem).__name__}"
+            "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE or a MechanicalSystem, "
+            f"got {type(problem).__name__}"
         )
     implicit = problem.implicit()
     t0 = check_finite(t0, "t0")

@@ -16,8 +16,7 @@ from daedal.structure.equations import Equations
 from daedal.structure.equilibration import equilibrate
 from daedal.structure.signature import Signature
 
-MOST_DIFFERENTIATIONS = 12
-"""How often equations are differentiated at most before they are said not to determine the solution."""
+_MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
 _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # of values of which nothing is known, in units of their sizes
@@ -105,18 +104,16 @@ def resolved_array(
     known: np.ndarray,
     held: np.ndarray,
     weights: Any,
-    first: int | None = None,
-    most: int = MOST_DIFFERENTIATIONS,
     *,
     whole: bool = True,
 ) -> tuple[DerivativeArray, np.ndarray]:
     """An array that determines x', and a point that satisfies it.
 
-    The search begins with `first` differentiations, or as many as the structure asks for, and ends with `most`; their
-    number need not be the smallest. Unless the `whole` array is wanted, equations are differentiated only as often as
-    the structure asks for each of them. Where nothing determines x', the array is one that contains all constraints.
+    The search begins with as many differentiations as the structure asks for; their number need not be the smallest.
+    Unless the `whole` array is wanted, equations are differentiated only as often as the structure asks for each of
+    them. Where nothing determines x', the array is one that contains all constraints.
     """
-    times = _structural_guess(equations, whole) if first is None else first
+    times = _structural_guess(equations, whole)
     columns = equations.n * (int(np.max(times)) + equations.order + 1)
     if columns > _MOST_COLUMNS:
         raise InvalidProblemError(
@@ -129,7 +126,7 @@ def resolved_array(
     except InconsistentInitialError:  # step by step, from constraints that are seen to those that are hidden
         array = DerivativeArray(equations, 0)
         jet = _solved(array, t, given, known, held, weights).jet
-    while open_rates(array, t, jet).size and array.times.max() < most and not _settled(array, t, jet):
+    while open_rates(array, t, jet).size and array.times.max() < _MOST_DIFFERENTIATIONS and not _settled(array, t, jet):
         array = array.extended()
         jet = _solved(array, t, jet, np.ones(jet.shape, dtype=bool), held, weights).jet
     return array, jet

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.analysis.wording import MOST_NAMED, times
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.linear.rank import RankDecision, decision_table
-from daedal.structure.characteristics import array_ranks
+from daedal.structure.characteristics import Characteristics, array_ranks
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.hidden_constraints import Constraint, find_constraints
@@ -57,12 +57,13 @@ class LocalStructure:
     ...     x, y, u, v, lam = s
     ...     return [sp[0] - u, sp[1] - v, sp[2] + lam * x, sp[3] + lam * y + 1, x**2 + y**2 - 1]
     >>> problem = daedal.ImplicitDAE(pendulum, 5, names=["x", "y", "u", "v", "lam"])
-    >>> print(local_structure(problem, 0.0, [0.6, -0.8, 0.4, 0.3, 0.0]))
-    At t = 0: differentiation index 3, strangeness index 2 (d = 2, a = 3, v = 0), 2 degrees of freedom.
-    Hidden constraints:
-      2*x*u + 2*y*v = 0 (equation 4 differentiated once)
-      2*u**2 - 2*x**2*lam + 2*v**2 - 2*y - 2*y**2*lam = 0 (equation 4 differentiated twice)
-    Initial values that may be chosen: any 2 of x, y, u, v and lam, but not x and y together.
+    >>> found = local_structure(problem, 0.0, [0.6, -0.8, 0.4, 0.3, 0.0])
+    >>> found.index, found.characteristic_values, found.degrees_of_freedom
+    (3, (2, 2, 3, 0), 2)
+    >>> [(constraint.rows, constraint.differentiations) for constraint in found.hidden_constraints]
+    [(((4, 1, 1.0),), 1), (((4, 2, 1.0),), 2)]
+    >>> print(*found.choices)
+    any 2 of x, y, u, v and lam, but not x and y together
     """
 
     t: float
@@ -160,27 +161,25 @@ def local_structure(problem: Any, t: float, x0: Any, *, fixed: Any = None, weigh
 def structure_at(array: DerivativeArray, t: float, jet: np.ndarray) -> LocalStructure:
     """The structure at a point that satisfies the array."""
     ranks = array_ranks(array, t, jet)
-    last, names = ranks[-1], array.equations.names
-    index = next((entry.times for entry in ranks if entry.one_full), None)
-    mu = next((entry.times for entry in ranks if entry.missing == 0), None)
-    settled = last if mu is None else ranks[mu]
+    found, names = Characteristics.of(ranks), array.equations.names
+    settled = found.settled(ranks)
     redundant = np.abs(settled.redundant).max(axis=0, initial=0.0)
     rows = np.flatnonzero(redundant > _TAKES_PART * redundant.max(initial=0.0))
     return LocalStructure(
         t=float(t),
         jet=jet,
-        index=index,
-        strangeness_index=mu,
-        d=settled.d,
-        a=settled.a,
-        v=settled.v,
-        u=settled.degrees_of_freedom - settled.d,
-        degrees_of_freedom=last.degrees_of_freedom,
+        index=found.index,
+        strangeness_index=found.strangeness_index,
+        d=found.d,
+        a=found.a,
+        v=found.v,
+        u=found.degrees_of_freedom - found.d,
+        degrees_of_freedom=found.degrees_of_freedom,
         constraints=tuple(find_constraints(array, t, jet, settled)),
-        choices=tuple(initial_choices(array, last)),
+        choices=tuple(initial_choices(array, settled)),
         redundant_equations=tuple(sorted({array.rows[k][0] for k in rows})),
-        undetermined=tuple(f"{names[j]}'" for j in last.open_rates),
-        decisions=tuple(decision for entry in ranks[: 1 + (index or len(ranks))] for decision in entry.decisions),
+        undetermined=tuple(f"{names[j]}'" for j in ranks[-1].open_rates),
+        decisions=tuple(decision for entry in found.used(ranks) for decision in entry.decisions),
     )
 
 

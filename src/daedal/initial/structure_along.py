@@ -11,8 +11,8 @@ import numpy as np
 
 from daedal.analysis.wording import MOST_NAMED
 from daedal.errors import InconsistentInitialError, InvalidProblemError
-from daedal.initial.jet import MOST_DIFFERENTIATIONS, checked_values, resolved_array
-from daedal.structure.characteristics import ArrayRanks, Weakest, array_ranks, dominant
+from daedal.initial.jet import checked_values, resolved_array
+from daedal.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
 from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations, equations_of
 from daedal.structure.equilibration import equilibrate
@@ -21,25 +21,9 @@ from daedal.tabular import listing
 _SAMPLES = 33
 _HALVINGS = 30
 _DIP = 0.5  # part of the largest value below which a smallest one is looked at closely
+_FLAT = 0.99  # part of a neighbour from which on a smallest value is none
 _NEAR = 1e-5  # part of the largest value below which it counts as zero
 _RESOLVED = 1e-8  # part of the distance of samples to which a time is narrowed down
-_FURTHER = 2  # differentiations more than at the time before
-
-
-@dataclass(frozen=True)
-class Characteristics:
-    """Integers that describe a problem at a time; see :class:`~daedal.initial.local_structure.LocalStructure`."""
-
-    index: int | None
-    strangeness_index: int | None
-    d: int
-    a: int
-    v: int
-    degrees_of_freedom: int
-
-    def __str__(self) -> str:
-        index = "no index" if self.index is None else f"index {self.index}"
-        return f"{index}, strangeness index {self.strangeness_index} (d = {self.d}, a = {self.a}, v = {self.v})"
 
 
 @dataclass(frozen=True)
@@ -125,7 +109,7 @@ def analyse_along(
     solution : callable
         ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
     t_span : (float, float), optional
-        From where to where; the interval of the solution by default.
+        The interval, whichever end is named first; that of the solution by default.
     samples : int
         How many times are looked at, evenly spaced.
 
@@ -157,7 +141,7 @@ def analyse_along(
             raise InvalidProblemError("t_span is missing: the solution does not say where it begins and ends")
         t_span = float(times_of[0]), float(times_of[-1])
     follower = _Follower(equations, solution)
-    times = np.linspace(t_span[0], t_span[1], samples)
+    times = np.linspace(min(t_span), max(t_span), samples)
     points = [follower.at(float(t)) for t in times]
     stretches, singular = [], []
     begin, first = float(times[0]), 0
@@ -186,31 +170,22 @@ class _Point:
 class _Follower:
     def __init__(self, equations: Equations, solution: Callable[[float], Any]):
         self.equations, self.solution = equations, solution
-        self.last: _Point | None = None
 
     def at(self, t: float) -> _Point:
         """The structure at one time."""
-        found = self._consistent(t)
-        if found is None:
+        consistent = self._consistent(t)
+        if consistent is None:
             return _Point(t, None)
-        array, jet = found
+        array, jet = consistent
         ranks = array_ranks(array, t, jet)
-        index = next((entry.times for entry in ranks if entry.one_full), None)
-        mu = next((entry.times for entry in ranks if entry.missing == 0), None)
-        settled, last = ranks[-1 if mu is None else mu], ranks[-1]
-        structure = Characteristics(index, mu, settled.d, settled.a, settled.v, last.degrees_of_freedom)
-        self.last = _Point(t, structure, array, jet, tuple(ranks[: 1 + (len(ranks) if index is None else index)]))
-        return self.last
+        found = Characteristics.of(ranks)
+        return _Point(t, found, array, jet, tuple(found.used(ranks)))
 
     def _consistent(self, t: float) -> tuple[DerivativeArray, np.ndarray] | None:
-        """Consistent values near the solution; derivatives of the point before are the first guess."""
+        """Consistent values near the solution; they do not depend on other times that were looked at."""
         x = np.asarray(self.solution(t), dtype=float)
-        guess, first, most = x, None, MOST_DIFFERENTIATIONS
-        if self.last is not None and self.last.jet is not None and self.last.array is not None:
-            guess, first = np.vstack([x, self.last.jet[1:]]), int(self.last.array.times.max())
-            most = first + _FURTHER
         try:
-            return resolved_array(self.equations, t, *checked_values(self.equations, guess, None), None, first, most)
+            return resolved_array(self.equations, t, *checked_values(self.equations, x, None), None)
         except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
             return None
 
@@ -249,7 +224,8 @@ class _Follower:
         values = [gauge.weakest(point) for point in points]
         found: list[SingularPoint] = []
         for k in range(1, len(points) - 1):
-            if values[k] <= min(values[k - 1], values[k + 1]) and values[k] < _DIP * max(values):
+            near = values[k - 1], values[k + 1]
+            if values[k] <= min(near) and values[k] < _FLAT * max(near) and values[k] < _DIP * max(values):
                 t, value = self._lowest(gauge, points[k - 1].t, points[k + 1].t)
                 if value <= _NEAR * max(values):
                     found.append(self._named(t, "ranks are lost", gauge.members(points[k])))
@@ -278,7 +254,11 @@ class _Follower:
     def _gauged(self, gauge: _Gauge, t: float) -> float:
         """The smallest singular value at a time; 0 where there are no consistent values."""
         found = self._consistent(t)
-        return 0.0 if found is None else gauge.weakest(_Point(t, None, *found))
+        if found is None:
+            return 0.0
+        if found[0].times.max() < gauge.times:  # fewer differentiations suffice there: no rank is lost
+            return np.inf
+        return gauge.weakest(_Point(t, None, *found))
 
 
 @dataclass(frozen=True)
@@ -288,16 +268,18 @@ class _Gauge:
     rows: np.ndarray
     columns: np.ndarray
     above: np.ndarray
+    times: int  # of differentiation
     rank: int
 
     @classmethod
     def of(cls, points: Sequence[_Point]) -> _Gauge:
-        array, ranks = points[0].array, points[0].ranks[-1]
+        times = min(point.ranks[-1].times for point in points)  # differ only where nothing determines x'
+        array, ranks = points[0].array, points[0].ranks[times]
         assert array is not None
-        above = np.flatnonzero((array.excess >= 0) & (array.order <= ranks.times + array.equations.order))
-        rows = sum(r <= ranks.times for _, r in array.rows)
+        above = np.flatnonzero((array.excess >= 0) & (array.order <= times + array.equations.order))
+        rows = sum(r <= times for _, r in array.rows)
         largest = np.max([np.abs(_matrix(point, rows, above)) for point in points], axis=0)
-        return cls(*equilibrate(largest), above, ranks.decisions[0].rank)
+        return cls(*equilibrate(largest), above, times, ranks.decisions[0].rank)
 
     def _svd(self, point: _Point):
         return np.linalg.svd(self.rows[:, None] * _matrix(point, self.rows.size, self.above) * self.columns)

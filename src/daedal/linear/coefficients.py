@@ -14,6 +14,7 @@ from daedal.linear.taylor import Taylor
 
 _DEGREE = 24  # of the polynomial through a function without derivatives
 _RADII = 0.5 ** np.arange(14)  # of the intervals on which it is tried, in units of the given radius
+_TRIED = 8  # Taylor coefficients with which it is seen whether a function takes a series
 _SMALL = 1e-13  # last coefficients of a polynomial that represents the function
 
 
@@ -52,7 +53,6 @@ class Coefficient:
             self.constant: np.ndarray | None = self._checked(value, "")
         else:
             self.constant = None
-        self._exact: bool | None = None
 
     def _checked(self, value: Any, where: str) -> np.ndarray:
         try:
@@ -69,10 +69,11 @@ class Coefficient:
         """The value at t."""
         return self.constant.copy() if self.constant is not None else self._checked(self.value(t), f" at t = {t:g}")
 
-    @property
-    def exact(self) -> bool:
-        """Whether the derivatives seen so far had no truncation errors."""
-        return self._exact is not False
+    def exact(self, t: float) -> bool:
+        """Whether derivatives at t have no truncation errors: they are given, or the function takes a Taylor series."""
+        if self.constant is not None or self.derivatives is not None:
+            return True
+        return self._by_series(t, _TRIED, self(t)) is not None
 
     def taylor(self, t: float, count: int) -> np.ndarray:
         """The first Taylor coefficients at t, the derivatives divided by factorials: array (count, *shape)."""
@@ -84,11 +85,8 @@ class Coefficient:
         if self.derivatives is not None:
             rest = [self._given(t, k) / factorial(k) for k in range(1, count)]
             return np.stack([first, *rest])
-        found = self._by_series(t, count)
-        if found is None or not np.allclose(found[0], first, rtol=1e-9, atol=1e-12):
-            self._exact = False
-            return self._by_interpolation(t, count)
-        return found
+        found = self._by_series(t, count, first)
+        return self._by_interpolation(t, count) if found is None else found
 
     def derivative(self, t: float, order: int) -> np.ndarray:
         """The derivative of this order at t."""
@@ -105,8 +103,8 @@ class Coefficient:
             )
         return self._checked(self.derivatives[order - 1](t), where)
 
-    def _by_series(self, t: float, count: int) -> np.ndarray | None:
-        """By calling the function with a Taylor series; None if it does not take one."""
+    def _by_series(self, t: float, count: int, first: np.ndarray) -> np.ndarray | None:
+        """By calling the function with a Taylor series; None if it does not take one, or has another value then."""
         try:
             values = np.array(self.value(Taylor.variable(t, count)), dtype=object)
         except Exception:  # the function works for numbers, as was seen, and need not work for anything else
@@ -120,7 +118,9 @@ class Coefficient:
                 result[(slice(None), *place)] = entry.c
             else:
                 result[(0, *place)] = entry
-        return result if np.all(np.isfinite(result)) else None
+        if not (np.all(np.isfinite(result)) and np.allclose(result[0], first, rtol=1e-9, atol=1e-12)):
+            return None
+        return result
 
     def _by_interpolation(self, t: float, count: int) -> np.ndarray:
         """By a polynomial through Chebyshev points, on the largest interval on which it represents the function."""

@@ -87,7 +87,7 @@ def initial_values(system: TimeVarying, t: float, x: dict[int, float], rates: di
     matrix = np.vstack([np.hstack([B, A]), *user])
     right = np.concatenate([f, values])
     U, s, Vt = np.linalg.svd(matrix)
-    decision = rank_decision(s, tolerance=system.tolerance, what="array and given entries")
+    decision = rank_decision(s, tolerance=system.tolerance(t), what="array and given entries")
     require_clear([decision], "the completion of initial values")
     r = decision.rank
     found = Vt[:r].T @ ((U.T @ right)[:r] / s[:r])

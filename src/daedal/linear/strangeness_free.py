@@ -75,7 +75,7 @@ def strangeness_free(system: TimeVarying, t: float) -> StrangenessFree:
     for mu in range(min(m, n) + 1):
         local = system.series(t, mu + 1, with_f=True)
         A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
-        tolerance, size = system.tolerance, float(np.linalg.norm(B, 2)) or 1.0
+        tolerance, size = system.tolerance(t), float(np.linalg.norm(B, 2)) or 1.0
         U, s, _ = np.linalg.svd(A)
         first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
         Z = U[:, first.rank :].T

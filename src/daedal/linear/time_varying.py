@@ -98,10 +98,9 @@ class TimeVarying:
         """The number of unknowns."""
         return self.shape[1]
 
-    @property
-    def tolerance(self) -> float:
-        """The tolerance for ranks; larger if derivatives of coefficients had to be interpolated."""
-        exact = all(getattr(c, "exact", True) for c in (self.A, self.B))
+    def tolerance(self, t: float) -> float:
+        """The tolerance for ranks at t; larger if derivatives of coefficients have to be interpolated."""
+        exact = self.A.exact(t) and self.B.exact(t)
         return self.given_tolerance if exact else max(self.given_tolerance, _INEXACT)
 
     def pencil(self, t: float) -> Pencil:
@@ -135,7 +134,7 @@ class TimeVarying:
                 f"do not determine x' at t = {t:g}; `strangeness` does without it, and says whether there is a solution"
             )
         local = self.series(t, j, with_f=True)
-        return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance)
+        return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance(t))
 
     def index(self, t: float | Sequence[float] | np.ndarray) -> int | None:
         """The index: the smallest number such that the array of one more is 1-full with a constant rank.
@@ -205,7 +204,7 @@ class TimeVarying:
         count, found = _FIRST_COUNT, None
         while found is None:
             local = self.series(t, count)
-            found = strangeness_passes(local.A, local.B, self.tolerance)
+            found = strangeness_passes(local.A, local.B, self.tolerance(t))
             count *= 2
         values, decisions = found
         return Strangeness(t, len(values) - 1, tuple(values), tuple(decisions))
@@ -239,7 +238,7 @@ class TimeVarying:
             raise InvalidProblemError("the standard canonical form needs as many equations as unknowns")
         index = self.index(t)
         local = self.series(t, 2 * (self.n if index is None else index) + 6)
-        form = standard_canonical_form(t, local.A, local.B, self.tolerance)
+        form = standard_canonical_form(t, local.A, local.B, self.tolerance(t))
         require_clear(form.decisions, "the standard canonical form")
         return _in_given_units(form, local)
 

@@ -11,12 +11,14 @@ from daedal.initial.local_structure import LocalStructure, local_structure
 from daedal.problem_analysis.point import point_of
 from daedal.problem_analysis.result import Analysis
 from daedal.problem_analysis.scaling import Scaling
+from daedal.problem_conditioning.local import LocalConditioning, conditioning_of_matrices
 from daedal.structure.equations import Equations
 from daedal.structure.structural_analysis import StructuralAnalysis
-from daedal.structure.tractability import tractability
+from daedal.structure.tractability import linearisation, tractability
 from daedal.symbolic import Untraceable
 
 _MOST_COLUMNS = 1000  # of a derivative array whose ranks are computed: some seconds
+_MOST_CONDITIONED = 60  # unknowns of a problem whose conditioning at the point is computed
 
 
 def analyse(problem: Any, at: Any = None) -> Analysis:
@@ -46,6 +48,9 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     The structural index is that of the signature method (J. D. Pryce, BIT 41, 2001, 364-394), given only if its system
     Jacobian is nonsingular, at the point where there is one. Differentiation and strangeness index come from ranks of
     the derivative array at the point.
+
+    For problems of first order with up to 60 unknowns the page shows their conditioning at the point as well, if the
+    matrices there, taken for constant, have the same index; :func:`daedal.conditioning` follows it along a solution.
 
     Equations that do not determine their unknowns, since some are redundant, contradictory or missing, are not refused:
     the page names them, and `singular` is the exception that other functions raise.
@@ -79,7 +84,19 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     structural = structural.at(t, local.jet)
     scaling = Scaling.of(structural.jacobian.matrix(t, local.jet)) if structural.at_point else None
     chain = tractability(equations, t, local.jet)
-    return Analysis(problem, equations, t, structural, None, local, "", chain, scaling)
+    conditioned = _conditioning(equations, t, local)
+    return Analysis(problem, equations, t, structural, None, local, "", chain, scaling, conditioned)
+
+
+def _conditioning(equations: Equations, t: float, local: LocalStructure) -> LocalConditioning | None:
+    """How strongly a small DAE answers to perturbations; None where its matrices at the point do not tell its index."""
+    if local.index is None or local.index == 0 or equations.n > _MOST_CONDITIONED:
+        return None
+    matrices = linearisation(equations, t, local.jet)
+    if matrices is None:
+        return None
+    found = conditioning_of_matrices(*matrices, equations.names)
+    return found if found.index == local.index else None
 
 
 def _local(

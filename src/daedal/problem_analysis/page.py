@@ -42,6 +42,8 @@ def sections(analysis: Analysis) -> list[Section]:
             f"{name}{primes(k)}" for name, k in zip(analysis.equations.names, analysis.offsets[1], strict=True)
         ]
         found.append(Section("Numbers", [("scaling", analysis.scaling.advice(determined))]))
+    if analysis.conditioning is not None:
+        found.append(Section("Conditioning", analysis.conditioning.rows(), [_CONDITIONING]))
     return found
 
 
@@ -173,6 +175,9 @@ def _structure(analysis: Analysis) -> Section:
     return Section("Structure", rows, [_OFFSETS], picture=True, key=_KEY)
 
 
+_CONDITIONING = (
+    "In the units of the problem, with the matrices at this point; daedal.conditioning follows it along a solution."
+)
 _KEY = (
     "Numbers are the highest derivatives in the equations: [k] is determined by the equation, k takes part, (k) is "
     "known from the state."

@@ -13,6 +13,7 @@ from daedal.problem_analysis import dot, picture
 from daedal.problem_analysis.layout import Layout
 from daedal.problem_analysis.page import html_page, sections, text_page
 from daedal.problem_analysis.scaling import Scaling
+from daedal.problem_conditioning.local import LocalConditioning
 from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
 from daedal.structure.equations import Equations
 from daedal.structure.signature import true_orders
@@ -46,6 +47,8 @@ class Analysis:
         None where it does not apply.
     scaling : Scaling or None
         None without a point.
+    conditioning : LocalConditioning or None
+        The effective index and norms that tell how errors grow, for small problems of first order.
     """
 
     problem: Any
@@ -57,6 +60,7 @@ class Analysis:
     not_local: str = ""
     tractability: Tractability | None = None
     scaling: Scaling | None = None
+    conditioning: LocalConditioning | None = None
 
     @property
     def index(self) -> int | None:

@@ -17,6 +17,7 @@ array, and presuppose that ranks do not change in a neighbourhood.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -95,6 +96,38 @@ class ArrayRanks:
     def degrees_of_freedom(self) -> int:
         """The dimension of the values of x that satisfy the constraints."""
         return self.tangent.shape[1]
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """Integers that describe a problem at a time; see :class:`~daedal.initial.local_structure.LocalStructure`."""
+
+    index: int | None
+    strangeness_index: int | None
+    d: int
+    a: int
+    v: int
+    degrees_of_freedom: int
+
+    @classmethod
+    def of(cls, ranks: Sequence[ArrayRanks]) -> Characteristics:
+        """From the ranks of the arrays of all orders at a point."""
+        index = next((entry.times for entry in ranks if entry.one_full), None)
+        mu = next((entry.times for entry in ranks if entry.missing == 0), None)
+        settled = ranks[-1 if mu is None else mu]
+        return cls(index, mu, settled.d, settled.a, settled.v, settled.degrees_of_freedom)
+
+    def settled(self, ranks: Sequence[ArrayRanks]) -> ArrayRanks:
+        """Those of the first array that contains all constraints; of the last one if there is none."""
+        return ranks[-1 if self.strangeness_index is None else self.strangeness_index]
+
+    def used(self, ranks: Sequence[ArrayRanks]) -> Sequence[ArrayRanks]:
+        """Those on which the integers rest: up to the first array that determines x', or all."""
+        return ranks if self.index is None else ranks[: self.index + 1]
+
+    def __str__(self) -> str:
+        index = "no index" if self.index is None else f"index {self.index}"
+        return f"{index}, strangeness index {self.strangeness_index} (d = {self.d}, a = {self.a}, v = {self.v})"
 
 
 def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[ArrayRanks]:

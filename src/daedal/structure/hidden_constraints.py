@@ -167,7 +167,7 @@ class _Search:
         matrix = self.array.jacobian(self.t, self.jet).toarray()[:rows]
         scales = np.abs(matrix).max(axis=1)
         for combination in _echelon(self.ranks.constraints * scales):
-            combination = combination / scales
+            combination = combination / np.where(scales > 0.0, scales, 1.0)  # rows of zeros take no part
             if len(self.found) == self.ranks.a:
                 break
             if not self._is_new(combination @ matrix[:, self.ranks.columns]):

@@ -3,8 +3,8 @@
 An equation for which no unknown is left, among the highest derivatives, belongs to a set of k equations that contain
 fewer than k of these: the set is differentiated, which brings in higher ones (C. C. Pantelides, The consistent
 initialization of differential-algebraic systems, SIAM J. Sci. Stat. Comput. 9, 1988, 213-231: algorithm 4.1). It ends
-if the structure is not singular, with the offsets of the signature method (Pryce 2001, section 5.3); what it adds is
-the sets and their order.
+if the structure is not singular, with the offsets of the signature method (Pryce 2001, section 5.3). Analysis and index
+reduction take those; this second way to the same numbers is a cross-check, which the tests make.
 """
 
 from __future__ import annotations

@@ -53,18 +53,11 @@ def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tra
     >>> tractability(Equations(problem), 0.0, [[0.0, 1.0], [1.0, 0.0]]).index
     2
     """
-    n = equations.n
-    if equations.order > 1 or n > LARGEST:
+    n, matrices = equations.n, linearisation(equations, t, derivatives)
+    if matrices is None:
         return None
-    places = [(i, j, k, node) for i, row in enumerate(equations.partials) for (j, k), node in row.items()]
-    values = equations.values([node for *_, node in places], t, derivatives)
-    matrices = np.zeros((2, n, n))
-    for (i, j, k, _), value in zip(places, values, strict=True):
-        matrices[k, i, j] = value
-    if not np.all(np.isfinite(matrices)):
-        return None
-    B, A = matrices
-    dynamic = sorted({j for _, j, k, _ in places if k == 1})
+    A, B = matrices
+    dynamic = sorted({j for row in equations.partials for j, k in row if k == 1})
     decisions = [_rank(A[:, dynamic], "F_x'")]
     if decisions[0].rank < len(dynamic):
         return None
@@ -75,6 +68,19 @@ def tractability(equations: Equations, t: float, derivatives: np.ndarray) -> Tra
         G, index = G + B @ Q, index + 1
         decisions.append(_rank(G, f"G_{index}"))
     return Tractability(index if decisions[-1].rank == n else None, decisions)
+
+
+def linearisation(equations: Equations, t: float, derivatives: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """F_x' and F_x at a point; None for order 2, too many unknowns, or values that are not finite."""
+    n = equations.n
+    if equations.order > 1 or n > LARGEST:
+        return None
+    places = [(i, j, k, node) for i, row in enumerate(equations.partials) for (j, k), node in row.items()]
+    values = equations.values([node for *_, node in places], t, derivatives)
+    matrices = np.zeros((2, n, n))
+    for (i, j, k, _), value in zip(places, values, strict=True):
+        matrices[k, i, j] = value
+    return (matrices[1], matrices[0]) if np.all(np.isfinite(matrices)) else None
 
 
 def _rank(matrix: np.ndarray, what: str) -> RankDecision:

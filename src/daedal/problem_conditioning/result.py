@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daedal.conditioning.advice import advice, verdict
-from daedal.conditioning.effective_index import EffectiveIndex
-from daedal.conditioning.findings import Constant
-from daedal.conditioning.layer import InitialLayer, initial_layer
-from daedal.conditioning.perturbed import PerturbedIndex2, perturbed_index2
 from daedal.errors import InvalidProblemError
+from daedal.problem_conditioning.advice import advice, verdict
+from daedal.problem_conditioning.effective_index import EffectiveIndex
+from daedal.problem_conditioning.findings import Constant
+from daedal.problem_conditioning.layer import InitialLayer, initial_layer
+from daedal.problem_conditioning.perturbed import PerturbedIndex2, perturbed_index2
 from daedal.tabular import Tabular
 
 if TYPE_CHECKING:

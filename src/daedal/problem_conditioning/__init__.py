@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daedal.conditioning.result import Conditioning
+    from daedal.problem_conditioning.result import Conditioning
 
 
 def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: int | None = None) -> Conditioning:
@@ -47,6 +47,6 @@ def conditioning(problem: Any, along: Any, *, threshold: float = 1e-3, points: i
     >>> print(f"{found['D_inverse']:.3g} {found['layer_k2_hat']:.3g}")  # q that jumps, and smooth q
     1e+06 1
     """
-    from daedal.conditioning.measure import measured
+    from daedal.problem_conditioning.measure import measured
 
     return measured(problem, along, threshold, points)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.conditioning.findings import Findings
-from daedal.conditioning.index2 import projector
-from daedal.conditioning.matrices import inverse, norm
-from daedal.conditioning.transition import exponential, pieces, short_times
+from daedal.problem_conditioning.findings import Findings
+from daedal.problem_conditioning.index2 import projector
+from daedal.problem_conditioning.matrices import inverse, norm
+from daedal.problem_conditioning.transition import exponential, pieces, short_times
 
 
 def layer(
@@ -104,7 +104,7 @@ def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q
     Examples
     --------
     >>> import numpy as np
-    >>> from daedal.conditioning.layer import initial_layer
+    >>> from daedal.problem_conditioning.layer import initial_layer
     >>> found = initial_layer(-np.eye(1), np.eye(1), -1e-6 * np.eye(1), np.array([2.0]), np.array([-1.0]))
     >>> print(found.x0, found.alpha, found.beta)
     [1.] [1.] [1000000.]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.conditioning.effective_index import ROUND_OFF, THRESHOLD, EffectiveIndex, effective_index
-from daedal.conditioning.index2 import projector
-from daedal.conditioning.linearised import at_point
-from daedal.conditioning.matrices import inverse, norm
-from daedal.conditioning.semi_explicit_form import semi_explicit_form
-from daedal.conditioning.splitting import splitting
+from daedal.problem_conditioning.effective_index import ROUND_OFF, THRESHOLD, EffectiveIndex, effective_index
+from daedal.problem_conditioning.index2 import projector
+from daedal.problem_conditioning.linearised import at_point
+from daedal.problem_conditioning.matrices import inverse, norm
+from daedal.problem_conditioning.semi_explicit_form import semi_explicit_form
+from daedal.problem_conditioning.splitting import splitting
 from daedal.tabular import Tabular
 
 
@@ -87,7 +87,7 @@ def local_conditioning(
     Examples
     --------
     >>> import daedal
-    >>> from daedal.conditioning.local import local_conditioning
+    >>> from daedal.problem_conditioning.local import local_conditioning
     >>> print(local_conditioning(daedal.library.linear_index2().problem))
     effective index                            2
     |P|, skewness of the constraints           1

@@ -50,7 +50,7 @@ def generalised_svd(C: np.ndarray, D: np.ndarray) -> GeneralisedSVD:
     Examples
     --------
     >>> import numpy as np
-    >>> from daedal.conditioning.generalised_svd import generalised_svd
+    >>> from daedal.problem_conditioning.generalised_svd import generalised_svd
     >>> generalised_svd(np.eye(2), np.diag([1.0, 1e-6])).T
     array([7.07106781e-01, 1.00000000e-06])
     """

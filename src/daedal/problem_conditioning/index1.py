@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.conditioning.findings import Findings
-from daedal.conditioning.matrices import inverse, norm, transposed
-from daedal.conditioning.semi_explicit_form import Form, Path
-from daedal.conditioning.transition import Kernel
+from daedal.problem_conditioning.findings import Findings
+from daedal.problem_conditioning.matrices import inverse, norm, transposed
+from daedal.problem_conditioning.semi_explicit_form import Form, Path
+from daedal.problem_conditioning.transition import Kernel
 
 
 def index1(path: Path, t: np.ndarray) -> Findings:

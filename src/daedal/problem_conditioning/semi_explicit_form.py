@@ -20,11 +20,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from daedal.conditioning.linearised import Linearised
-from daedal.conditioning.matrices import NODES, aligned, highest_term, rate, transposed
-from daedal.conditioning.transition import step
 from daedal.errors import InvalidProblemError
 from daedal.linear.rank import rank_decision
+from daedal.problem_conditioning.linearised import Linearised
+from daedal.problem_conditioning.matrices import NODES, aligned, highest_term, rate, transposed
+from daedal.problem_conditioning.transition import step
 
 RANK_TOLERANCE = 1e-10  # of E, with rows of length 1
 _RESOLVED = 0.02  # part of the matrices in the highest term of the polynomial through the nodes of an interval

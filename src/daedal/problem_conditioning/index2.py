@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from daedal.conditioning.findings import Findings
-from daedal.conditioning.matrices import inverse, norm, rate, transposed
-from daedal.conditioning.semi_explicit_form import Path
-from daedal.conditioning.splitting import Rest
-from daedal.conditioning.transition import Kernel
+from daedal.problem_conditioning.findings import Findings
+from daedal.problem_conditioning.matrices import inverse, norm, rate, transposed
+from daedal.problem_conditioning.semi_explicit_form import Path
+from daedal.problem_conditioning.splitting import Rest
+from daedal.problem_conditioning.transition import Kernel
 
 
 def projector(B: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daedal.conditioning.matrices import aligned, rate, transposed
-from daedal.conditioning.semi_explicit_form import Form
+from daedal.problem_conditioning.matrices import aligned, rate, transposed
+from daedal.problem_conditioning.semi_explicit_form import Form
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from daedal.conditioning.effective_index import ROUND_OFF, EffectiveIndex, effective_index, highest
-from daedal.conditioning.findings import Findings
-from daedal.conditioning.index1 import index1
-from daedal.conditioning.index2 import index2
-from daedal.conditioning.layer import layer
-from daedal.conditioning.linearised import linearised
-from daedal.conditioning.matrices import norm
-from daedal.conditioning.result import Conditioning
-from daedal.conditioning.semi_explicit_form import Form, Path, path_of
-from daedal.conditioning.splitting import Rest, splitting
 from daedal.errors import InvalidProblemError
+from daedal.problem_conditioning.effective_index import ROUND_OFF, EffectiveIndex, effective_index, highest
+from daedal.problem_conditioning.findings import Findings
+from daedal.problem_conditioning.index1 import index1
+from daedal.problem_conditioning.index2 import index2
+from daedal.problem_conditioning.layer import layer
+from daedal.problem_conditioning.linearised import linearised
+from daedal.problem_conditioning.matrices import norm
+from daedal.problem_conditioning.result import Conditioning
+from daedal.problem_conditioning.semi_explicit_form import Form, Path, path_of
+from daedal.problem_conditioning.splitting import Rest, splitting
 from daedal.problems import LinearDAE
 
 

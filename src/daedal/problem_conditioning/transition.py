@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from daedal.conditioning.matrices import at_gauss_points, norm
+from daedal.problem_conditioning.matrices import at_gauss_points, norm
 
 _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
 _PER_OCTAVE = 4  # points in each halving of the distance s = t - tau, where the kernel may fall steeply

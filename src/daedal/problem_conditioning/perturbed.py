@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from daedal.conditioning.index2 import projector
-from daedal.conditioning.matrices import norm
 from daedal.errors import InvalidProblemError
+from daedal.problem_conditioning.index2 import projector
+from daedal.problem_conditioning.matrices import norm
 from daedal.tabular import Tabular
 
 
@@ -72,7 +72,7 @@ def perturbed_index2(A: Any, B: Any, C: Any, *, dA: Any = None, dB: Any = None, 
     --------
     Example 5.12 of Wijckmans: an error of -1e-3 in one entry of A makes a mode grow like exp(9.5 t).
 
-    >>> from daedal.conditioning.perturbed import perturbed_index2
+    >>> from daedal.problem_conditioning.perturbed import perturbed_index2
     >>> A, B, C = [[0.5, 1.0], [1.0, 0.5]], [[1.0], [1.0]], [[1.0001, -1.0]]
     >>> perturbed_index2(A, B, C, dA=[[-1e-3, 0.0], [0.0, 0.0]]).exact.round(4)
     array([9.5+0.j])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from daedal.conditioning.result import Conditioning
+    from daedal.problem_conditioning.result import Conditioning
 
 MODERATE = 1e3  # factors up to it are nothing to speak of
 _SKEW = 1e2  # norm of P from which errors in the coefficients are worth a warning

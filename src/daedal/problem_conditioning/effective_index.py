@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daedal.conditioning.generalised_svd import generalised_svd
-from daedal.conditioning.matrices import norm
 from daedal.linear.rank import RankDecision
+from daedal.problem_conditioning.generalised_svd import generalised_svd
+from daedal.problem_conditioning.matrices import norm
 
 THRESHOLD = 1e-3  # relative size below which y is taken not to occur in a constraint
 ROUND_OFF = 1e-10  # the same, for the index of the equations as they stand
@@ -106,7 +106,7 @@ def effective_index(
     Examples
     --------
     >>> import numpy as np
-    >>> from daedal.conditioning.effective_index import effective_index
+    >>> from daedal.problem_conditioning.effective_index import effective_index
     >>> A, B, C = np.zeros((1, 1)), -np.eye(1), np.eye(1)
     >>> effective_index(A, B, C, D=np.array([[-1e-6]])).index
     2
