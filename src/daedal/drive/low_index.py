@@ -122,9 +122,8 @@ def _partials(problem: Any, rng: np.random.Generator) -> list[np.ndarray] | None
         if not getattr(problem.jacobian, "is_derivative", False):
             return None
         point = rng.uniform(0.5, 1.5, (3, n))
-        found = [machine_value(problem.jacobian, problem.params, t, *point, *c) for c in ((0, 0), (1, 0), (0, 1))]
-        if any(values is None or np.shape(values) != (n, n) for values in found):
-            return None
-        return [found[0], found[1] - found[0], found[2] - found[0]]
+        values = (machine_value(problem.jacobian, problem.params, t, *point, *c) for c in ((0, 0), (1, 0), (0, 1)))
+        found = [value for value in values if value is not None and value.shape == (n, n)]
+        return [found[0], found[1] - found[0], found[2] - found[0]] if len(found) == 3 else None
     exact = problem.implicit().exact_partials(t, *rng.uniform(0.5, 1.5, (2, n)))
     return None if exact is None else [exact[1], exact[0]]
