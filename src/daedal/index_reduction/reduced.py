@@ -59,6 +59,14 @@ class ReducedProblem:
         Pryce's offsets, the structural index and the number of degrees of freedom.
     words : list of str
         What was done, in words.
+
+    Examples
+    --------
+    >>> import daedal, numpy as np
+    >>> problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - y[1], y[0] - np.sin(t)], 2, names=["x", "v"])
+    >>> reduced = daedal.reduce_index(problem)
+    >>> isinstance(reduced, daedal.ReducedProblem), reduced.index, reduced.problem.n
+    (True, 2, 2)
     """
 
     by = "dummy derivatives"
