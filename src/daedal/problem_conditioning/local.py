@@ -89,10 +89,10 @@ def local_conditioning(
     >>> import daedal
     >>> from daedal.problem_conditioning.local import local_conditioning
     >>> print(local_conditioning(daedal.library.linear_index2().problem))
-    effective index                            2
-    |P|, skewness of the constraints           1
-    |B (C B)^-1|, errors of constraints in x   1
-    |(C B)^-1|, their rates in y               1
+    effective index                           2
+    |P|, skewness of the constraints          1
+    |B (C B)^-1|, errors of constraints in x  1
+    |(C B)^-1|, their rates in y              1
     """
     return conditioning_of_matrices(*at_point(problem, t, y, yp), threshold=threshold)
 
