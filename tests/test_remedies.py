@@ -263,7 +263,7 @@ ROWS = [
     ),
     Remedy(
         "index 3 of a mechanism",
-        lambda: solve(pendulum(3), 1.0, *SWING, formulation="none"),
+        lambda: solve(pendulum(3), 1.0, *SWING, method="dassl", formulation="none"),
         (
             "the problem has index 3",
             "daedal.SecondOrderDAE(lambda t, x, v, a: residual(t, x, v), 5)",
@@ -590,7 +590,7 @@ ROWS = [
     Remedy(
         "variables that are off the constraint",
         lambda: solve(pendulum(2), 1.0, [1.0, 0.0, 0.3, 0.0, 0.0], None),
-        ("correct y0 itself", "daedal.consistent_initial(problem, t0, initial, fixed=[...])"),
+        ("a mechanism with 2 coordinates", "daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...])"),
         (
             (
                 lambda: daedal.consistent_initial(
