@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.probe import Probe
 from daedal.drive.given_start import GivenStart
 from daedal.drive.request import Request
 from daedal.index_reduction.lifting import lift
@@ -13,6 +14,8 @@ from daedal.index_reduction.reduced import ReducedProblem
 from daedal.initial.consistent import split_initial
 from daedal.problems import SemiExplicitDAE
 from daedal.structure.derivative_array import equation_in_words
+
+_ROUNDOFF = 1e-13
 
 
 def given_values(problem: Any, request: Request) -> tuple[np.ndarray, np.ndarray | None]:
@@ -27,13 +30,14 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
     """u on all equations at the start; values that are too far from them are refused unless they may be corrected.
 
     Where derivatives are not given, values of unknowns without states, such as multipliers, are taken for guesses.
+    Derivatives with which the equations hold as they are given may contradict what follows by differentiation.
     """
     t, n = request.span[0], y.size
     u = lift(reduction, t, y, yp)
     guess = reduction.is_highest[:n] if yp is None else np.zeros(n, dtype=bool)  # what no state depends on
     around = u.copy()
     slopes, given_slopes = np.full((2, n), np.nan)
-    if yp is not None:
+    if yp is not None and not _hold(reduction.original, t, y, yp):
         columns = reduction.slope_columns
         occurs = columns >= 0
         slopes[occurs], given_slopes[occurs] = u[columns[occurs]], yp[occurs]
@@ -46,3 +50,9 @@ def consistent_start(reduction: ReducedProblem, request: Request, y: np.ndarray,
         residual = reduction.constraints.values(t, around)[0]
         start.refuse([equation_in_words(*row) for row in kept], residual, [i for i, _ in kept])
     return u
+
+
+def _hold(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> bool:
+    """Whether the equations hold up to round-off, measured by their terms."""
+    probe = Probe(problem)
+    return bool(np.all(np.abs(probe.residual(t, y, yp)) <= _ROUNDOFF * probe.terms(t, y, yp)))
