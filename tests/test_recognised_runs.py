@@ -397,6 +397,18 @@ def test_motion_that_stays_on_a_switching_surface_is_that_of_the_mechanism():
     assert np.mean(sol(np.linspace(0.0, 10.0, 200))[2] == 0.0) > 0.1  # it sticks
 
 
+def test_multipliers_of_rows_in_another_order_and_of_other_signs_have_no_pole():
+    """A multiplier in units that vary, and rows of which the forces alone would change their direction."""
+
+    def residual(t, y, yp):
+        x, lam = y[0], y[4]
+        one, other, first, second, constraint = pendulum(t, [*y[:4], lam * (2.0 + x)], yp)
+        return [-second, one, other, first, constraint]
+
+    sol = daedal.solve_dae(residual, (0.0, 2.0), *START, rtol=1e-6)
+    assert isinstance(sol, RecognisedSolution) and sol.status == "finished"
+
+
 def test_multipliers_that_go_through_infinity_are_not_stepped_over():
     def residual(t, y, yp):
         return [yp[0] - y[1], yp[1] - y[2] * (1.0 - t), y[0] - np.sin(t)]

@@ -157,9 +157,10 @@ class RecognisedMechanism:
         return found is not None and found.agrees_with(self.balance)
 
     def orientation(self, t: float, values: np.ndarray) -> float:
-        """The sign of det(K B) at a point of the problem."""
+        """The sign of det S at a point of the problem, that of det(K d B) = det(K K^T) det S."""
         n, matrix = self.system.n_q, self._matrix_at(t, values)
-        return float(np.linalg.slogdet(matrix[n:, :n] @ matrix[:n, n:])[0])
+        forces = self.balance.factors[:, None] * matrix[self.balance.order, n:]
+        return float(np.linalg.slogdet(matrix[n:, :n] @ forces)[0])
 
     def _matrix_at(self, t: float, values: np.ndarray) -> np.ndarray:
         """[A, B; K, 0] at a point of the problem."""

@@ -104,7 +104,7 @@ class RecognisedSolution(Solution):
     def passes_a_pole(self, times: np.ndarray, y: np.ndarray) -> bool:
         """Whether multipliers go through infinity between two of these points, since the forces they belong to vanish.
 
-        Forces B lam = K^T S lam, and det(K B) = det(K K^T) det S then changes its sign.
+        Forces are K^T S lam, and det S then changes its sign.
         """
         if self._found.shares is not None:
             return False
