@@ -85,14 +85,14 @@ class RecognisedSolution(Solution):
 
         From dense output half of them are evenly spaced, the others are as close as the steps.
         """
-        if self.dense is None or self.t.size < 2:
+        if self.dense is None:
             places = np.unique(np.linspace(0, self.t.size - 1, min(count, self.t.size)).astype(int))
             times, state = self.t[places], self.mechanical.y[:, places]
         else:
             shares = (np.arange(count // 2) + 0.5) / (count // 2)
-            dense = np.interp(shares * (self.t.size - 1), np.arange(self.t.size), self.t)
-            times = np.concatenate([self.t[0] + shares * (self.t[-1] - self.t[0]), dense])
-            times.sort()
+            steps = np.clip([self.dense.t0, *self.dense.ends], *self.dense.interval)
+            close = np.interp(shares * (steps.size - 1), np.arange(steps.size), steps)
+            times = np.sort(np.concatenate([steps[0] + shares * (steps[-1] - steps[0]), close]))
             state = self.mechanical.states(times)
         q, v, r, a, rate, lam = self._moving(times, state)
         return times, self._found.unknowns(q, v, r, lam), self._found.unknowns(v, a, rate, np.zeros_like(lam))
