@@ -355,7 +355,7 @@ BRAKES = {
 
 
 @pytest.mark.parametrize("share", BRAKES.values(), ids=BRAKES)
-@pytest.mark.parametrize("options", [{}, {"t_eval": [3.3]}, {"dense_output": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"t_eval": [3.3]}, {"t_eval": [3.3], "dense_output": False}], ids=str)
 def test_runs_that_leave_the_form_of_mechanics_are_repeated(share, options):
     problem = braked(share)
     assert recognise_mechanism(Equations(problem)) is not None

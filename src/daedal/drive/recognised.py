@@ -96,6 +96,8 @@ class RecognisedPlan(TracedPlan):
             solution, error = self._as_mechanism(request)
             switches = self.traced is not None and self.traced.n_switches > 0
             if solves(self._with_code(), solution, switches):
+                if request.settings.dense_output is False:
+                    solution.dense = solution.mechanical.dense = None
                 if error is not None:
                     raise error
                 return solution
@@ -112,6 +114,8 @@ class RecognisedPlan(TracedPlan):
     def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
         """The solution of the mechanism, and why it ends early if it does."""
         own = self._of_mechanism(request)
+        if request.times is not None:  # which may be few: the equations are tested all along
+            own = own.changed(dense_output=None)
         try:
             return self._carried_back(self._inner.solve(own)), None
         except InconsistentInitialError as error:
