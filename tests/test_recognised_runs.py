@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import daedal
+from daedal.index_reduction.mechanism import recognise_mechanism
 from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.library import car_axis, fekete, flexible_slider_crank, planar_pendulum, seven_body
+from daedal.structure.equations import Equations
 from residual_models import as_residual, start_of
 
 G = 9.81
@@ -331,3 +333,86 @@ def test_hidden_switches_are_followed():
     assert {event.kind for event in sol.events} == {"switch"}
     plain = daedal.solve_dae(residual, (0.0, 3.0), *START, rtol=1e-10, atol=1e-12, switches="never")
     np.testing.assert_allclose(sol.y[:4, -1], plain.y[:4, -1], atol=1e-5)
+
+
+def braked(share):
+    """A pendulum with friction in proportion to the constraint force, of a share that may be next to nothing."""
+
+    def residual(t, y, yp, p):
+        values = pendulum(t, y, yp)
+        part = p[0] * share(t, y) * y[4]
+        values[2], values[3] = values[2] - part * y[1], values[3] + part * y[0]
+        return values
+
+    return daedal.ImplicitDAE(residual, 5, params=np.array([0.5]))
+
+
+BRAKES = {
+    "in time": lambda t, y: np.exp(-200.0 * (t - 3.0) ** 2),
+    "in space": lambda t, y: np.exp(-200.0 * (y[0] + 1.2) ** 2),
+    "growing": lambda t, y: 1e-12 * np.exp(8.0 * t),
+}
+
+
+@pytest.mark.parametrize("share", BRAKES.values(), ids=BRAKES)
+@pytest.mark.parametrize("options", [{}, {"t_eval": [3.3]}, {"t_eval": [3.3], "dense_output": False}], ids=str)
+def test_runs_that_leave_the_form_of_mechanics_are_repeated(share, options):
+    problem = braked(share)
+    assert recognise_mechanism(Equations(problem)) is not None
+    sol = daedal.solve(problem, (0.0, 3.3), START, rtol=1e-7, atol=1e-7, **options)
+    general = daedal.solve(problem, (0.0, 3.3), START, rtol=1e-7, atol=1e-7, formulation="dummy_derivatives", **options)
+    assert not isinstance(sol, RecognisedSolution)
+    np.testing.assert_allclose(sol.y, general.y, rtol=1e-12)
+    assert np.abs(problem.evaluate(3.3, sol.y[:, -1], sol.yp[:, -1])).max() < 1e-10
+
+
+def test_a_mechanism_that_was_another_one_is_not_tried_again(monkeypatch):
+    from daedal.drive import recognised
+
+    asked = []
+
+    def solves(*arguments):
+        asked.append(solving(*arguments))
+        return asked[-1]
+
+    solving = recognised.solves
+    monkeypatch.setattr(recognised, "solves", solves)
+    solver = daedal.prepare(braked(BRAKES["in time"]), rtol=1e-6)
+    first = solver.solve((0.0, 1.0), START)
+    assert isinstance(first, RecognisedSolution) and asked == [True]  # the brake is not felt so far
+    later = solver.solve((0.0, 3.3), START)
+    again = solver.solve((0.0, 3.3), START)
+    assert asked == [True, False]
+    np.testing.assert_array_equal(later.y, again.y)
+    assert not isinstance(solver.solve((0.0, 1.0), START), RecognisedSolution)
+
+
+def test_motion_that_stays_on_a_switching_surface_is_that_of_the_mechanism():
+    def residual(t, y, yp):
+        _, z, u, w, lam = y
+        return [yp[0] - u, yp[1] - w, yp[2] + 3.0 * np.sign(u) - 4.0 * np.sin(t), yp[3] + lam + G, z]
+
+    sol = daedal.solve_dae(residual, (0.0, 10.0), [0.0, 0.0, 0.0, 0.0, -G], None, rtol=1e-6)
+    assert isinstance(sol, RecognisedSolution) and sol.status == "finished"
+    assert np.mean(sol(np.linspace(0.0, 10.0, 200))[2] == 0.0) > 0.1  # it sticks
+
+
+def test_multipliers_of_rows_in_another_order_and_of_other_signs_have_no_pole():
+    """A multiplier in units that vary, and rows of which the forces alone would change their direction."""
+
+    def residual(t, y, yp):
+        x, lam = y[0], y[4]
+        one, other, first, second, constraint = pendulum(t, [*y[:4], lam * (2.0 + x)], yp)
+        return [-second, one, other, first, constraint]
+
+    sol = daedal.solve_dae(residual, (0.0, 2.0), *START, rtol=1e-6)
+    assert isinstance(sol, RecognisedSolution) and sol.status == "finished"
+
+
+def test_multipliers_that_go_through_infinity_are_not_stepped_over():
+    def residual(t, y, yp):
+        return [yp[0] - y[1], yp[1] - y[2] * (1.0 - t), y[0] - np.sin(t)]
+
+    with pytest.raises(daedal.IntegrationError, match="t = 1"):
+        daedal.solve_dae(residual, (0.0, 2.0), [0.0, 1.0, 0.0], None)
+    assert isinstance(daedal.solve_dae(residual, (0.0, 0.9), [0.0, 1.0, 0.0], None), RecognisedSolution)

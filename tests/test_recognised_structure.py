@@ -353,3 +353,36 @@ def test_dependent_constraints_are_no_mechanism():
 def test_problems_without_multipliers_or_velocities():
     assert recognised(lambda t, y, yp: [yp[0] - y[1], yp[1] + y[0]], 2) is None
     assert recognised(lambda t, y, yp: [yp[0] + y[1], y[0] - np.sin(t)], 2) is None
+
+
+SWITCHED_MATRICES = {
+    "friction from some time on": {
+        "first": lambda t, x, z, lam, yp: yp[2] + lam * x - (0.3 if t > 5.0 else 0.0) * lam * z
+    },
+    "friction somewhere": {"first": lambda t, x, z, lam, yp: yp[2] + lam * x - np.maximum(0.0, -x - 9.0) * lam * z},
+    "mass not symmetric later": {"first": lambda t, x, z, lam, yp: yp[2] + np.maximum(0.0, t - 2.0) * yp[3] + lam * x},
+    "another constraint somewhere": {"constraint": lambda t, x, z, lam, yp: x * x + z * z - 1.0 + abs(x + z - 9.0)},
+}
+
+
+@pytest.mark.parametrize("change", SWITCHED_MATRICES.values(), ids=SWITCHED_MATRICES)
+def test_matrices_with_switches_are_left_alone(change):
+    """They have the form of mechanics at all points that are looked at."""
+
+    def residual(t, y, yp):
+        values = pendulum(t, y, yp)
+        for name, row in {"first": 2, "constraint": 4}.items():
+            if name in change:
+                values[row] = change[name](t, y[0], y[1], y[4], yp)
+        return values
+
+    assert recognised(residual, 5) is None
+
+
+def test_forces_with_switches_are_those_of_a_mechanism():
+    def residual(t, y, yp):
+        values = pendulum(t, y, yp)
+        values[2] = values[2] + (0.3 if t > 0.5 else 0.0) * y[2] + np.sign(y[2])
+        return values
+
+    assert recognised(residual, 5) is not None

@@ -226,14 +226,10 @@ class MechanicalSolution(ConstrainedSolution):
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
-        y = np.atleast_2d(super().__call__(np.atleast_1d(times)))
         flat, n = np.atleast_1d(times).astype(float), self.n_q
+        y = self.states(flat)
         if self._evaluator is not None:
-            states = np.ascontiguousarray(y.T)
             with self.assembled() as assembly:
-                if assembly.n_c:
-                    assembly.project(flat, states, weight=assembly.output_weight)
-                y = np.ascontiguousarray(states.T)
                 a, lam, rate, w, reaction = augmented(assembly, flat, y)
         else:
             a, lam, w, reaction = self._stored.evaluate(flat)
@@ -245,6 +241,17 @@ class MechanicalSolution(ConstrainedSolution):
         if times.ndim == 0:
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
+
+    def states(self, times: np.ndarray) -> np.ndarray:
+        """(q, v, r) from the dense output, (n, nt), projected onto the constraints unless the solution was stored."""
+        y = np.atleast_2d(super().__call__(times))
+        if self._evaluator is None:
+            return y
+        rows = np.ascontiguousarray(y.T)
+        with self.assembled() as assembly:
+            if assembly.n_c:
+                assembly.project(times, rows, weight=assembly.output_weight)
+        return np.ascontiguousarray(rows.T)
 
     def animate(self, path, drawing=None, **options: Any):
         """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""

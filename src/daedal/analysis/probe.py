@@ -41,6 +41,11 @@ class Probe:
         result = self._guarded(self.problem.evaluate, float(t), y.copy(), yp.copy())
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
+    def sample(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
+        """The same from machine code, if there is some: for many points."""
+        result = self._guarded(self.problem.sample, t, y, yp)
+        return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
+
     def varies(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[int, ...]:
         """The equations that have other values when they are evaluated again with the same arguments."""
         values = np.array([self.residual(t, y, yp) for _ in range(_REPEATED)])

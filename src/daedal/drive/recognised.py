@@ -11,6 +11,8 @@ from daedal.analysis.wording import FROM_ZERO, MOST_NAMED, listing, number
 from daedal.drive.event_view import EventsOf
 from daedal.drive.given_start import GivenStart
 from daedal.drive.mechanism import MechanismPlan
+from daedal.drive.recognition_check import solves
+from daedal.drive.reduction import reduced_plan
 from daedal.drive.request import Request, Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InconsistentInitialError, IntegrationError
@@ -19,6 +21,7 @@ from daedal.index_reduction.recognised_solution import RecognisedSolution
 from daedal.initial.consistent import split_initial
 from daedal.mechanical_solution import MechanicalSolution
 from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
 
 _VIOLATED = 1e-3  # part of the worst violation
 _ROUNDOFF = 1e-12
@@ -28,7 +31,8 @@ class RecognisedPlan(TracedPlan):
     """What does not depend on the start: the mechanism, and the plan for it.
 
     Machine code is held against the user's functions as for any problem; between the comparisons the mechanism is
-    solved.
+    solved. Its solution is put into the equations as they stand; if they do not hold, the problem is solved as any
+    other one, now and in all further runs.
 
     Parameters
     ----------
@@ -41,6 +45,7 @@ class RecognisedPlan(TracedPlan):
     def __init__(self, plan: TracedPlan, found: RecognisedMechanism):
         vars(self).update(vars(plan))
         self.found = found
+        self._general: TracedPlan | None = None  # once a run has shown that the mechanism is another one
         self._tolerances = self._own_tolerances(plan.settings)
         self._inner = TracedPlan(found.system, replace(plan.settings, **self._tolerances), MechanismPlan)
 
@@ -49,8 +54,10 @@ class RecognisedPlan(TracedPlan):
         """Derivatives of the problem are not used, and those of the mechanism are not looked at here."""
         return ()
 
-    def with_problem(self, problem: Any) -> RecognisedPlan | None:
+    def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
+        if self._general is not None:
+            return self._general.with_problem(problem)
         other = super().with_problem(problem)
         if not isinstance(other, RecognisedPlan) or self.traced is None or self.traced.layout is None:
             return None
@@ -85,14 +92,37 @@ class RecognisedPlan(TracedPlan):
         """
         if request.settings.fixed_step is not None:
             return super()._solve(left_out, request)
+        if self._general is None:
+            solution, error = self._as_mechanism(request)
+            switches = self.traced is not None and self.traced.n_switches > 0
+            if solves(self._with_code(), solution, switches):
+                if request.settings.dense_output is False:
+                    solution.dense = solution.mechanical.dense = None
+                if error is not None:
+                    raise error
+                return solution
+            stated = TracedPlan(self.problem, self.settings, self._make)
+            self._general = reduced_plan(self.problem, self.settings, stated, recognise=False)
+        return self._general.solve(request)
+
+    def _with_code(self) -> Any:
+        """The problem as it stands, with machine code where there is some."""
+        if self.traced is None or not self.traced.functions:
+            return self.problem
+        return with_numbers(self.traced.problem, self.problem.params)
+
+    def _as_mechanism(self, request: Request) -> tuple[RecognisedSolution, IntegrationError | None]:
+        """The solution of the mechanism, and why it ends early if it does."""
         own = self._of_mechanism(request)
+        if request.times is not None:  # which may be few: the equations are tested all along
+            own = own.changed(dense_output=None)
         try:
-            return self._carried_back(self._inner.solve(own))
+            return self._carried_back(self._inner.solve(own)), None
         except InconsistentInitialError as error:
             raise self._in_words(own, error) from None
         except IntegrationError as error:
             solution = self._carried_back(error.solution)
-            raise IntegrationError(solution.message, solution) from None
+            return solution, IntegrationError(solution.message, solution)
         except Exception as error:  # of a function of the user's
             if isinstance(getattr(error, "solution", None), MechanicalSolution):
                 error.solution = self._carried_back(error.solution)  # type: ignore[attr-defined]

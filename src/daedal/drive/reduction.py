@@ -28,14 +28,18 @@ class _NotReducible(InvalidProblemError):
     """A problem that no way of index reduction takes, and no method solves as it stands."""
 
 
-def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan) -> TracedPlan:
-    """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands."""
+def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognise: bool = True) -> TracedPlan:
+    """The plan for the mechanism that a problem describes, for the reduced problem, or `plan`: as it stands.
+
+    Mechanisms are looked for unless `recognise` is false.
+    """
     formulation = settings.formulation
     asked = formulation != "auto"
     try:
         equations, signature = analysed(problem)
         second_order = isinstance(problem, SecondOrderDAE)
-        mechanism = recognise_mechanism(equations) if _is_open(settings) and not second_order else None
+        recognise = recognise and _is_open(settings) and not second_order
+        mechanism = recognise_mechanism(equations) if recognise else None
         if mechanism is not None:
             from daedal.drive.recognised import RecognisedPlan
 

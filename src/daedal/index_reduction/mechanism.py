@@ -9,7 +9,8 @@ What is looked for are Lagrange's equations of the first kind, in any order and 
 
 with B = K^T S, K the Jacobian of the constraints and S regular: the multipliers then are other ones than those of a
 :class:`MechanicalSystem`, but the motion is the same. Structure is decided on the graph of the equations, symmetry and
-B at points in general position. Everything else is no mechanism.
+B at points in general position; what switches could be something else elsewhere, and matrices with switches are left
+alone. Everything else is no mechanism.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class RecognisedMechanism:
         Which unknown is what.
     constraint_rows : tuple of int
         The equations of the problem that are the constraints.
-    shares : numpy.ndarray or None
-        The matrix by which the multipliers of `system` give those of the problem; None if it depends on the point.
+    balance : Balance
+        The multiples of the rows, and the matrix by which the multipliers of `system` give those of the problem.
     accelerations, rates : GraphFunction
         Linear systems for (a, lam) and for (a', lam'): matrix, row by row, and right side.
     is_plain : bool
@@ -90,10 +91,15 @@ class RecognisedMechanism:
     roles: Roles
     names: tuple[str, ...]
     constraint_rows: tuple[int, ...]
-    shares: np.ndarray | None
+    balance: Balance = field(repr=False)
     accelerations: GraphFunction = field(repr=False)
     rates: GraphFunction = field(repr=False)
     is_plain: bool = True
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """The matrix by which the multipliers of `system` give those of the problem; None if it varies."""
+        return self.balance.shares
 
     @property
     def words(self) -> str:
@@ -142,6 +148,24 @@ class RecognisedMechanism:
         n = q.size
         matrix, right = self._system(t, q, v, r)
         return np.linalg.lstsq(matrix[:n, n:], right[:n] - matrix[:n, :n] @ a, rcond=None)[0]
+
+    def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether A and B have the form of mechanics, with the same multiples of rows, at points of the problem too."""
+        n = self.system.n_q
+        matrices = np.array([self._matrix_at(t, y[:, k]) for k, t in enumerate(times.tolist())])
+        found = find_balance(matrices[:, :n, :n], matrices[:, :n, n:], matrices[:, n:, :n])
+        return found is not None and found.agrees_with(self.balance)
+
+    def orientation(self, t: float, values: np.ndarray) -> float:
+        """The sign of det S at a point of the problem, that of det(K d B) = det(K K^T) det S."""
+        n, matrix = self.system.n_q, self._matrix_at(t, values)
+        forces = self.balance.factors[:, None] * matrix[self.balance.order, n:]
+        return float(np.linalg.slogdet(matrix[n:, :n] @ forces)[0])
+
+    def _matrix_at(self, t: float, values: np.ndarray) -> np.ndarray:
+        """[A, B; K, 0] at a point of the problem."""
+        q, v, *r = self.initial(values)
+        return self._system(t, q, v, r[0] if r else np.empty(0))[0]
 
     def multiplier_rates(self, t, q, v, r, a, rate, lam) -> np.ndarray:
         """The derivatives of the problem's multipliers: dynamics and hidden constraints, differentiated once more."""
@@ -216,7 +240,7 @@ def _recognised(motion: Motion, balance: Balance) -> RecognisedMechanism:
         roles=roles,
         names=tuple(equations.names),
         constraint_rows=constraints,
-        shares=balance.shares,
+        balance=balance,
         accelerations=function("accelerations", motion.accelerations(), state),
         rates=function("rates", motion.rates(), ("q", "v", "a", "lam", *(("r", "s") if n_r else ()))),
         is_plain=_holds_for_all_parameters(motion, balance),

@@ -81,6 +81,7 @@ class Motion:
             and self.is_affine(self.state_rows, ("s",), set())
             and not self._reads(self.state_rows, ("lam",))
             and not self._reads(self.dynamics, ("s",))
+            and not self._switches([*self._motion_rows, *self._constraint_rows])
             and sorted(tuple(row) for row in self.by(self.state_rows, ("s",))) == [(k,) for k in range(n_r)]
         )
 
@@ -91,6 +92,11 @@ class Motion:
     def _reads(self, nodes: Sequence[int], names: Iterable[str]) -> bool:
         """Whether nodes depend on any of these arguments, in their conditions too."""
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
+
+    def _switches(self, rows: Sequence[Row]) -> bool:
+        """Whether there are kinks or jumps in matrices, which points on one side do not show."""
+        needed = self.graph.needed([node for row in rows for node in row.values()])
+        return any(self.graph.operations[i] in _KINKS for i in needed)
 
     def is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
         """Whether nodes are affine in some arguments, with coefficients that depend on others only where allowed."""

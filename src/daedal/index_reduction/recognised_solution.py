@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daedal.index_reduction.mechanism import RecognisedMechanism
-from daedal.mechanical_solution import MechanicalSolution
+from daedal.mechanical_solution import MechanicalSolution, augmented
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
 from daedal.tabular import FunctionTable
@@ -40,11 +40,15 @@ class RecognisedSolution(Solution):
     @cached_property
     def _motion(self) -> tuple[np.ndarray, ...]:
         """q, v, r, a, r' and the multipliers of the problem at the output points."""
-        t, state, n = self.t, self.mechanical.y, self._found.system.n_q
+        return self._moving(self.t, self.mechanical.y)
+
+    def _moving(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The same in given states of the mechanism, (n, nt)."""
+        n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))
-        if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
-            lam = self.mechanical.lam.T
+            if lam.shape[1] < self._found.system.n_lambda:  # where constraints depend on each other
+                lam = augmented(assembly, t, state)[1].T
         q, v, r = state[:n], state[n : 2 * n], state[2 * n :]
         return q, v, r, a.T, rate.T, self._multipliers(t, q, v, r, a.T, lam.T)
 
@@ -75,6 +79,37 @@ class RecognisedSolution(Solution):
         """The derivatives at output point i that the equations contain; zero for multipliers."""
         _, v, _, a, rate, lam = (part[:, i] for part in self._motion)
         return self._found.unknowns(v, a, rate, np.zeros_like(lam))
+
+    def sampled(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times spread over the run, at most so many, with the unknowns and the derivatives that the equations contain.
+
+        From dense output half of them are evenly spaced, the others are as close as the steps.
+        """
+        if self.dense is None:
+            places = np.unique(np.linspace(0, self.t.size - 1, min(count, self.t.size)).astype(int))
+            times, state = self.t[places], self.mechanical.y[:, places]
+        else:
+            shares = (np.arange(count // 2) + 0.5) / (count // 2)
+            steps = np.clip([self.dense.t0, *self.dense.ends], *self.dense.interval)
+            close = np.interp(shares * (steps.size - 1), np.arange(steps.size), steps)
+            times = np.sort(np.concatenate([steps[0] + shares * (steps[-1] - steps[0]), close]))
+            state = self.mechanical.states(times)
+        q, v, r, a, rate, lam = self._moving(times, state)
+        return times, self._found.unknowns(q, v, r, lam), self._found.unknowns(v, a, rate, np.zeros_like(lam))
+
+    def is_balanced(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether the matrices of the mechanism have the form of mechanics at these points too."""
+        return self._found.is_balanced(times, y)
+
+    def passes_a_pole(self, times: np.ndarray, y: np.ndarray) -> bool:
+        """Whether multipliers go through infinity between two of these points, since the forces they belong to vanish.
+
+        Forces are K^T S lam, and det S then changes its sign.
+        """
+        if self._found.shares is not None:
+            return False
+        signs = [self._found.orientation(t, y[:, k]) for k, t in enumerate(times.tolist())]
+        return min(signs) < 0.0 < max(signs)
 
     @cached_property
     def message(self) -> str:  # type: ignore[override]
