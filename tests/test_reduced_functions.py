@@ -88,3 +88,59 @@ def test_exception_of_a_second_order_problem_arrives():
     problem = daedal.SecondOrderDAE(residual, 3)
     with pytest.raises(OutOfRange):
         daedal.solve(problem, (0, 1), ([0.0, 0.0, 0.0], [1.0, -1.0, 1.0]), formulation="dummy_derivatives")
+
+
+def driven(rate):
+    """Index 4, beside w' = rate(t)."""
+
+    def residual(t, s, sp):
+        x, y, a, z = s[:4]
+        return [sp[0] - y, sp[1] - a, sp[2] - z, x - 0.01 * t, sp[4] - rate(t)]
+
+    return daedal.ImplicitDAE(residual, 5)
+
+
+def pulse(t):
+    return np.where((t > 5.03) & (t < 5.04), 100.0, 0.0)
+
+
+PULSE, BEFORE = driven(pulse), ([0.0, 0.01, 0.0, 0.0, 0.0], None)
+
+
+def test_switches_of_a_reduced_problem_are_told_once():
+    with pytest.warns(daedal.SwitchWarning) as told:
+        daedal.solve(PULSE, (0.0, 10.0), BEFORE)
+    [warning] = told
+    assert warning.filename == __file__
+    for words in ("5.03 < t at test_reduced_functions.py:", "t < 5.04", "breakpoints", "formulation='none'"):
+        assert words in str(warning.message)
+
+
+@pytest.mark.filterwarnings("error::daedal.SwitchWarning")
+@pytest.mark.parametrize("options", [{"breakpoints": [5.03, 5.04]}, {"formulation": "none"}])
+def test_the_remedies_find_the_pulse_and_are_silent(options):
+    solution = daedal.solve(PULSE, (0.0, 10.0), BEFORE, **options)
+    assert solution.y[4, -1] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("error::daedal.SwitchWarning")
+def test_nothing_is_told_of_switches_that_are_not_met_or_not_wanted():
+    assert daedal.solve(PULSE, (0.0, 5.0), BEFORE).status == "finished"
+    assert daedal.solve(PULSE, (0.0, 10.0), BEFORE, switches="never").status == "finished"
+    later = driven(lambda t: np.floor(t / 3.0))
+    assert daedal.solve(later, (0.0, 3.0), BEFORE).status == "finished"
+
+
+@pytest.mark.parametrize("rate", [lambda t: np.floor(t / 2.0), lambda t: np.abs(np.cos(t)), lambda t: max(t, 1.0)])
+def test_whole_numbers_curved_conditions_and_kinks_are_told(rate):
+    with pytest.warns(daedal.SwitchWarning, match="not followed"):
+        daedal.solve(driven(rate), (0.0, 3.0), BEFORE)
+
+
+def test_switches_of_the_state_and_of_second_order_problems_are_told():
+    def residual(t, x, xp, xpp):
+        return [xpp[0] - x[1], xpp[1] - x[2], x[0] - np.sin(t), xp[3] + np.abs(x[3] - 0.5)]
+
+    problem = daedal.SecondOrderDAE(residual, 4)
+    with pytest.warns(daedal.SwitchWarning, match="test_reduced_functions"):
+        daedal.solve(problem, (0, 1), ([0.0, 0, 0, 1.0], [1.0, -1.0, 1.0, -0.5]), formulation="dummy_derivatives")
