@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import cached_property
 from typing import Any
 
 from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.structure.unfollowed import UnfollowedSwitches
+from daedal.tracing import SwitchWarning
 
 
 class AnyIndexPlan(TracedPlan):
@@ -51,7 +55,15 @@ class AnyIndexPlan(TracedPlan):
     def _solve(self, left_out: tuple[str, ...], request: Request):
         if request.settings.fixed_step is not None and not self._asked:
             return super()._solve(left_out, request)
+        if request.settings.switches != "never" and request.settings.fixed_step is None:
+            message = self._unfollowed.warning(self._reduced.reduction.equations, request.span)
+            if message is not None:
+                warnings.warn(message, SwitchWarning, stacklevel=6)
         return self._reduced.solve(request)
+
+    @cached_property
+    def _unfollowed(self) -> UnfollowedSwitches:
+        return UnfollowedSwitches(self._reduced.reduction.equations)
 
 
 class SingularPlan(TracedPlan):

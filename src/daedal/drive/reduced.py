@@ -15,11 +15,13 @@ from daedal.drive.finish import delivered
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.drive.first_order_output import methods_of
+from daedal.drive.raised import until_raised
 from daedal.drive.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.drive.reduced_start import consistent_start, given_values
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import Segment, run
 from daedal.errors import IntegrationError, InvalidProblemError
+from daedal.index_reduction.mechanism import is_silent
 from daedal.index_reduction.prolongation import Block
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.selection import SingularBlock
@@ -200,9 +202,10 @@ class ReducedCourse(FirstOrderCourse):
         self._selections, self._singular = [(self._t, plan.reduction)], None
         changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
         outcome = self.ready.integrate(self.task(switching, progress, **changes))
-        segment = Segment(
-            plan.equations, in_the_users_unknowns(self._selections, outcome, self._sizes), self.choice.method, None
-        )
+        stored = in_the_users_unknowns(self._selections, outcome, self._sizes)
+        if not is_silent(plan.reduction.equations):
+            stored = until_raised(plan.original, request, stored)
+        segment = Segment(plan.equations, stored, self.choice.method, None)
         segment.singular = self._singular
         return segment
 

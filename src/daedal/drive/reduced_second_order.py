@@ -51,8 +51,8 @@ class ReducedSecondOrder:
         leading = [(int(s) % problem.n, int(s) // problem.n) for s in form.source]
         tolerances = {name: tolerance_of_y(form, getattr(settings, name), name) for name in ("rtol", "atol")}
         self._settings = replace(settings, **tolerances)
-        reduction = make(form.problem.first_order(), equations, signature, leading)
-        self._plan = _Plan(reduction, self._settings)
+        self.reduction = make(form.problem.first_order(), equations, signature, leading)
+        self._plan = _Plan(self.reduction, self._settings)
 
     def with_original(self, problem: Any, numbers: np.ndarray) -> None:
         """It is made anew for other parameters."""

@@ -54,7 +54,7 @@ def recognise_mechanism(equations: Equations) -> RecognisedMechanism | None:
            [0., 2.]])
     """
     roles = find_roles(equations)
-    if roles is None or len(roles.positions) > _MOST_COORDINATES or not _is_silent(equations):
+    if roles is None or len(roles.positions) > _MOST_COORDINATES or not is_silent(equations):
         return None
     try:
         motion = without_stabilisers(Motion(equations, roles))
@@ -192,7 +192,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _is_silent(equations: Equations) -> bool:
+def is_silent(equations: Equations) -> bool:
     """Whether the functions raise no exceptions of their own: machine code of their parts would not.
 
     What functions of Python's math raise where a value is not finite does not count, since steps end there anyway.

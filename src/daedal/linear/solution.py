@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,13 @@ from daedal.errors import InvalidProblemError
 from daedal.linear.coefficients import Coefficient
 from daedal.linear.constraints import Consistency, consistency
 from daedal.linear.forcing import QuasiPolynomial, as_forcing
+from daedal.linear.quadrature import variation_of_constants
 from daedal.linear.words import Shown, numbers, plural
 from daedal.tabular import Tabular
 
 if TYPE_CHECKING:
     from daedal.linear.pencil import Pencil
 
-_QUADRATURE = 1e-12  # relative error of integrals that are not known in closed form
-_INTERVALS = 400  # at most, for them
 _APPEARS = 1e-9  # part of the largest coefficient from which on a derivative counts as appearing in a solution
 
 
@@ -98,7 +96,7 @@ class LinearSolution(Shown):
         P1 = self.form.P[: self.form.n_finite]
         if isinstance(self.f, QuasiPolynomial):
             return _closed(C, self.f.times(P1), self._y1, self.t0, span)
-        return _by_quadrature(C, lambda s: P1 @ self.f(s), self._y1, self.t0, t)
+        return variation_of_constants(C, lambda s: P1 @ self.f(s), self._y1, self.t0, t)
 
     def _rate(self, t: float) -> np.ndarray:
         form, k = self.form, self.form.n_finite
@@ -145,22 +143,6 @@ def infinite_part(form: Any, f: Any, t: float, order: int = 0) -> np.ndarray:
     for i in reversed(range(form.index)):
         total = P2 @ f.derivative(t, i + order) - form.N @ total
     return total
-
-
-def _by_quadrature(
-    C: np.ndarray, f: Callable[[float], np.ndarray], start: np.ndarray, t0: float, t: float
-) -> np.ndarray:
-    """y' + C y = f by the variation of constants."""
-    from scipy.integrate import quad_vec
-    from scipy.linalg import expm
-
-    if t == t0:
-        return start
-    size = _QUADRATURE * max(float(np.max(np.abs(f(s)))) for s in np.linspace(t0, t, 5)) * min(abs(t - t0), 1.0)
-    integral, _ = quad_vec(
-        lambda s: expm(C * (s - t)) @ f(s), t0, t, epsabs=size, epsrel=_QUADRATURE, norm="max", limit=_INTERVALS
-    )
-    return expm(C * (t0 - t)) @ start + integral
 
 
 def _closed(C: np.ndarray, f: QuasiPolynomial, start: np.ndarray, t0: float, span: float) -> np.ndarray:
