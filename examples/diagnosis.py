@@ -8,7 +8,7 @@ import daedal
 
 model = daedal.library.pendulum("index3")
 try:
-    daedal.solve(model.problem, model.t_span, model.initial, method="dassl", rtol=1e-6, atol=1e-6)
+    daedal.solve(model.problem, model.t_span, model.initial, method="dassl", formulation="none", rtol=1e-6, atol=1e-6)
 except daedal.IntegrationError as error:
     print("The position constraint as it stands:")
     print(error)

@@ -21,7 +21,6 @@ from daedal.structure.system_jacobian import SystemJacobian
 LOWEST_REDUCED = 3
 """Structural index from which problems are reduced without being asked: methods solve index 2 as it stands, and those
 for second-order problems index 3."""
-_LOWEST_MISLED = 2  # where the structure promises less: iteration matrices are singular, or nearly so, at every step
 
 
 class _NotReducible(InvalidProblemError):
@@ -64,7 +63,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
 
 
 def _automatic_reduction(problem: Any, equations: Equations, signature: Signature, *leading: Any) -> ReducedProblem:
-    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 2 or more."""
+    """By dummy derivatives; where the structure misleads by the strangeness-free form, if that says index 3 or more."""
     try:
         return named_reduction("auto").checked(problem, equations, signature, *leading)
     except InvalidProblemError as reason:
@@ -72,7 +71,7 @@ def _automatic_reduction(problem: Any, equations: Equations, signature: Signatur
             characteristic_values(equations, signature)  # refuses equations that do not determine the solution
             raise _NotReducible(f"{reason}; the former needs the velocities as unknowns of an ImplicitDAE") from reason
         reduction = StrangenessFree.checked(problem, equations, signature, *leading)
-        if reduction.index < _LOWEST_MISLED:
+        if reduction.index < LOWEST_REDUCED:
             raise
         return reduction
 

@@ -12,6 +12,7 @@ from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
 _SAME = 10.0  # tolerances by which the first of the given values may differ from y0
+_CLOSE = 1e-4  # part of the largest value by which they may be moved on purpose, to see what follows
 
 
 def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.ndarray | None:
@@ -32,7 +33,11 @@ def given_values(given, k: int, n: int, times: np.ndarray, count: str) -> np.nda
 
 def require_start(values: np.ndarray, task: Task, label) -> None:
     """Refuse given values that do not begin with y0, to some tolerances; `label` names a variable by its number."""
-    off = np.abs(values[0] - task.y0) - _SAME * (task.rtol * np.abs(task.y0) + task.atol)
+    off = (
+        np.abs(values[0] - task.y0)
+        - _SAME * (task.rtol * np.abs(task.y0) + task.atol)
+        - _CLOSE * np.max(np.abs(task.y0))
+    )
     if np.max(off) > 0.0:
         i = int(np.argmax(off))
         raise InvalidProblemError(
