@@ -43,7 +43,7 @@ def sol():
 @pytest.fixture(scope="module")
 def failed():
     with pytest.raises(daedal.IntegrationError) as caught:
-        solve_decay(max_steps=10, events=lambda t, y: y[0] - 0.9999)
+        solve_decay(max_steps=10, method="dassl", events=lambda t, y: y[0] - 0.9999)
     return caught.value
 
 
