@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.forces import Force, Spring
 from daedal.multibody.joints import (
@@ -38,5 +39,9 @@ __all__ = [
     "Spherical",
     "Spring",
     "Universal",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]
