@@ -15,14 +15,16 @@ from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integer_row
 from daedal.multibody.articulated import Elimination
 from daedal.multibody.chains import Chains
 from daedal.multibody.closure import Closures
+from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import Tree
+from daedal.multibody.tree import ANY_ROTATION, Tree
 
-_SIZES = ("n", "n_q", "n_v", "m", "places", "sets")
+_SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms")
 _GROUPS = (Tree, Closures, Chains)
 MACHINE = np.dtype(
     [
         *((name, INTEGER) for name in _SIZES),
+        ("parameter_mass", ADDRESS),
         *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
     ]
 )
@@ -47,6 +49,8 @@ def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
         m=closures.kind.size,
         places=chains.condition.size,
         sets=chains.first_entry.size - 1,
+        n_norms=int(np.sum(tree.turn == ANY_ROTATION)),
+        parameter_mass=parameter_masses(tree),
         **arrays,
     )
 

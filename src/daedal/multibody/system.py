@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.multibody.closure import residuals
-from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms
+from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.large import RecursiveCode, compiled_functions, is_large
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion
 from daedal.multibody.tree import ANY_ROTATION
@@ -26,13 +27,14 @@ class MultibodySystem(MechanicalSystem):
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
-    """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
+    """The equations of motion in the coordinates of a layout.
+
+    Their functions are traced when they are solved; those of a large machine are compiled loops.
+    """
     tree, closures = layout.tree, layout.closures
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
-    at_zero = tree.inertia.trace(axis1=1, axis2=2)
-    scale = float(at_zero.max(initial=0.0)) or 1.0
-    parameter_mass = np.where(at_zero > 0, at_zero, scale)
+    parameter_mass = parameter_masses(tree)
 
     def mass(t, q):
         matrix = crba(tree, placement(tree, q))
@@ -56,10 +58,12 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
 
     n_constraints = n_norms + n_closures
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
-    return MultibodySystem(
-        mass,
-        force,
-        constraint if n_constraints else None,
+    functions: dict[str, Any] = {"mass": mass, "force": force, "constraint": constraint if n_constraints else None}
+    large = is_large(model, layout)
+    if large:
+        functions = compiled_functions(layout)
+    system = MultibodySystem(
+        **functions,
         n_q=layout.n_q,
         n_constraints=n_constraints,
         names=layout.names,
@@ -67,6 +71,9 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         model=model,
         layout=layout,
     )
+    if large:
+        object.__setattr__(system, "straight_line", RecursiveCode(layout, functions))
+    return system
 
 
 def _numbered(names: list[str]) -> list[str]:
