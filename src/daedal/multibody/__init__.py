@@ -21,6 +21,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.start import Start
 
 __all__ = [
     "Body",
@@ -37,6 +38,7 @@ __all__ = [
     "Screw",
     "Spherical",
     "Spring",
+    "Start",
     "Universal",
     "ground",
 ]
