@@ -7,7 +7,9 @@
 """
 
 from daedal.multibody.body import Body, Frame, ground
+from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.forces import Force, Spring
+from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
     Cylindrical,
     Fixed,
@@ -20,18 +22,28 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
+from daedal.multibody.modes import Mode
 from daedal.multibody.start import Start
 
 __all__ = [
     "Body",
     "Cylindrical",
+    "DeadPointError",
+    "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
     "Free",
+    "InverseDynamics",
     "Joint",
+    "KinematicSolution",
+    "Linearised",
+    "Mode",
     "Model",
+    "NoEquilibriumError",
     "Planar",
     "Prismatic",
     "Revolute",

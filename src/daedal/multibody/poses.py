@@ -134,3 +134,12 @@ def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = No
         q[place] = coordinates_of(joint, *relative_pose(states, joint), None if near is None else near[place])
         u[tree.first_v[j] : tree.first_v[j + 1]] = velocities_of(states, joint, q[place])
     return q, np.asarray(coordinate_rates(tree, q, u))
+
+
+def length_flags(layout: Any) -> np.ndarray:
+    """Which coordinates are displacements; the others are angles and Euler parameters."""
+    flags: list[bool] = []
+    for joint in layout.topology.joints:
+        turning = _ROTATIONS[joint.turn]
+        flags += [True] * (len(joint.slides) - turning) + [False] * (turning + (joint.turn == ANY_ROTATION))
+    return np.array(flags, dtype=bool)

@@ -15,6 +15,8 @@ from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, r
 class Start(tuple):
     """Coordinates and velocities of a model: the pair (q, v) that :func:`daedal.solve` takes.
 
+    Where forces have states of their own (controllers), these come third.
+
     Attributes
     ----------
     q, v : numpy.ndarray
@@ -41,14 +43,21 @@ class Start(tuple):
     layout: Any
     t: float
 
-    def __new__(cls, q, v, model, layout, t: float = 0.0):
-        """The pair (q, v) of `model` in the coordinates of `layout`."""
-        self = super().__new__(cls, (np.asarray(q, dtype=float), np.asarray(v, dtype=float)))
+    def __new__(cls, q, v, model, layout, t: float = 0.0, r=None):
+        """The pair (q, v) of `model` in the coordinates of `layout`, with the states r of its forces if it has some."""
+        states = model.initial_states if r is None else r
+        parts = [q, v, states] if len(states) else [q, v]
+        self = super().__new__(cls, [np.asarray(part, dtype=float) for part in parts])
         self.model, self.layout, self.t = model, layout, float(t)
         return self
 
     def __reduce__(self):
-        return type(self), (self.q, self.v, self.model, self.layout, self.t)
+        return type(self), (self.q, self.v, self.model, self.layout, self.t, self.r), self.__dict__
+
+    @property
+    def r(self) -> np.ndarray:
+        """The states of controllers and other forces."""
+        return self[2] if len(self) > 2 else np.zeros(0)
 
     @property
     def q(self) -> np.ndarray:
@@ -59,6 +68,13 @@ class Start(tuple):
     def v(self) -> np.ndarray:
         """Their rates."""
         return self[1]
+
+    @property
+    def layout_length(self) -> float:
+        """The size of the machine, which displacements are compared with."""
+        from daedal.multibody.guess import characteristic_length
+
+        return characteristic_length(self.model.layout())
 
     @property
     def bodies(self) -> BodyStates:
@@ -90,7 +106,7 @@ class Start(tuple):
         if layout is self.layout:
             return self
         q, v = coordinates_in(layout, self.bodies)
-        return Start(q, v, self.model, layout, self.t)
+        return Start(q, v, self.model, layout, self.t, self.r)
 
     def _body(self, name: str):
         return self.model.body(name)
