@@ -51,7 +51,8 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
-    "library": [PUBLIC, "viz"],
+    "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
+    "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }

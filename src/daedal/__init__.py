@@ -181,6 +181,7 @@ __all__ = [
     "linear",
     "linear_system",
     "modified_euler",
+    "multibody",
     "order_conditions",
     "prepare",
     "reduce_index",
@@ -216,7 +217,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("linear", "order_conditions", "viz"):
+    if name in ("linear", "multibody", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

@@ -1,0 +1,226 @@
+"""Joints: how one body moves relative to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.closure import ACROSS, ALONG, OFFSET
+from daedal.multibody.rotation import direction, frame_along, point
+from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION
+from daedal.problems.checks import check_real
+
+X, Y, Z = 0, 1, 2
+_TOGETHER = ((OFFSET, X, 0), (OFFSET, Y, 0), (OFFSET, Z, 0))
+_PARALLEL = ((ACROSS, X, Z), (ACROSS, Y, Z))
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint between two bodies.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other joint of the model has.
+    a, b : Body or Frame
+        The two bodies, or the frames on them that the joint brings together: ``crank.end``, ``rod.at(0.1, 0.0)``.
+    at : point, optional
+        Where the joint is, in the axes of the ground and with the bodies as they are drawn; not with frames.
+    axis : direction
+        The axis of the joint: "x", "y", "z" or a vector. In the axes of the ground if `at` is given, otherwise in the
+        axes of both bodies.
+    """
+
+    name: str
+    a: Any
+    b: Any
+    at: Any = None
+    axis: Any = "z"
+
+    shifts: ClassVar[tuple[int, ...]] = ()  # axes of the joint's frame along which it slides
+    turn: ClassVar[int] = NO_ROTATION
+    closure: ClassVar[tuple[tuple[int, int, int], ...]] = ()  # conditions if the joint is cut
+    coordinates: ClassVar[tuple[str, ...]] = ()  # names of its velocities
+
+    def __post_init__(self):
+        checked_name(self.name, "joint")
+        axis = direction(self.axis, f"the axis of joint '{self.name}'")
+        for side, value in (("a", self.a), ("b", self.b)):
+            if not isinstance(value, (Body, Frame)):
+                raise InvalidProblemError(
+                    f"{side} of joint '{self.name}' must be a body or a frame on a body, got {value!r}"
+                )
+        if self.at is not None and not (isinstance(self.a, Body) and isinstance(self.b, Body)):
+            raise InvalidProblemError(
+                f"joint '{self.name}' has at=..., so a and b must be bodies and not frames on them"
+            )
+        object.__setattr__(self, "axis", axis)
+        for side in ("a", "b"):
+            object.__setattr__(self, side, self._frame(getattr(self, side), axis))
+        object.__setattr__(self, "at", None)
+        if self.a.body.name == self.b.body.name:
+            raise InvalidProblemError(f"joint '{self.name}' joins body '{self.a.body.name}' to itself")
+
+    def _frame(self, given: Body | Frame, axis: np.ndarray) -> Frame:
+        turn = self.axes_along(axis)
+        if isinstance(given, Frame):
+            return given.turned(turn)
+        if self.at is None:
+            return Frame(given, np.zeros(3), turn)
+        where = point(self.at, f"at of joint '{self.name}'")
+        back = given.orientation.T
+        return Frame(given, back @ (where - given.position), back @ turn)
+
+    def axes_along(self, axis: np.ndarray) -> np.ndarray:
+        """The axes of the joint's frames, its own axis along z."""
+        return frame_along(axis)
+
+    @property
+    def bodies(self) -> tuple[str, str]:
+        """The names of the two bodies."""
+        return self.a.body.name, self.b.body.name
+
+    @property
+    def frames(self) -> tuple[Frame, Frame]:
+        """The frames that the joint holds on to."""
+        return self.a, self.b
+
+    @property
+    def n_free(self) -> int:
+        """How many independent relative motions the joint leaves."""
+        return len(self.slides)
+
+    @property
+    def slides(self) -> np.ndarray:
+        """Direction of the shift for each velocity of the joint."""
+        rows = np.zeros((len(self.coordinates), 3))
+        for row, axis in zip(rows, self.shifts):
+            row[axis] = 1.0
+        return rows
+
+    def swapped(self) -> Joint:
+        """The same joint seen from the other body: the bodies change places."""
+        return self._with_frames(self.b, self.a)
+
+    def _with_frames(self, a: Frame, b: Frame) -> Joint:
+        other = object.__new__(type(self))
+        for name, value in vars(self).items():
+            object.__setattr__(other, name, value)
+        object.__setattr__(other, "a", a)
+        object.__setattr__(other, "b", b)
+        return other
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name!r}, {self.bodies[0]!r}, {self.bodies[1]!r})"
+
+
+class Fixed(Joint):
+    """Two bodies joined rigidly."""
+
+    closure = (*_TOGETHER, (ACROSS, X, Y), (ACROSS, X, Z), (ACROSS, Y, Z))
+
+
+class Revolute(Joint):
+    """A hinge: rotation about the axis."""
+
+    turn = ABOUT_Z
+    coordinates = ("angle",)
+    closure = (*_TOGETHER, *_PARALLEL)
+
+
+class Prismatic(Joint):
+    """A slider: translation along the axis, no rotation."""
+
+    shifts = (Z,)
+    coordinates = ("displacement",)
+    closure = ((ALONG, X, 0), (ALONG, Y, 0), *_PARALLEL, (ACROSS, X, Y))
+
+
+class Cylindrical(Joint):
+    """Translation along the axis and rotation about it."""
+
+    shifts = (Z,)
+    turn = ABOUT_Z
+    coordinates = ("displacement", "angle")
+    closure = ((ALONG, X, 0), (ALONG, Y, 0), *_PARALLEL)
+
+
+@dataclass(frozen=True, eq=False)
+class Screw(Joint):
+    """A nut on a thread: rotation about the axis with a translation of `pitch` per turn."""
+
+    pitch: float = 0.0
+
+    turn = ABOUT_Z
+    coordinates = ("angle",)
+    closure = Cylindrical.closure  # and the coupling of displacement and angle
+
+    def __post_init__(self):
+        pitch = check_real(self.pitch, f"the pitch of joint '{self.name}'", "be a number")
+        if pitch.ndim or not np.isfinite(pitch):
+            raise InvalidProblemError(f"the pitch of joint '{self.name}' must be a finite number, got {self.pitch!r}")
+        object.__setattr__(self, "pitch", float(pitch))
+        super().__post_init__()
+
+    @property
+    def slides(self) -> np.ndarray:
+        """The shift per radian."""
+        return np.array([[0.0, 0.0, self.pitch / (2.0 * np.pi)]])
+
+
+@dataclass(frozen=True, eq=False)
+class Universal(Joint):
+    """Cardan's joint: rotation about `axis`, fixed in the first body, then about `second_axis`, fixed in the second."""
+
+    second_axis: Any = "x"
+
+    turn = ABOUT_Z_AND_Y
+    coordinates = ("angle", "second_angle")
+    closure = (*_TOGETHER, (ACROSS, Z, Y))
+
+    def __post_init__(self):
+        second = direction(self.second_axis, f"second_axis of joint '{self.name}'")
+        object.__setattr__(self, "second_axis", second)
+        super().__post_init__()
+
+    def axes_along(self, axis):
+        """z along the first axis and y along the second."""
+        across = np.cross(self.second_axis, axis)
+        if abs(float(np.dot(axis, self.second_axis))) > 1e-9:
+            raise InvalidProblemError(f"the axes of joint '{self.name}' must be at right angles to each other")
+        return np.column_stack([across, self.second_axis, axis])
+
+    def swapped(self):
+        """Seen from the other body, the second axis comes first."""
+        exchange = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+        return self._with_frames(self.b.turned(exchange), self.a.turned(exchange))
+
+
+class Spherical(Joint):
+    """A ball in a socket: all rotations."""
+
+    turn = ANY_ROTATION
+    coordinates = ("x", "y", "z")
+    closure = _TOGETHER
+
+
+class Planar(Joint):
+    """Motion in a plane: two translations, and rotation about the axis, which is the normal of the plane."""
+
+    shifts = (X, Y)
+    turn = ABOUT_Z
+    coordinates = ("x", "y", "angle")
+    closure = ((ALONG, Z, 0), *_PARALLEL)
+
+
+class Free(Joint):
+    """No joint at all: six free motions."""
+
+    shifts = (X, Y, Z)
+    turn = ANY_ROTATION
+    coordinates = ("x", "y", "z", "about_x", "about_y", "about_z")

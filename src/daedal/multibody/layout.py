@@ -1,0 +1,133 @@
+"""A model in chosen coordinates, as the arrays that algorithms read: the tree and the conditions that close loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from daedal.multibody.body import Frame, ground
+from daedal.multibody.closure import Closures, gradients
+from daedal.multibody.joints import Free, Joint, Planar
+from daedal.multibody.kinematics import placement
+from daedal.multibody.topology import Topology, spanning_tree
+from daedal.multibody.tree import ANY_ROTATION, Tree
+
+RELATIVE, ABSOLUTE = "relative", "absolute"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The coordinates of a model: a topology, and whether the model is one of the plane."""
+
+    topology: Topology
+    gravity: np.ndarray
+    planar: bool
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each body in the tree."""
+        return {body.name: i for i, body in enumerate(self.topology.bodies)} | {"ground": -1}
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The spanning tree."""
+        bodies, joints = self.topology.bodies, self.topology.joints
+        n_v = [len(joint.slides) for joint in joints]
+        n_q = [n + (joint.turn == ANY_ROTATION) for n, joint in zip(n_v, joints)]
+        return Tree(
+            father=np.array(self.topology.fathers, dtype=np.int64),
+            turn=np.array([joint.turn for joint in joints], dtype=np.int64),
+            first_q=np.concatenate([[0], np.cumsum(n_q)]).astype(np.int64),
+            first_v=np.concatenate([[0], np.cumsum(n_v)]).astype(np.int64),
+            place=_rows([joint.a.position - joint.a.body.center for joint in joints], (3,)),
+            axes=_rows([joint.a.rotation for joint in joints], (3, 3)),
+            own_place=_rows([joint.b.position - joint.b.body.center for joint in joints], (3,)),
+            own_axes=_rows([joint.b.rotation for joint in joints], (3, 3)),
+            slide=np.concatenate([np.zeros((0, 3)), *(joint.slides for joint in joints)]),
+            mass=np.array([body.mass for body in bodies]),
+            inertia=_rows([body.inertia.moments for body in bodies], (3, 3)),
+            gravity=np.array(self.gravity, dtype=float),
+        )
+
+    @cached_property
+    def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
+        every = [(joint, condition) for joint in self.topology.cut for condition in joint.closure]
+        if not self.planar or not every:
+            return every
+        # In the plane, conditions that hold for all plane motions are left out.
+        closures = self._arrays(every)
+        generator = np.random.default_rng(1)
+        felt = np.zeros(len(every))
+        for _ in range(3):
+            placed = placement(self.tree, generator.uniform(-1.0, 1.0, self.n_q))
+            rows = gradients(closures, placed.r, placed.rotation)
+            felt = np.maximum(felt, np.abs(rows[:, :, [0, 1, 5]]).max(axis=(1, 2)))
+        return [pair for pair, size in zip(every, felt) if size > 1e-9]
+
+    @cached_property
+    def closures(self) -> Closures:
+        """The conditions of all joints that close loops."""
+        return self._arrays(self._conditions)
+
+    @property
+    def closing_joints(self) -> list[str]:
+        """For each condition, the name of its joint."""
+        return [joint.name for joint, _ in self._conditions]
+
+    def _arrays(self, conditions) -> Closures:
+        sides = [(joint.a, joint.b) for joint, _ in conditions]
+        kinds = [condition for _, condition in conditions]
+        return Closures(
+            kind=np.array([kind for kind, _, _ in kinds], dtype=np.int64),
+            k=np.array([k for _, k, _ in kinds], dtype=np.int64),
+            l=np.array([l for _, _, l in kinds], dtype=np.int64),
+            body=_rows([[self.index[frame.body.name] for frame in pair] for pair in sides], (2,)).astype(np.int64),
+            place=_rows([[frame.position - frame.body.center for frame in pair] for pair in sides], (2, 3)),
+            axes=_rows([[frame.rotation for frame in pair] for pair in sides], (2, 3, 3)),
+        )
+
+    @property
+    def n_q(self) -> int:
+        """Number of coordinates."""
+        return int(self.tree.first_q[-1])
+
+    @property
+    def n_v(self) -> int:
+        """Number of velocities of joints."""
+        return int(self.tree.first_v[-1])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the coordinates: that of the joint, and which of its coordinates where it has several."""
+        names: list[str] = []
+        for joint in self.topology.joints:
+            parts = list(joint.coordinates)
+            if joint.turn == ANY_ROTATION:
+                parts = [*parts[:-3], "p0", "p1", "p2", "p3"]
+            names += [joint.name] if len(parts) == 1 else [f"{joint.name}.{part}" for part in parts]
+        return names
+
+
+def _rows(values, shape) -> np.ndarray:
+    return np.array(values, dtype=float).reshape(len(values), *shape)
+
+
+def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut) -> Layout:
+    """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
+    if coordinates == RELATIVE:
+        stated = [_in_the_plane(joint) if planar else joint for joint in joints]
+        return Layout(spanning_tree(bodies, stated, cut), gravity, planar)
+    kind = Planar if planar else Free
+    free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
+    held = tuple(joint for joint in joints if not isinstance(joint, Free))
+    topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
+    return Layout(topology, gravity, planar)
+
+
+def _in_the_plane(joint: Joint) -> Joint:
+    if not isinstance(joint, Free):
+        return joint
+    a, b = joint.a, joint.b
+    return Planar(joint.name, a, b)

@@ -1,0 +1,128 @@
+"""A machine: bodies, joints and forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Body
+from daedal.multibody.forces import Force
+from daedal.multibody.joints import Joint
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, layout_of
+from daedal.multibody.rotation import point
+from daedal.multibody.system import MultibodySystem, system_of
+
+
+class Model:
+    """A machine made of bodies, joints and forces; it does not change.
+
+    Parameters
+    ----------
+    *parts : Body, Joint, Force
+        What it is made of, in any order. Bodies that joints or forces name need not be listed.
+    gravity : vector
+        The acceleration of gravity; by default there is none.
+    planar : bool
+        Whether everything moves in the xy plane; axes of hinges are along z.
+    name : str
+        A title.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.start())
+    >>> sol.success
+    True
+    """
+
+    def __init__(self, *parts: Any, gravity=(0.0, 0.0, 0.0), planar: bool = False, name: str = ""):
+        self.name, self.planar = name, bool(planar)
+        self.gravity = point(gravity, "gravity")
+        self.joints = tuple(part for part in parts if isinstance(part, Joint))
+        self.forces = tuple(part for part in parts if isinstance(part, Force))
+        for part in parts:
+            if not isinstance(part, (Joint, Force, Body)):
+                raise InvalidProblemError(f"a model is made of bodies, joints and forces, not of {part!r}")
+        self.bodies = _bodies(parts)
+        _check_names(self.joints, "joint")
+        _check_names(self.forces, "force")
+        self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
+
+    def body(self, name: str) -> Body:
+        """The body of this name."""
+        return _found(self.bodies, name, "body")
+
+    def joint(self, name: str) -> Joint:
+        """The joint of this name."""
+        return _found(self.joints, name, "joint")
+
+    def layout(self, coordinates: str = RELATIVE, cut: Sequence[str] = ()) -> Layout:
+        """The model in chosen coordinates, as arrays; see :meth:`system`."""
+        if coordinates not in (RELATIVE, ABSOLUTE):
+            raise InvalidProblemError(f"coordinates={coordinates!r} must be '{RELATIVE}' or '{ABSOLUTE}'")
+        names = (cut,) if isinstance(cut, str) else tuple(cut)
+        for name in names:
+            self.joint(name)
+        key = coordinates, names
+        if key not in self._layouts:
+            self._layouts[key] = layout_of(self.bodies, self.joints, self.gravity, self.planar, coordinates, names)
+        return self._layouts[key]
+
+    def system(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> MultibodySystem:
+        """The equations of motion as a :class:`daedal.MechanicalSystem`.
+
+        Parameters
+        ----------
+        coordinates : {"relative", "absolute"}
+            Those of the joints of a spanning tree, with the joints that close loops as constraints; or positions and
+            orientations of all bodies, with all joints as constraints.
+        cut : sequence of str
+            Joints that are to be cut; by default the choice is made by itself.
+        """
+        return system_of(self, self.layout(coordinates, cut))
+
+    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and velocities at rest with all joints at zero."""
+        layout = self.layout(coordinates, cut)
+        q = np.zeros(layout.n_q)
+        for j, joint in enumerate(layout.topology.joints):
+            if joint.turn == 3:
+                q[layout.tree.first_q[j + 1] - 4] = 1.0
+        return q, np.zeros(layout.n_q)
+
+
+def _bodies(parts) -> tuple[Body, ...]:
+    found: dict[str, Body] = {}
+    for part in parts:
+        if isinstance(part, Body):
+            mentioned = [part]
+        else:
+            mentioned = [frame.body for frame in part.frames]
+        for body in mentioned:
+            if body.is_ground:
+                continue
+            if found.setdefault(body.name, body) is not body:
+                raise InvalidProblemError(f"two different bodies have the name '{body.name}'")
+    return tuple(found.values())
+
+
+def _check_names(parts, what: str):
+    seen: set[str] = set()
+    for part in parts:
+        if part.name in seen:
+            raise InvalidProblemError(f"two {what}s have the name '{part.name}'")
+        seen.add(part.name)
+
+
+def _found(parts, name: str, what: str):
+    for part in parts:
+        if part.name == name:
+            return part
+    known = ", ".join(f"'{part.name}'" for part in parts)
+    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known}")

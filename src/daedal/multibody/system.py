@@ -1,0 +1,78 @@
+"""The equations of motion of a model as a mechanical system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.multibody.closure import residuals
+from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms
+from daedal.multibody.dynamics import crba, rnea
+from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.layout import Layout
+from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.tree import ANY_ROTATION
+from daedal.problems import MechanicalSystem
+
+
+@dataclass(frozen=True, eq=False)
+class MultibodySystem(MechanicalSystem):
+    """A mechanical system that knows the model that it was made of."""
+
+    model: Any = None
+    layout: Layout | None = None
+
+
+def system_of(model: Any, layout: Layout) -> MultibodySystem:
+    """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
+    tree, closures = layout.tree, layout.closures
+    n_norms = int(np.sum(tree.turn == ANY_ROTATION))
+    n_closures = closures.kind.size
+    at_zero = tree.inertia.trace(axis1=1, axis2=2)
+    scale = float(at_zero.max(initial=0.0)) or 1.0
+    parameter_mass = np.where(at_zero > 0, at_zero, scale)
+
+    def mass(t, q):
+        matrix = crba(tree, placement(tree, q))
+        return lifted_mass(tree, q, matrix, parameter_mass) if n_norms else matrix
+
+    def force(t, q, v):
+        u = joint_velocities(tree, q, v) if n_norms else v
+        placed = placement(tree, q)
+        moving = velocities(tree, placed, u)
+        loads = Loads(layout, placed)
+        motion = Motion(layout, q, u, placed, moving)
+        for element in model.forces:
+            element.apply(t, motion, loads)
+        tau = loads.joint_forces - rnea(tree, placed, moving, np.zeros(layout.n_v), loads.forces, loads.torques)
+        return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
+
+    def constraint(t, q):
+        placed = placement(tree, q)
+        closing = residuals(closures, placed.r, placed.rotation)
+        return np.concatenate([norms(tree, q), closing]) if n_norms else closing
+
+    n_constraints = n_norms + n_closures
+    turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
+    return MultibodySystem(
+        mass,
+        force,
+        constraint if n_constraints else None,
+        n_q=layout.n_q,
+        n_constraints=n_constraints,
+        names=layout.names,
+        constraint_names=[*(f"norm of {name}" for name in turning), *_numbered(layout.closing_joints)],
+        model=model,
+        layout=layout,
+    )
+
+
+def _numbered(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(f"{name}.{seen[name]}" if names.count(name) > 1 else name)
+    return result
