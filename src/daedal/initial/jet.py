@@ -160,11 +160,11 @@ def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> Inc
     )
 
 
-def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def checked_values(equations: Equations, x0: Any, fixed: Any, name: str = "x0") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The given values in rows, which are known, and which are held."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
     if given.ndim != 2 or given.shape[1] != equations.n:
-        raise InvalidProblemError(f"x0 must have {equations.n} entries in each row, got shape {np.shape(x0)}")
+        raise InvalidProblemError(f"{name} must have {equations.n} entries in each row, got shape {np.shape(x0)}")
     held = np.zeros(given.shape, dtype=bool)
     if fixed is not None:
         mask = np.atleast_2d(np.asarray(fixed, dtype=bool))
