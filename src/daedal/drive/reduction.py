@@ -54,7 +54,7 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
             raise InvalidProblemError(
                 f"{powers} has powers of the step size for a problem of higher index as it stands, but "
                 f"formulation={formulation!r} solves it in other unknowns, reduced to a lower index. Leave {powers} "
-                "out, or choose formulation='none'"
+                "out, or choose formulation='none'."
             )
         if second_order:
             from daedal.drive.reduced_second_order import ReducedSecondOrder
@@ -79,7 +79,7 @@ def _automatic_reduction(problem: Any, equations: Equations, signature: Signatur
     except InvalidProblemError as reason:
         if equations.order > 1:
             characteristic_values(equations, signature)  # refuses equations that do not determine the solution
-            raise _NotReducible(f"{reason}; the former needs the velocities as unknowns of an ImplicitDAE") from reason
+            raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
         reduction = StrangenessFree.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise

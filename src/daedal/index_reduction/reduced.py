@@ -163,7 +163,7 @@ class ReducedProblem:
                 "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
                 f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
                 "'strangeness_free', or replace one of these equations by a combination of them from which the "
-                "highest derivatives drop out"
+                "highest derivatives drop out."
             )
         return cls(original, equations, signature, leading)
 

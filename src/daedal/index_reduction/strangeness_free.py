@@ -99,7 +99,7 @@ class StrangenessFree(ReducedProblem):
         if equations.order != 1:
             raise InvalidProblemError(
                 "the strangeness-free form is made of problems of first order. Remedy: state the velocities as "
-                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'"
+                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'."
             )
         return cls(original, equations, signature)
 
@@ -237,7 +237,7 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
         if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
             raise Undetermined(
                 "the equations do not determine the solution, however often they are differentiated. Remedy: "
-                "daedal.analyse(problem) names those that follow from others, and what they leave open"
+                "daedal.analyse(problem) names those that follow from others, and what they leave open."
             )
         return settled.times, settled.a
     raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")

@@ -34,7 +34,7 @@ def sections(analysis: Analysis) -> list[Section]:
     found = [_problem(analysis)]
     if analysis.singular is not None:
         message = str(analysis.singular)
-        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}."]))
+        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}"]))
         return [*found, Section("Structure", picture=True, key=_KEY)]
     found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
     if analysis.scaling is not None and analysis.offsets is not None:

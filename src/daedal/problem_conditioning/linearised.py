@@ -165,7 +165,7 @@ def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
     if differ and not isinstance(problem, Pencil | TimeVarying):
         raise InvalidProblemError(
             f"the solution is that of another problem: its unknown {differ[0]} is {own[differ[0]]}, that of the problem "
-            f"is {names[differ[0]]}. Give both the same names"
+            f"is {names[differ[0]]}. Give both the same names."
         )
 
 

@@ -38,7 +38,7 @@ def refuse_singular(
     if vanished:
         lost = listing((f"{names[j]}{primes(k)} from equation {i}" for i, j, k in vanished[:3]), len(vanished))
         sentences.append(f"what is written but cancels: {lost}")
-    remedy = "Remedy: replace an equation that is too many by the one that is missing"
+    remedy = "Remedy: replace an equation that is too many by the one that is missing."
     message = f"{sentences[0]} (equations are numbered from 0): {'; '.join(sentences[1:])}. {remedy}"
     raise StructurallySingularError(message, over.rows, under.columns)
 

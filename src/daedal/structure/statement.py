@@ -91,7 +91,7 @@ def _mechanical(system: MechanicalSystem) -> Statement:
     if system.n_s:
         raise InvalidProblemError(
             "the equations of a system with contact coordinates s are not analysed. Remedy: state the points of "
-            "contact as coordinates with constraints"
+            "contact as coordinates with constraints."
         )
     names = [system.label(j) for j in range(system.n_q)]
     for letter, count in (("r", system.n_r), ("w", system.n_w), ("lam", system.n_lambda)):
