@@ -30,7 +30,7 @@ def test_masks_have_the_length_of_the_users_unknowns(given, as_object):
 
 
 def test_a_variable_that_is_negative_is_the_one_that_was_named():
-    with pytest.raises(daedal.InvalidProblemError, match="z = -0.8 is negative at the start"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"z = -0\.8 is negative at the start"):
         solve(method="dassl", nonnegative=[1])
     with pytest.raises(daedal.InvalidProblemError, match=r"nonnegative is a mask of shape \(7,\); expected \(5,\)"):
         solve(method="dassl", nonnegative=[False] * 7)

@@ -35,11 +35,11 @@ from daedal.analysis.wording import (
     number,
     ordinal,
     powers,
-    times,
     variable,
     variables,
 )
 from daedal.kernels.endings import Ending
+from daedal.tabular import times
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
@@ -300,8 +300,8 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     if case.untraced is not None:
         untraced = f"Daedal reduces the index of functions that it can trace; here a function {case.untraced}.\n"
     return (
-        f"{untraced}Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with "
-        f"respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
+        f"{untraced}Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} "
+        f"with respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
     )
 
 

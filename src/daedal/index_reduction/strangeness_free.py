@@ -20,6 +20,7 @@ from daedal.structure.characteristics import array_ranks
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
+from daedal.tabular import times
 
 _POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
 _CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
@@ -111,7 +112,7 @@ class StrangenessFree(ReducedProblem):
     @cached_property
     def words(self) -> list[str]:
         """What was found and done, in sentences."""
-        often = {0: "not", 1: "once", 2: "twice"}.get(self.mu, f"{self.mu} times")
+        often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
             f"Solved by {self.by}, {self.d} differential equations and {self.a} constraints, "

@@ -164,8 +164,8 @@ def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
     differ = [k for k, name in enumerate(names) if name != own[k]]
     if differ and not isinstance(problem, Pencil | TimeVarying):
         raise InvalidProblemError(
-            f"the solution is that of another problem: its unknown {differ[0]} is {own[differ[0]]}, that of the problem "
-            f"is {names[differ[0]]}. Give both the same names."
+            f"the solution is that of another problem: its unknown {differ[0]} is {own[differ[0]]}, that of the "
+            f"problem is {names[differ[0]]}. Give both the same names."
         )
 
 
