@@ -179,6 +179,6 @@ def _refuse_dependent(equations: Equations, steps: Sequence[Combination], last: 
         cause = f"{named} are dependent: a combination of them says 0 = 0. One of them is redundant"
     else:
         cause = f"{named} contradict each other: a combination of them contains no unknown and does not vanish"
-    remedy = "Remedy: replace one of them by the equation that is missing"
+    remedy = "Remedy: replace one of them by the equation that is missing."
     message = f"the equations do not determine the unknowns (equations are numbered from 0): {cause}. {remedy}"
     raise StructurallySingularError(message, sorted(involved))
