@@ -7,6 +7,21 @@
 """
 
 from daedal.multibody.body import Body, Frame, ground
+from daedal.multibody.constraints import (
+    Belt,
+    Constraint,
+    Coupling,
+    Distance,
+    Gear,
+    PointOnCurve,
+    PointOnSurface,
+    Prescribed,
+    PrescribedMotion,
+    Rack,
+    Rolling,
+    RollingSphere,
+    UserConstraint,
+)
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.forces import Force, Spring
 from daedal.multibody.inverse_dynamics import InverseDynamics
@@ -29,14 +44,19 @@ from daedal.multibody.modes import Mode
 from daedal.multibody.start import Start
 
 __all__ = [
+    "Belt",
     "Body",
+    "Constraint",
+    "Coupling",
     "Cylindrical",
     "DeadPointError",
+    "Distance",
     "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
     "Free",
+    "Gear",
     "InverseDynamics",
     "Joint",
     "KinematicSolution",
@@ -45,12 +65,20 @@ __all__ = [
     "Model",
     "NoEquilibriumError",
     "Planar",
+    "PointOnCurve",
+    "PointOnSurface",
+    "Prescribed",
+    "PrescribedMotion",
     "Prismatic",
+    "Rack",
     "Revolute",
+    "Rolling",
+    "RollingSphere",
     "Screw",
     "Spherical",
     "Spring",
     "Start",
     "Universal",
+    "UserConstraint",
     "ground",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from daedal.multibody.body import Body
 from daedal.multibody.held import Held, StatedJoint, seen_from_the_father
 from daedal.multibody.poses import BodyStates, coordinates_of, pose_of, relative_pose
-from daedal.multibody.tree import ANY_ROTATION
+from daedal.multibody.tree import ABOUT_Z_AND_Y
 
 
 def characteristic_length(layout: Any) -> float:
@@ -28,12 +28,10 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
     for one in values:
         given.setdefault(one.joint.name, []).append(one)
     n = len(topology.bodies)
-    q, nothing = np.zeros(layout.n_q), np.zeros((n, 3))
+    q, nothing = layout.zero.copy(), np.zeros((n, 3))
     states = BodyStates(layout.index, np.zeros((n, 3)), np.zeros((n, 3, 3)), nothing, nothing)
     for j, (body, joint) in enumerate(zip(topology.bodies, topology.joints)):
         place = slice(tree.first_q[j], tree.first_q[j + 1])
-        if joint.turn == ANY_ROTATION:
-            q[place.stop - 4] = 1.0
         if _is_drawn(body):
             states.r[j] = body.position + body.orientation @ body.center
             states.rotation[j] = body.orientation
@@ -41,7 +39,18 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
         for one in given.get(joint.name, []):
             q[place] = _with(one, joints[joint.name], q[place])
         _put(states, joint, j, q[place])
+    point_along(layout, q, states)
     return q
+
+
+def point_along(layout: Any, q: np.ndarray, states: BodyStates):
+    """Turn the bodies without mass that measure angles of joints to these angles."""
+    for one, pointed in layout.counted_angles.items():
+        if one in layout.pointers:
+            [column], [sign] = pointed.columns, pointed.factors
+            values = coordinates_of(one.joint, *relative_pose(states, one.joint))
+            angle = sign * values[-1 if one.second or one.joint.turn != ABOUT_Z_AND_Y else -2]
+            q[column] = angle + 2.0 * np.pi * np.round((q[column] - angle) / (2.0 * np.pi))
 
 
 def _is_drawn(body: Body) -> bool:

@@ -10,21 +10,12 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.multibody.conditions import Conditions
 from daedal.multibody.held import StatedJoint, named_coordinates
-from daedal.multibody.joints import Joint
+from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import placement
-from daedal.multibody.poses import BodyStates, coordinates_of, relative_pose
+from daedal.multibody.motion import Motion
 from daedal.multibody.system import system_of
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
-
-
-class _Coordinate(NamedTuple):
-    key: str
-    joint: Joint
-    which: int
-    q: int  # its place in q, or -1
-    sign: float
-    wraps: bool  # whether it is known up to turns only
 
 
 class Measures:
@@ -41,19 +32,13 @@ class Measures:
     """
 
     def __init__(self, model: Any, layout: Any, joints: Mapping[str, StatedJoint], keys: Sequence[str]):
-        self.rows = [row for key in keys for row in _rows(layout, joints, key)]
+        self.rows = [row for key in keys for row in _rows(joints, key)]
         self.sizes = {key: sum(row.key == key for row in self.rows) for key in keys}
-        tree, rows, index = layout.tree, self.rows, layout.index
+        tree, rows = layout.tree, self.rows
 
         def constraint(t, q):
-            placed = placement(tree, q)
-            states = BodyStates(index, placed.r, placed.rotation, placed.r, placed.r)
-            return [
-                row.sign * q[row.q]
-                if row.q >= 0
-                else coordinates_of(row.joint, *relative_pose(states, row.joint))[row.which]
-                for row in rows
-            ]
+            motion = Motion(layout, q, None, placement(tree, q), None)
+            return [motion.coordinate(row.joint, row.which) for row in rows]
 
         system = system_of(model, layout).replaced(
             constraint=constraint if rows else None,
@@ -63,7 +48,9 @@ class Measures:
             n_velocity_constraints=0,
         )
         self._conditions = Conditions(system)
-        self._wraps = np.array([row.wraps for row in rows], dtype=bool)
+        found = [coordinate_of(layout, row.joint, row.which) for row in rows]
+        self._in_tree = all(one.q >= 0 for one in found)
+        self._wraps = np.array([one.turns and one.q < 0 and one not in layout.counted_angles for one in found], bool)
 
     def values(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
         """c, with angles that are known up to turns within half a turn of `near`."""
@@ -81,7 +68,7 @@ class Measures:
     def curvature(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
         r""":math:`(c_q^T \lambda)_q`, by differences of the exact :math:`c_q`; zero for joints of the tree."""
         matrix = np.zeros((q.size, q.size))
-        if np.any(lam) and any(row.q < 0 for row in self.rows):
+        if np.any(lam) and not self._in_tree:
             for k in range(q.size):
                 h = np.zeros(q.size)
                 h[k] = 6e-6 * max(1.0, abs(q[k]))
@@ -89,22 +76,20 @@ class Measures:
         return matrix
 
 
-def _rows(layout: Any, joints: Mapping[str, StatedJoint], key: str) -> list[_Coordinate]:
+class _Row(NamedTuple):
+    key: str
+    joint: str
+    which: str
+
+
+def _rows(joints: Mapping[str, StatedJoint], key: str) -> list[_Row]:
     joint, which = named_coordinates(joints, key)
-    stated, n = joints[joint.name], len(joint.slides)
-    found = []
-    for k in map(int, which):
-        if joint.turn == ANY_ROTATION and k >= n - 3:
-            raise InvalidProblemError(
-                f"'{key}' is a rotation in space, which is not given by numbers over time; "
-                "name its displacements one by one, or drive other joints"
-            )
-        straight = stated.seen.a.body.name == joint.a.body.name
-        in_tree = stated.number >= 0 and (straight or n == 1)
-        place = int(layout.tree.first_q[stated.number]) + k if in_tree else -1
-        turns = joint.turn != 0 and k >= len(joint.shifts) and not np.any(joint.slides[k])
-        found.append(_Coordinate(key, joint, k, place, 1.0 if straight else -1.0, turns and place < 0))
-    return found
+    if joint.turn == ANY_ROTATION and int(which[-1]) >= len(joint.slides) - 3:
+        raise InvalidProblemError(
+            f"'{key}' is a rotation in space, which is not given by numbers over time; "
+            "name its displacements one by one, or take other joints"
+        )
+    return [_Row(key, joint.name, joint.coordinates[k]) for k in map(int, which)]
 
 
 Course = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
+from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Force
+from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
-from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, layout_of
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
 
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """A machine made of bodies, joints and forces; it does not change.
+    """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
     ----------
-    *parts : Body, Joint, Force
+    *parts : Body, Joint, Constraint, Force
         What it is made of, in any order. Bodies that joints or forces name need not be listed.
     gravity : vector
         The acceleration of gravity; by default there is none.
@@ -54,10 +56,13 @@ class Model:
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
         self.forces = tuple(part for part in parts if isinstance(part, Force))
         for part in parts:
-            if not isinstance(part, (Joint, Force, Body)):
-                raise InvalidProblemError(f"a model is made of bodies, joints and forces, not of {part!r}")
+            if not isinstance(part, (Joint, Constraint, Force, Body)):
+                raise InvalidProblemError(f"a model is made of bodies, joints, constraints and forces, not of {part!r}")
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
+        self.constraints = tuple(part.stated(self.planar) for part in parts if isinstance(part, Constraint))
+        _check_names((*self.joints, *self.constraints), "joint or constraint")
+        _check_references(self)
         _check_names(self.forces, "force")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
@@ -80,7 +85,9 @@ class Model:
             self.joint(name)
         key = coordinates, names
         if key not in self._layouts:
-            self._layouts[key] = layout_of(self.bodies, self.joints, self.gravity, self.planar, coordinates, names)
+            self._layouts[key] = layout_of(
+                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints
+            )
         return self._layouts[key]
 
     def system(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> MultibodySystem:
@@ -365,6 +372,26 @@ def _check_names(parts, what: str):
         if part.name in seen:
             raise InvalidProblemError(f"two {what}s have the name '{part.name}'")
         seen.add(part.name)
+
+
+def _check_references(model: Model):
+    """Constraints refer to joints that exist, and no two drives to the same coordinate."""
+    driven: dict[tuple[str, str | None], str] = {}
+    for constraint in model.constraints:
+        for joint, which in constraint.joints:
+            try:
+                stated = model.joint(getattr(joint, "name", joint))
+                stated = in_the_plane(stated) if model.planar else stated
+                check_coordinate(stated, which)
+            except InvalidProblemError as error:
+                raise InvalidProblemError(f"constraint '{constraint.name}': {error}") from None
+            if isinstance(constraint, Prescribed):
+                other = driven.setdefault((stated.name, which or stated.coordinates[0]), constraint.name)
+                if other != constraint.name:
+                    raise InvalidProblemError(
+                        f"'{other}' and '{constraint.name}' both prescribe the motion of joint '{stated.name}'; "
+                        "remove one of them"
+                    )
 
 
 def _found(parts, name: str, what: str):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.conversion import converted
 from daedal.multibody.held import stated_joints
-from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
+from daedal.multibody.poses import BodyStates, coordinates_of, relative_pose, states_of, velocities_of
 
 
 class Start(tuple):
@@ -105,7 +106,7 @@ class Start(tuple):
         layout = self.model.layout(coordinates, cut)
         if layout is self.layout:
             return self
-        q, v = coordinates_in(layout, self.bodies)
+        q, v = converted(self.layout, layout, self.q, self.v)
         return Start(q, v, self.model, layout, self.t, self.r)
 
     def _body(self, name: str):
