@@ -24,6 +24,7 @@ from daedal.multibody.constraints import (
 )
 from daedal.multibody.forces import Force, Spring
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -40,6 +41,7 @@ from daedal.multibody.model import Model
 __all__ = [
     "Belt",
     "Body",
+    "Cartesian",
     "Constraint",
     "Coupling",
     "Cylindrical",

@@ -52,16 +52,17 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
     return Sum(columns, tuple(float(about * factors[k]) for k in columns), constant)
 
 
-def counted_angles(layout) -> dict[JointCoordinate, Sum]:
-    """The angles of joints outside the tree that follow from the coordinates of a layout."""
-    found: dict[JointCoordinate, Sum] = {}
+def counted_angles(layout) -> dict[str, Sum]:
+    """The angles of joints outside the tree that follow from the coordinates of a layout, by the names of angles."""
+    found: dict[str, Sum] = {}
     for one in layout.joint_coordinates.values():
         if one.q >= 0 or not one.turns:
             continue
-        if one in layout.pointers:
-            found[one] = Sum((layout.massless[angle_name(one)],), (layout.pointers[one],), 0.0)
+        name = angle_name(one)
+        if name in layout.pointers:
+            found[name] = Sum((layout.massless[name],), (layout.pointers[name],), 0.0)
         elif layout.planar:
-            found[one] = angle_between(layout, one.joint.a, one.joint.b)
+            found[name] = angle_between(layout, one.joint.a, one.joint.b)
     return found
 
 
