@@ -37,6 +37,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.start import Start
 
 __all__ = [
     "Belt",
@@ -66,6 +67,7 @@ __all__ = [
     "Screw",
     "Spherical",
     "Spring",
+    "Start",
     "Universal",
     "UserConstraint",
     "ground",

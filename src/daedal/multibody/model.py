@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
@@ -16,6 +14,10 @@ from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
+
+if TYPE_CHECKING:
+    from daedal.multibody.conditions import Conditions
+    from daedal.multibody.start import Start
 
 
 class Model:
@@ -58,6 +60,7 @@ class Model:
         _check_references(self)
         _check_names(self.forces, "force")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
+        self._conditions: dict[Layout, Conditions] = {}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -94,10 +97,87 @@ class Model:
         """
         return system_of(self, self.layout(coordinates, cut))
 
-    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities at rest with all joints at zero."""
-        layout = self.layout(coordinates, cut)
-        return layout.zero.copy(), np.zeros(layout.n_q)
+    def conditions(self, layout: Layout) -> Conditions:
+        """The constraints of the model in the coordinates of a layout, with their derivatives."""
+        from daedal.multibody.conditions import Conditions
+
+        if layout not in self._conditions:
+            self._conditions[layout] = Conditions(system_of(self, layout))
+        return self._conditions[layout]
+
+    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
+        """The machine at rest, assembled from the bodies as they are drawn and joints at zero."""
+        return self.assemble(coordinates=coordinates, cut=cut)
+
+    def assemble(
+        self,
+        *,
+        velocities: Mapping[str, Any] | None = None,
+        hold: Mapping[str, Any] | None = None,
+        side: Mapping[str, str] | None = None,
+        guess: Mapping[str, Any] | Start | None = None,
+        coordinates: str = RELATIVE,
+        cut: Sequence[str] = (),
+        t: float = 0.0,
+        **joint_values: Any,
+    ) -> Start:
+        """Positions and velocities that satisfy all joints.
+
+        Parameters
+        ----------
+        **joint_values
+            Values of joints that are held: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint
+            an orientation, a free one a pair of position and orientation.
+        hold : dict, optional
+            The same for names that are no identifiers, and for single coordinates: ``{"nut.angle": 0.5}``.
+        velocities : dict, optional
+            Velocities of joints that are held; all others are as small as the joints allow.
+        side : dict, optional
+            Which of several ways to close is meant, by the sign of joints: ``{"B": "+"}``.
+        guess : dict or Start, optional
+            Where the search starts, for joints that are not held. Others start where the bodies are drawn, or at zero.
+            Without `side` the way to close that is nearest is taken.
+        coordinates, cut
+            As in :meth:`system`.
+        t : float
+            The time, for motions that are prescribed.
+
+        Returns
+        -------
+        Start
+            The pair (q, v) for :func:`daedal.solve`.
+
+        Raises
+        ------
+        InconsistentInitialError
+            If the mechanism cannot be closed: the message names the joint, the gap and the values that are in the way.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> a, b = Body.rod("a", length=1.0, mass=1.0), Body.rod("b", length=1.0, mass=1.0)
+        >>> roof = Model(
+        ...     Revolute("A", ground, a.start),
+        ...     Revolute("B", a.end, b.start),
+        ...     Revolute("C", b.end, ground.at(1.0, 0.0)),
+        ...     planar=True,
+        ... )
+        >>> start = roof.assemble(side={"A": "+"})
+        >>> print(f"{start.joint('A'):.4f} {start.joint('B'):.4f}")
+        1.0472 -2.0944
+        """
+        from daedal.multibody.assembly import assemble
+
+        return assemble(
+            self,
+            {**(hold or {}), **joint_values},
+            velocities=velocities,
+            side=side,
+            guess=guess,
+            coordinates=coordinates,
+            cut=cut,
+            t=t,
+        )
 
 
 def _bodies(parts) -> tuple[Body, ...]:
