@@ -118,9 +118,7 @@ def biases(closures, r, rotation, linear, angular):
             one, two = a[:, k], b[:, closures.l[i]]
             rate_one, rate_two = cross(spin_a, one), cross(spin_b, two)
             second = (
-                _dot(cross(spin_a, rate_one), two)
-                + 2.0 * _dot(rate_one, rate_two)
-                + _dot(one, cross(spin_b, rate_two))
+                _dot(cross(spin_a, rate_one), two) + 2.0 * _dot(rate_one, rate_two) + _dot(one, cross(spin_b, rate_two))
             )
         else:
             bend = cross(spin_b, cross(spin_b, arm_b)) - cross(spin_a, cross(spin_a, arm_a))

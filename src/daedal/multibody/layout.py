@@ -51,6 +51,11 @@ class Layout:
         """Relative angles of bodies in the plane, for the constraints that read one."""
         return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
 
+    @property
+    def n_bodies(self) -> int:
+        """Number of bodies of the model; those without mass that constraints need come behind them."""
+        return len(self.topology.bodies) - len(self.guesses)
+
     @cached_property
     def massless(self) -> dict[str, int]:
         """The coordinates of bodies without mass, which are there for constraints, by name."""

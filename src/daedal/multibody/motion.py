@@ -91,6 +91,21 @@ class Motion:
         return self._layout.turns[constraint].value(self._q)
 
     @property
+    def layout(self):
+        """The coordinates of the model."""
+        return self._layout
+
+    @property
+    def q(self):
+        """Their values."""
+        return self._q
+
+    @property
+    def u(self):
+        """Velocities of the joints of the tree."""
+        return self._u
+
+    @property
     def planar(self):
         """Whether the model is one of the plane."""
         return self._layout.planar
