@@ -26,6 +26,7 @@ from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.forces import Force, Spring
 from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -46,6 +47,7 @@ from daedal.multibody.start import Start
 __all__ = [
     "Belt",
     "Body",
+    "Cartesian",
     "Constraint",
     "Coupling",
     "Cylindrical",

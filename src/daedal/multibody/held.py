@@ -42,8 +42,7 @@ def stated_joints(layout: Any) -> dict[str, StatedJoint]:
     topology = layout.topology
     found = {}
     for j, (joint, swapped) in enumerate(zip(topology.joints, topology.reversed)):
-        if joint.name not in layout.guesses:
-            found[joint.name] = StatedJoint(joint.swapped() if swapped else joint, j, joint)
+        found[joint.name] = StatedJoint(joint.swapped() if swapped else joint, j, joint)
     found |= {joint.name: StatedJoint(joint, -1, joint) for joint in topology.cut}
     return found
 

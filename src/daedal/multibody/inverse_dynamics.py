@@ -114,7 +114,8 @@ def _states(motion: Any, n_r: int, n_t: int) -> np.ndarray:
 
 
 def _every(layout: Any) -> tuple[str, ...]:
-    return tuple(name for name, stated in stated_joints(layout).items() if stated.number >= 0 and stated.joint.n_free)
+    joints = layout.topology.joints[: layout.n_bodies]
+    return tuple(joint.name for joint in joints if joint.n_free)
 
 
 def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tuple:

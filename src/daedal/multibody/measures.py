@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.conditions import Conditions
+from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.held import StatedJoint, named_coordinates
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import placement
@@ -50,7 +51,9 @@ class Measures:
         self._conditions = Conditions(system)
         found = [coordinate_of(layout, row.joint, row.which) for row in rows]
         self._in_tree = all(one.q >= 0 for one in found)
-        self._wraps = np.array([one.turns and one.q < 0 and one not in layout.counted_angles for one in found], bool)
+        self._wraps = np.array(
+            [one.turns and one.q < 0 and angle_name(one) not in layout.counted_angles for one in found], bool
+        )
 
     def values(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
         """c, with angles that are known up to turns within half a turn of `near`."""

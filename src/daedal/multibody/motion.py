@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import cross
 from daedal.multibody.tree import ABOUT_Z_AND_Y
@@ -50,8 +51,8 @@ class Motion:
         one = coordinate_of(self._layout, joint, which)
         if one.q >= 0:
             return one.sign * self._q[one.q]
-        if one in self._layout.counted_angles:
-            return self._layout.counted_angles[one].value(self._q)
+        if one.turns and angle_name(one) in self._layout.counted_angles:
+            return self._layout.counted_angles[angle_name(one)].value(self._q)
         a, b = one.joint.frames
         axes = self.rotation(a)
         if not one.turns:
@@ -88,6 +89,21 @@ class Motion:
     def turn(self, constraint):
         """The relative angle of the two bodies of a constraint in the plane."""
         return self._layout.turns[constraint].value(self._q)
+
+    @property
+    def layout(self):
+        """The coordinates of the model."""
+        return self._layout
+
+    @property
+    def q(self):
+        """Their values."""
+        return self._q
+
+    @property
+    def u(self):
+        """Velocities of the joints of the tree."""
+        return self._u
 
     @property
     def planar(self):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.coordinates import coordinate_rates, joint_velocities
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.rotation import about_y, about_z, of_parameters, parameters_of
@@ -132,3 +132,14 @@ def length_flags(layout: Any) -> np.ndarray:
         turning = _ROTATIONS[joint.turn]
         flags += [True] * (len(joint.slides) - turning) + [False] * (turning + (joint.turn == ANY_ROTATION))
     return np.array(flags, dtype=bool)
+
+
+def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The coordinates and rates of a layout for bodies that are where its joints allow them to be."""
+    tree = layout.tree
+    q, u = np.zeros(layout.n_q), np.zeros(layout.n_v)
+    for j, joint in enumerate(layout.topology.joints[: layout.n_bodies]):
+        place = slice(tree.first_q[j], tree.first_q[j + 1])
+        q[place] = coordinates_of(joint, *relative_pose(states, joint), None if near is None else near[place])
+        u[tree.first_v[j] : tree.first_v[j + 1]] = velocities_of(states, joint, q[place])
+    return q, np.asarray(coordinate_rates(tree, q, u))

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.conversion import converted
+from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.counted_angles import massless_state, near_angles
 from daedal.multibody.held import stated_joints
-from daedal.multibody.poses import BodyStates, coordinates_of, relative_pose, states_of, velocities_of
+from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.motion import Motion
+from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
+from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y
 
 
 class Start(tuple):
@@ -93,7 +97,7 @@ class Start(tuple):
     def joint(self, name: str):
         """The coordinate of a joint, or all of them."""
         stated = self._stated(name)
-        return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._tree_values(name)))
+        return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._turned(stated)))
 
     def rate(self, name: str):
         """The velocity of a joint, or all of them."""
@@ -106,8 +110,16 @@ class Start(tuple):
         layout = self.model.layout(coordinates, cut)
         if layout is self.layout:
             return self
-        q, v = converted(self.layout, layout, self.q, self.v)
+        q, v = coordinates_in(layout, self.bodies, near_angles(layout, self._motion))
+        for column, value, rate in massless_state(layout, self._motion):
+            q[column], v[column] = value, rate
         return Start(q, v, self.model, layout, self.t, self.r)
+
+    @property
+    def _motion(self) -> Motion:
+        tree = self.layout.tree
+        u, placed = joint_velocities(tree, self.q, self.v), placement(tree, self.q)
+        return Motion(self.layout, self.q, u, placed, velocities(tree, placed, u))
 
     def _body(self, name: str):
         return self.model.body(name)
@@ -119,11 +131,10 @@ class Start(tuple):
             raise InvalidProblemError(f"'{name}' is no joint with coordinates")
         return found[name].joint
 
-    def _tree_values(self, name: str):
-        """The coordinates of a joint of the tree that is stated as the tree has it, for how often it has turned."""
-        for j, (joint, swapped) in enumerate(zip(self.layout.topology.joints, self.layout.topology.reversed)):
-            if joint.name == name and not swapped:
-                return self.q[self.layout.tree.first_q[j] : self.layout.tree.first_q[j + 1]]
+    def _turned(self, joint):
+        """The angles of a joint with turns counted as far as they are known."""
+        if joint.turn in (ABOUT_Z, ABOUT_Z_AND_Y):
+            return np.array([self._motion.coordinate(joint, which) for which in joint.coordinates[-joint.turn :]])
         return None
 
     def __repr__(self):

@@ -28,6 +28,7 @@ class MultibodySystem(MechanicalSystem):
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
     """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
     tree, closures = layout.tree, layout.closures
+    forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
     planar, others = layout.planar, layout.constraints
@@ -49,7 +50,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         moving = velocities(tree, placed, u)
         loads = Loads(layout, placed)
         motion = Motion(layout, q, u, placed, moving)
-        for element in model.forces:
+        for element in forces:
             element.apply(t, motion, loads)
         tau = loads.joint_forces - rnea(tree, placed, moving, np.zeros(layout.n_v), loads.forces, loads.torques)
         return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
