@@ -7,7 +7,22 @@
 """
 
 from daedal.multibody.body import Body, Frame, ground
-from daedal.multibody.forces import Force, Spring
+from daedal.multibody.forces import (
+    PID,
+    Actuator,
+    Bushing,
+    Controller,
+    Damper,
+    Drag,
+    Force,
+    GeneralForce,
+    Gravitation,
+    Hydraulics,
+    Motor,
+    Spring,
+    Torque,
+    TorsionSpring,
+)
 from daedal.multibody.joints import (
     Cylindrical,
     Fixed,
@@ -23,20 +38,32 @@ from daedal.multibody.joints import (
 from daedal.multibody.model import Model
 
 __all__ = [
+    "PID",
+    "Actuator",
     "Body",
+    "Bushing",
+    "Controller",
     "Cylindrical",
+    "Damper",
+    "Drag",
     "Fixed",
     "Force",
     "Frame",
     "Free",
+    "GeneralForce",
+    "Gravitation",
+    "Hydraulics",
     "Joint",
     "Model",
+    "Motor",
     "Planar",
     "Prismatic",
     "Revolute",
     "Screw",
     "Spherical",
     "Spring",
+    "Torque",
+    "TorsionSpring",
     "Universal",
     "ground",
 ]

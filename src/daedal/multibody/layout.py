@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.multibody.body import Frame, ground
 from daedal.multibody.closure import Closures, gradients
+from daedal.multibody.joint_coordinates import JointCoordinate, joint_coordinates
 from daedal.multibody.joints import Free, Joint, Planar
 from daedal.multibody.kinematics import placement
 from daedal.multibody.topology import Topology, spanning_tree
@@ -24,6 +25,13 @@ class Layout:
     topology: Topology
     gravity: np.ndarray
     planar: bool
+    stated: tuple[Joint, ...] = ()  # the joints as they were stated
+    is_relative: bool = True
+
+    @cached_property
+    def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
+        """Where the coordinates of the joints are found, by the names of joint and coordinate."""
+        return joint_coordinates(self)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -88,6 +96,10 @@ class Layout:
             axes=_rows([[frame.rotation for frame in pair] for pair in sides], (2, 3, 3)),
         )
 
+    def remember(self):
+        """Compute what is computed once; functions that are traced must change nothing outside of them."""
+        return self.index, self.joint_coordinates, self.tree, self.closures
+
     @property
     def n_q(self) -> int:
         """Number of coordinates."""
@@ -116,14 +128,14 @@ def _rows(values, shape) -> np.ndarray:
 
 def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut) -> Layout:
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
+    stated = tuple(_in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        stated = [_in_the_plane(joint) if planar else joint for joint in joints]
-        return Layout(spanning_tree(bodies, stated, cut), gravity, planar)
+        return Layout(spanning_tree(bodies, stated, cut), gravity, planar, stated, True)
     kind = Planar if planar else Free
     free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
     held = tuple(joint for joint in joints if not isinstance(joint, Free))
     topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
-    return Layout(topology, gravity, planar)
+    return Layout(topology, gravity, planar, stated, False)
 
 
 def _in_the_plane(joint: Joint) -> Joint:

@@ -10,6 +10,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
 from daedal.multibody.forces import Force
+from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, layout_of
 from daedal.multibody.rotation import point
@@ -52,6 +53,8 @@ class Model:
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
         _check_names(self.forces, "force")
+        for force in self.forces:
+            self._check_joints(force)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
 
     def body(self, name: str) -> Body:
@@ -61,6 +64,13 @@ class Model:
     def joint(self, name: str) -> Joint:
         """The joint of this name."""
         return _found(self.joints, name, "joint")
+
+    def _check_joints(self, force: Force):
+        try:
+            for name in force.joints:
+                check_coordinate(self.joint(name), force.which)
+        except InvalidProblemError as error:
+            raise InvalidProblemError(f"{force!r}: {error}") from None
 
     def layout(self, coordinates: str = RELATIVE, cut: Sequence[str] = ()) -> Layout:
         """The model in chosen coordinates, as arrays; see :meth:`system`."""
@@ -87,14 +97,15 @@ class Model:
         """
         return system_of(self, self.layout(coordinates, cut))
 
-    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities at rest with all joints at zero."""
+    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, ...]:
+        """Coordinates and velocities at rest with all joints at zero; and the states of controllers, if there are."""
         layout = self.layout(coordinates, cut)
         q = np.zeros(layout.n_q)
         for j, joint in enumerate(layout.topology.joints):
             if joint.turn == 3:
                 q[layout.tree.first_q[j + 1] - 4] = 1.0
-        return q, np.zeros(layout.n_q)
+        states = [value for force in self.forces for value in force.initial]
+        return (q, np.zeros(layout.n_q), np.array(states)) if states else (q, np.zeros(layout.n_q))
 
 
 def _bodies(parts) -> tuple[Body, ...]:
@@ -125,4 +136,4 @@ def _found(parts, name: str, what: str):
         if part.name == name:
             return part
     known = ", ".join(f"'{part.name}'" for part in parts)
-    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known}")
+    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known or 'none'}")
