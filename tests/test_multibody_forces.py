@@ -93,7 +93,7 @@ def rich_model():
         Motor("motor", "shoulder", lambda t, motion: np.sin(t) - 0.1 * motion.rate("wrist", "angle"), which="angle"),
         Actuator("push", ground.at(0, -2, 0), hand, lambda t, motion: 2.0 * np.cos(3.0 * t)),
         PID("servo", "wrist", 0.3, proportional=2.0, integral=1.0, derivative=0.2, which="angle"),
-        Hydraulics("drive", "rail", area=0.02, volume=1e-3, bulk_modulus=1e3, flow=1e-3, leakage=1e-3),
+        Hydraulics("drive", "rail", area=0.02, volume=1e-3, bulk_modulus=1e3, flow=1e-3, leakage=1e-6),
         GeneralForce("thrust", hand.at(0, 0, 0.1), lambda t, motion: (1.0, 0.0, t), follows=True),
         Torque("twist", stick, lambda t, motion: (0.01, 0.0, 0.02 * motion.coordinate("finger"))),
         Gravitation("pull", base, stone, constant=0.7),
@@ -139,7 +139,7 @@ def test_relative_and_absolute_coordinates_give_the_same_motion(rich):
 
 def test_energy_grows_by_the_power_of_what_has_no_potential(rich):
     _, system, _, sol = rich
-    nodes, weights = np.polynomial.legendre.leggauss(20)
+    nodes, weights = np.polynomial.legendre.leggauss(30)
     times = 0.1 * (nodes + 1.0)
     states = sol(times)
     powers = [
