@@ -26,7 +26,6 @@ from daedal.multibody import (
     Planar,
     Prismatic,
     Revolute,
-    Screw,
     Spherical,
     Spring,
     Torque,
@@ -155,7 +154,6 @@ JOINTS = {
     "revolute": (lambda a, b: Revolute("j", a, b, axis=(1, 2, 0.5)), ("angle",)),
     "prismatic": (lambda a, b: Prismatic("j", a, b, axis=(1, 2, 0.5)), ("displacement",)),
     "cylindrical": (lambda a, b: Cylindrical("j", a, b, axis="y"), ("angle", "displacement")),
-    "screw": (lambda a, b: Screw("j", a, b, axis="y", pitch=0.2), ("angle",)),
     "universal": (lambda a, b: Universal("j", a, b, axis="x", second_axis="y"), ("angle", "second_angle")),
     "planar": (lambda a, b: Planar("j", a, b, axis="x"), ("x", "y", "angle")),
 }

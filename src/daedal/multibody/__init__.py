@@ -7,6 +7,21 @@
 """
 
 from daedal.multibody.body import Body, Frame, ground
+from daedal.multibody.constraints import (
+    Belt,
+    Constraint,
+    Coupling,
+    Distance,
+    Gear,
+    PointOnCurve,
+    PointOnSurface,
+    Prescribed,
+    PrescribedMotion,
+    Rack,
+    Rolling,
+    RollingSphere,
+    UserConstraint,
+)
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -36,20 +51,26 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.start import Start
 
 __all__ = [
     "PID",
     "Actuator",
+    "Belt",
     "Body",
     "Bushing",
+    "Constraint",
     "Controller",
+    "Coupling",
     "Cylindrical",
     "Damper",
+    "Distance",
     "Drag",
     "Fixed",
     "Force",
     "Frame",
     "Free",
+    "Gear",
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
@@ -57,13 +78,22 @@ __all__ = [
     "Model",
     "Motor",
     "Planar",
+    "PointOnCurve",
+    "PointOnSurface",
+    "Prescribed",
+    "PrescribedMotion",
     "Prismatic",
+    "Rack",
     "Revolute",
+    "Rolling",
+    "RollingSphere",
     "Screw",
     "Spherical",
     "Spring",
+    "Start",
     "Torque",
     "TorsionSpring",
     "Universal",
+    "UserConstraint",
     "ground",
 ]

@@ -43,12 +43,15 @@ class Motion:
     def coordinate(self, joint, which=None):
         """A coordinate of a joint: how far its second body is turned or shifted from its first.
 
-        `which` is "angle", "displacement", "second_angle", "x", ...; it is needed for joints with several. In relative
-        coordinates angles count turns; in absolute ones, and at joints that are cut, they are between -pi and pi.
+        `which` is "angle", "displacement", "second_angle", "x", ...; it is needed for joints with several. Angles count
+        turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
+        between -pi and pi.
         """
         one = coordinate_of(self.layout, joint, which)
         if one.q >= 0:
             return one.sign * self._q[one.q]
+        if one in self.layout.counted_angles:
+            return self.layout.counted_angles[one].value(self._q)
         a, b = one.joint.frames
         axes = self.rotation(a)
         if not one.turns:
@@ -77,6 +80,19 @@ class Motion:
     def displacement(self, joint):
         """The displacement of a joint along its axis."""
         return self.coordinate(joint, "displacement")
+
+    def parameter(self, name):
+        """A coordinate without mass that a constraint brought."""
+        return self._q[self.layout.massless[name]]
+
+    def turn(self, constraint):
+        """The relative angle of the two bodies of a constraint in the plane."""
+        return self.layout.turns[constraint].value(self._q)
+
+    @property
+    def planar(self):
+        """Whether the model is one of the plane."""
+        return self.layout.planar
 
     def state(self, force):
         """The states of a force, given by itself or by its name."""
