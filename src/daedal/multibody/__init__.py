@@ -39,6 +39,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -59,6 +60,7 @@ __all__ = [
     "Belt",
     "Body",
     "Bushing",
+    "Cartesian",
     "Constraint",
     "Controller",
     "Coupling",

@@ -33,6 +33,11 @@ class Closures(NamedTuple):
 
 
 @kernel
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
 def _frame(r, rotation, body, place, axes):
     if body < 0:
         return place + 0.0, place, axes
@@ -54,10 +59,10 @@ def residuals(closures, r, rotation):
         if closures.kind[i] == OFFSET:
             values[i] = d[k]
         elif closures.kind[i] == ALONG:
-            values[i] = a[0, k] * d[0] + a[1, k] * d[1] + a[2, k] * d[2]
+            values[i] = _dot(a[:, k], d)
         else:
             l = closures.l[i]
-            values[i] = a[0, k] * b[0, l] + a[1, k] * b[1, l] + a[2, k] * b[2, l]
+            values[i] = _dot(a[:, k], b[:, l])
     return values
 
 
@@ -113,9 +118,7 @@ def biases(closures, r, rotation, linear, angular):
             one, two = a[:, k], b[:, closures.l[i]]
             rate_one, rate_two = cross(spin_a, one), cross(spin_b, two)
             second = (
-                np.dot(cross(spin_a, rate_one), two)
-                + 2.0 * np.dot(rate_one, rate_two)
-                + np.dot(one, cross(spin_b, rate_two))
+                _dot(cross(spin_a, rate_one), two) + 2.0 * _dot(rate_one, rate_two) + _dot(one, cross(spin_b, rate_two))
             )
         else:
             bend = cross(spin_b, cross(spin_b, arm_b)) - cross(spin_a, cross(spin_a, arm_a))
@@ -124,6 +127,6 @@ def biases(closures, r, rotation, linear, angular):
             else:
                 n = a[:, k]
                 rate = cross(spin_a, n)
-                second = np.dot(n, bend) + 2.0 * np.dot(rate, speed) + np.dot(cross(spin_a, rate), at_b - at_a)
+                second = _dot(n, bend) + 2.0 * _dot(rate, speed) + _dot(cross(spin_a, rate), at_b - at_a)
         values[i] = -second
     return values
