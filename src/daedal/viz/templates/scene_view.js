@@ -15,8 +15,8 @@
 
     addLights(scene) {
       const size = this.data.size, up = this.up(), eye = this.vector(this.data.eyes.space);
-      scene.add(new THREE.HemisphereLight(0xffffff, 0x8a8f99, 2.1));
-      const sun = new THREE.DirectionalLight(0xffffff, 2.2), reach = 1.1 * size;
+      scene.add(new THREE.HemisphereLight(0xffffff, 0x8a8f99, 1.8));
+      const sun = new THREE.DirectionalLight(0xffffff, 1.9), reach = 1.1 * size;
       const side = new THREE.Vector3().crossVectors(up, eye);
       const flat = this.data.view !== "space", to = flat ? this.vector(this.data.backdrop[1]) : up;
       sun.position.copy(this.middle()).addScaledVector(to, 3 * size).addScaledVector(side, -1.1 * size);
@@ -29,7 +29,10 @@
       sun.shadow.radius = 4;
       sun.shadow.normalBias = 0.004 * size;
       sun.shadow.bias = -0.0005;
-      scene.add(sun, sun.target);
+      const fill = new THREE.DirectionalLight(0xffffff, 0.9); // from the eye, for what is turned away from the sun
+      fill.position.copy(this.middle()).addScaledVector(this.vector(this.data.eyes[this.data.view]), size);
+      fill.target = sun.target;
+      scene.add(sun, sun.target, fill);
     }
 
     // A grid that fades towards its rim, on a plane that takes shadows.
