@@ -24,6 +24,7 @@ class Layout:
     topology: Topology
     gravity: np.ndarray
     planar: bool
+    is_relative: bool = True
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -70,6 +71,15 @@ class Layout:
     def closures(self) -> Closures:
         """The conditions of all joints that close loops."""
         return self._arrays(self._conditions)
+
+    def number_in_tree(self, joint: Joint) -> int | None:
+        """Which joint of the tree a joint of the model is; None if it is a condition."""
+        names = [moved.name for moved in self.topology.joints] if self.is_relative else []
+        return names.index(joint.name) if joint.name in names else None
+
+    def joint_as_moved(self, joint: Joint) -> Joint:
+        """A joint of the model with the motions it has here: in the plane, a free body has three."""
+        return _in_the_plane(joint) if self.planar else joint
 
     @property
     def closing_joints(self) -> list[str]:
@@ -123,7 +133,7 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut) -> L
     free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
     held = tuple(joint for joint in joints if not isinstance(joint, Free))
     topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
-    return Layout(topology, gravity, planar)
+    return Layout(topology, gravity, planar, is_relative=False)
 
 
 def _in_the_plane(joint: Joint) -> Joint:

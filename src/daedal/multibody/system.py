@@ -13,6 +13,7 @@ from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.results import Machine
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
@@ -22,12 +23,17 @@ class MultibodySystem(MechanicalSystem):
     """A mechanical system that knows the model that it was made of."""
 
     model: Any = None
-    layout: Layout | None = None
+    layout: Any = None
+
+    @property
+    def machine(self) -> Machine:
+        """What a solution needs to speak of bodies and joints."""
+        return Machine(self.model, self.layout)
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
     """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
-    tree, closures = layout.tree, layout.closures
+    tree, closures, _ = layout.tree, layout.closures, layout.index  # all computed before functions are traced
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
     at_zero = tree.inertia.trace(axis1=1, axis2=2)
