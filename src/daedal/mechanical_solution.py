@@ -285,8 +285,13 @@ class MechanicalSolution(ConstrainedSolution):
         """The power of a force of a :class:`daedal.multibody.Model`, given by itself or its name."""
         return self._results.power(force, t)
 
-    def animate(self, path, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+    def animate(self, path=None, drawing=None, **options: Any):
+        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :func:`daedal.multibody.animate`.
+        """
+        if self._machine is not None and drawing is None:
+            return self._results.animate(path, **options)
         from daedal.viz import animate
 
         return animate(self, path, self._system if drawing is None else drawing, **options)

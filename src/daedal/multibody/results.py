@@ -72,6 +72,20 @@ class Results:
         """The power of a force, given by itself or its name."""
         return self.force(force.name if isinstance(force, Force) else force, t).power
 
+    def animate(self, path: Any = None, **options: Any):
+        """The motion as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
+        from daedal.multibody.animation import animate
+
+        return animate(self, path, **options)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The first and the last time of the solution, the earlier one first."""
+        t = self._solution.t
+        if not t.size:
+            raise InvalidProblemError("the solution holds no times; there is nothing to show")
+        return float(min(t[0], t[-1])), float(max(t[0], t[-1]))
+
     def _force(self, name: str) -> Force:
         for force in self.model.forces:
             if force.name == name:
