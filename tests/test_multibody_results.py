@@ -38,6 +38,7 @@ def at_states(model, coordinates, t, q, v):
         t=np.asarray(t),
         q=np.array(q).T,
         v=np.array(v).T,
+        r=np.zeros((0, len(t))),
         a=np.array([point.acceleration for point in points]).T,
         lam=np.array([point.multipliers for point in points]).T,
         dense=None,

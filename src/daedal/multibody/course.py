@@ -13,7 +13,7 @@ from daedal.multibody.body import Frame
 from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
-from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.motion import Loads, Motion, states_by_force
 
 
 class Course:
@@ -27,15 +27,17 @@ class Course:
         The times.
     q, v : numpy.ndarray, shape (nt, n_q)
         Coordinates and their rates, in rows.
+    r : numpy.ndarray, shape (nt, n_r)
+        States of forces, in rows.
     rest : function
         Gives accelerations (nt, n_q) and multipliers (nt, n_lambda), when they are asked for.
     is_single : bool
         Whether one time was asked for, so that results have no axis for it.
     """
 
-    def __init__(self, model: Any, layout: Layout, t, q, v, rest: Callable, *, is_single: bool = False):
+    def __init__(self, model: Any, layout: Layout, t, q, v, r, rest: Callable, *, is_single: bool = False):
         self.model, self.layout, self.is_single = model, layout, is_single
-        self.t, self.q, self.v = t, np.ascontiguousarray(q), np.ascontiguousarray(v)
+        self.t, self.q, self.v, self.r = t, np.ascontiguousarray(q), np.ascontiguousarray(v), r
         self._rest = rest
 
     # --- all bodies of the tree, for each time ----------------------------------------------------------------------
@@ -161,7 +163,8 @@ class Course:
 
     def motion(self, i: int) -> Motion:
         """What forces see at the time with this number."""
-        return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i])
+        states = states_by_force(self.model.forces, self.r[i])
+        return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states)
 
     # --- as results are shown ---------------------------------------------------------------------------------------
 

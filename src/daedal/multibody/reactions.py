@@ -23,6 +23,7 @@ from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
 from daedal.multibody.course import Course
 from daedal.multibody.joints import Joint
+from daedal.multibody.restraints import restraint_forces
 from daedal.multibody.tree import ANY_ROTATION
 
 
@@ -67,12 +68,16 @@ class JointForces:
         in_plane = np.array([1.0, 1.0, 0.0])  # a model of the plane says nothing about what holds it there
         return Wrench(in_plane * wrench.force, (1.0 - in_plane) * wrench.torque, wrench.about)
 
+    @property
+    def _norms(self) -> int:
+        """How many constraints are lengths of Euler parameters: they come first and pull at no body."""
+        return int(np.sum(self._course.layout.tree.turn == ANY_ROTATION))
+
     @cached_property
     def _closing(self) -> tuple[np.ndarray, np.ndarray]:
         r""":math:`-\phi_u^T \lambda` of each condition on its two bodies, (nt, m, 2, 3); torques about the centres."""
         course, closures = self._course, self._course.layout.closures
-        norms = int(np.sum(course.layout.tree.turn == ANY_ROTATION))  # these come first and pull at no body
-        count = closures.kind.size
+        norms, count = self._norms, closures.kind.size
         rows = np.zeros((course.t.size, count, 2, 6))
         for row, placed in zip(rows, course.placed):
             row[:] = gradients(closures, placed.r, placed.rotation)
@@ -87,6 +92,9 @@ class JointForces:
         loads = course.loads(course.model.forces)
         force -= np.array([load.forces for load in loads])
         torque -= np.array([load.torques for load in loads])
+        held, turned, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
+        force -= held
+        torque -= turned
         pulls, twists = self._closing
         for i, bodies in enumerate(course.layout.closures.body):
             for side in (0, 1):
@@ -99,7 +107,7 @@ class JointForces:
                 arm = np.array([placed.arm[j] for placed in course.placed])
                 force[:, i] += force[:, j]
                 torque[:, i] += torque[:, j] + np.cross(arm, force[:, j])
-        driving = np.array([load.joint_forces for load in loads])
+        driving = drive + np.array([load.joint_forces for load in loads])
         for j in range(tree.father.size):
             for k in range(tree.first_v[j], tree.first_v[j + 1]):
                 if np.any(driving[:, k]):

@@ -100,7 +100,8 @@ class Results:
     @cached_property
     def _at_output(self) -> Course:
         solution = self._solution
-        return self._course(solution.t, solution.q, solution.v, lambda: (solution.a.T, solution.lam.T))
+        rows = (solution.q, solution.v, solution.r)
+        return self._course(solution.t, rows, lambda: (solution.a.T, solution.lam.T))
 
     @cached_property
     def _forces_at_output(self) -> JointForces:
@@ -126,10 +127,10 @@ class Results:
             state = solution(times)
             return state.a.T, state.lam.T
 
-        return self._course(times, states[:n], states[n : 2 * n], rest, is_single=is_single)
+        return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
 
-    def _course(self, t, q, v, rest, *, is_single: bool = False) -> Course:
-        return Course(self.model, self.layout, t, q.T, v.T, rest, is_single=is_single)
+    def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
+        return Course(self.model, self.layout, t, *(row.T for row in rows), rest, is_single=is_single)
 
     def _counting(self, course: Course) -> Course:
         """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""

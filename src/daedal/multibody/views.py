@@ -10,6 +10,7 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
 from daedal.multibody.course import Course
 from daedal.multibody.forces import Force
+from daedal.multibody.motion import power_of
 from daedal.multibody.reactions import Wrench
 from daedal.multibody.rotation import point
 
@@ -134,13 +135,9 @@ class ForceView:
 
     @property
     def power(self) -> np.ndarray:
-        """Its power, positive where it speeds the bodies up."""
+        """The power of all that it does, positive where it speeds the bodies up."""
         course = self._course
-        work = [
-            np.sum(load.forces * moving.linear) + np.sum(load.torques * moving.angular) + load.joint_forces @ speeds
-            for load, moving, speeds in zip(course.loads([self.element]), course.moving, course.speeds)
-        ]
-        return course.values(np.array(work))
+        return course.values(np.array([power_of(self.element, t, course.motion(i)) for i, t in enumerate(course.t)]))
 
     @property
     def energy(self) -> np.ndarray:
@@ -150,9 +147,8 @@ class ForceView:
     @property
     def energies(self) -> np.ndarray:
         """Its potential energy at all times."""
-        potential = getattr(self.element, "energy", None)
         course = self._course
-        return np.array([potential(t, course.motion(i)) if potential else 0.0 for i, t in enumerate(course.t)])
+        return np.array([self.element.energy(t, course.motion(i)) for i, t in enumerate(course.t)], dtype=float)
 
     @property
     def _pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
