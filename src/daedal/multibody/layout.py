@@ -117,6 +117,15 @@ class Layout:
         """The conditions of all joints that close loops."""
         return self._arrays(self._conditions)
 
+    def number_in_tree(self, joint: Joint) -> int | None:
+        """Which joint of the tree a joint of the model is; None if it is a condition."""
+        names = [moved.name for moved in self.topology.joints] if self.is_relative else []
+        return names.index(joint.name) if joint.name in names else None
+
+    def joint_as_moved(self, joint: Joint) -> Joint:
+        """A joint of the model with the motions it has here: in the plane, a free body has three."""
+        return in_the_plane(joint) if self.planar else joint
+
     @property
     def closing_joints(self) -> list[str]:
         """For each condition, the name of its joint."""

@@ -148,6 +148,16 @@ class Loads:
         return bodies + np.sum(self.joint_forces * motion.speeds)
 
 
+def states_by_force(forces, states) -> dict:
+    """The states of each force that has some, by its name, from all of them in a row."""
+    own, first = {}, 0
+    for force in forces:
+        if force.initial:
+            own[force.name] = states[first : first + len(force.initial)]
+            first += len(force.initial)
+    return own
+
+
 def power_of(force, t, motion) -> float:
     """The power of everything that a force does."""
     loads = Loads(motion.layout, motion.placed)
