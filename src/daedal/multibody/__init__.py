@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -97,5 +98,9 @@ __all__ = [
     "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]

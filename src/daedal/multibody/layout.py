@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
+from daedal.multibody.chains import chains_of
 from daedal.multibody.closure import ACROSS, Closures, gradients
 from daedal.multibody.constraints import Constraint
 from daedal.multibody.constraints.couplings import Thread
@@ -16,6 +18,7 @@ from daedal.multibody.counted_angles import Sum, angle_between, angle_name, coun
 from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
+from daedal.multibody.packed import packed
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
@@ -95,6 +98,16 @@ class Layout:
             inertia=_rows([body.inertia.moments for body in bodies], (3, 3)),
             gravity=np.array(self.gravity, dtype=float),
         )
+
+    @cached_property
+    def packed(self) -> Record:
+        """Tree, conditions and their chains for kernels that take them by their address."""
+        return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
+
+    @cached_property
+    def no_loads(self) -> np.ndarray:
+        """Forces and torques on bodies that are free of them."""
+        return np.zeros((2, len(self.topology.bodies), 3))
 
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
