@@ -21,6 +21,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.report import Report
 
 __all__ = [
     "Body",
@@ -33,6 +34,7 @@ __all__ = [
     "Model",
     "Planar",
     "Prismatic",
+    "Report",
     "Revolute",
     "Screw",
     "Spherical",

@@ -9,9 +9,11 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
+from daedal.multibody.checks import check_parts
 from daedal.multibody.forces import Force
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, layout_of
+from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
 
@@ -52,6 +54,7 @@ class Model:
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
         _check_names(self.forces, "force")
+        check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
 
     def body(self, name: str) -> Body:
@@ -85,7 +88,46 @@ class Model:
         cut : sequence of str
             Joints that are to be cut; by default the choice is made by itself.
         """
-        return system_of(self, self.layout(coordinates, cut))
+        system = system_of(self, self.layout(coordinates, cut))
+        check_inertia(self, system)
+        return system
+
+    def report(self) -> Report:
+        """Bodies, joints and loops, degrees of freedom by count and by rank, what is redundant or without inertia.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rods = [Body.rod(name, length=length, mass=1.0) for name, length in (("a", 1.0), ("b", 3.0), ("c", 2.0))]
+        >>> four_bar = Model(
+        ...     Revolute("A", ground, rods[0].start),
+        ...     Revolute("B", rods[0].end, rods[1].start),
+        ...     Revolute("C", rods[1].end, rods[2].end),
+        ...     Revolute("D", ground.at(3.0, 0.0), rods[2].start),
+        ... )
+        >>> found = four_bar.report()
+        >>> found.gruebler, found.degrees_of_freedom, len(found.redundant)
+        (-2, 1, 3)
+        >>> found.loop_mobilities[0].family
+        'a planar linkage in space'
+        """
+        return report_of(self, system_of(self, self.layout()))
+
+    def draw_graph(self, *, cut: Sequence[str] = (), pyplot: bool = True, save=None):
+        """Draw bodies and joints as a graph: the spanning tree, and dashed the joints that are cut.
+
+        Parameters
+        ----------
+        cut : sequence of str
+            As in :meth:`system`.
+        pyplot : bool
+            Whether the figure is one of ``matplotlib.pyplot``, shown by a notebook.
+        save : path, optional
+            A file to write.
+        """
+        from daedal.multibody.graph import draw_graph
+
+        return draw_graph(self.layout(cut=cut).topology, self.name, pyplot=pyplot, save=save)
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and velocities at rest with all joints at zero."""
