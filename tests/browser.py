@@ -28,7 +28,7 @@ def find_chromium() -> str | None:
 class Browser:
     """One tab. What the console, exceptions and failed requests say is collected in `complaints`."""
 
-    def __init__(self, program: str, folder: Path, limit: float = 60.0):
+    def __init__(self, program: str, folder: Path, limit: float = 60.0, webgl: bool = False):
         commands, self._out = os.pipe()
         self._in, answers = os.pipe()
         # Chromium reads commands from descriptor 3 and answers on 4
@@ -52,6 +52,7 @@ class Browser:
                 "--disable-sync",
                 "--remote-debugging-pipe",
                 f"--user-data-dir={folder}",
+                *(["--enable-unsafe-swiftshader"] if webgl else []),  # computed, without a graphics card
             ],
             preexec_fn=place_pipes,
             pass_fds=(3, 4),

@@ -64,6 +64,11 @@ class ConstrainedSolution(Solution):
         """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
         self._system = system
 
+    @property
+    def evaluator(self):
+        """What lends the system ready for evaluation; None if the solution was stored."""
+        return self._evaluator
+
     def evaluate_with(self, evaluator):
         """Evaluate the system from now on with what `evaluator` lends."""
         self._evaluator = evaluator

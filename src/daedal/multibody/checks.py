@@ -9,7 +9,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame, ground
-from daedal.multibody.joints import Free, Joint
+from daedal.multibody.joints import Joint
+from daedal.multibody.layout import in_the_plane
 from daedal.multibody.tree import ABOUT_Z, NO_ROTATION
 
 _OFF = 1e-9  # of lengths and directions that should be zero
@@ -24,12 +25,12 @@ def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
             if part.is_ground and part is not ground:
                 raise InvalidProblemError("a body has the name 'ground', which is that of what stands still; rename it")
             continue
-        for frame in part.frames:
+        for frame in (frame for frame in part.frames if isinstance(frame, Frame)):
             _check_frame(frame, what)
             if planar:
                 _check_in_plane(frame, what)
         if planar and isinstance(part, Joint):
-            _check_planar_joint(part)
+            _check_planar_joint(in_the_plane(part), type(part).__name__)
     if planar and abs(gravity[2]) > _OFF:
         raise InvalidProblemError(f"gravity has the component {gravity[2]:g} along z; a planar model moves in x and y")
 
@@ -69,22 +70,21 @@ def _check_in_plane(frame: Frame, what: str):
             )
 
 
-def _check_planar_joint(joint: Joint):
+def _check_planar_joint(joint: Joint, kind: str):
     """All its motions must stay in the plane, and so must the second body where the joint is at zero."""
-    kind, axes = type(joint).__name__, joint.a.rotation
+    axes = joint.a.rotation
     bodies = " and ".join(f"'{name}'" for name in joint.bodies)
-    if joint.turn not in (NO_ROTATION, ABOUT_Z) and not isinstance(joint, Free):
+    if joint.turn not in (NO_ROTATION, ABOUT_Z):
         raise InvalidProblemError(
             f"joint '{joint.name}' ({kind}) lets bodies {bodies} leave the plane; in a planar model use Revolute"
         )
-    slides = joint.slides[:2] if isinstance(joint, Free) else joint.slides  # it becomes Planar
     upright = abs(abs(axes[2, 2]) - 1.0) < _OFF
     if joint.turn != NO_ROTATION and not upright:
         raise InvalidProblemError(
             f"the axis of joint '{joint.name}' ({kind}) points along {_vector(axes[:, 2])}; "
             "in a planar model it is along z, the normal of the plane"
         )
-    if np.any(np.abs(slides @ axes[2]) > _OFF):
+    if np.any(np.abs(joint.slides @ axes[2]) > _OFF):
         raise InvalidProblemError(
             f"joint '{joint.name}' ({kind}) slides out of the plane, along {_vector(axes[:, 2])}; "
             "in a planar model it slides in x and y"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from daedal.multibody.body import Frame, ground
-from daedal.multibody.closure import Closures, gradients
-from daedal.multibody.joints import Free, Joint, Planar
+from daedal.multibody.closure import ACROSS, Closures, gradients
+from daedal.multibody.constraints import Constraint
+from daedal.multibody.constraints.couplings import Thread
+from daedal.multibody.counted_angles import Sum, angle_between, counted_angles, pointer, runner
+from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
+from daedal.multibody.joints import Free, Joint, Planar, Screw, X, Y
 from daedal.multibody.kinematics import placement
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
@@ -24,6 +29,49 @@ class Layout:
     topology: Topology
     gravity: np.ndarray
     planar: bool
+    stated: tuple[Joint, ...] = ()  # the joints as they were stated
+    is_relative: bool = True
+    constraints: tuple[Constraint, ...] = ()
+    pointers: Mapping[tuple[str, str | None], float] = field(
+        default_factory=dict
+    )  # angles with bodies that measure them
+    alignments: tuple[Joint, ...] = ()  # of these bodies
+    guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+
+    @property
+    def spanning(self) -> Topology:
+        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
+        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+
+    @cached_property
+    def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
+        """Where the coordinates of the joints are found, by the names of joint and coordinate."""
+        return joint_coordinates(self)
+
+    @cached_property
+    def counted_angles(self) -> dict[JointCoordinate, Sum]:
+        """Angles of joints outside the tree that count turns."""
+        return counted_angles(self)
+
+    @cached_property
+    def turns(self) -> dict[str, Sum]:
+        """Relative angles of bodies in the plane, for the constraints that read one."""
+        return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
+
+    @cached_property
+    def massless(self) -> dict[str, int]:
+        """The coordinates of bodies without mass, which are there for constraints, by name."""
+        return {name: int(self.tree.first_q[self.index[name]]) for name in self.guesses}
+
+    @cached_property
+    def zero(self) -> np.ndarray:
+        """Coordinates with all joints at zero."""
+        q = np.zeros(self.n_q)
+        q[self.tree.first_q[1:][self.tree.turn == ANY_ROTATION] - 4] = 1.0
+        for name, value in self.guesses.items():
+            q[self.massless[name]] = value
+        return q
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -54,6 +102,7 @@ class Layout:
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
         every = [(joint, condition) for joint in self.topology.cut for condition in joint.closure]
+        every += [(joint, (ACROSS, X, Y)) for joint in self.alignments]
         if not self.planar or not every:
             return every
         # In the plane, conditions that hold for all plane motions are left out.
@@ -88,6 +137,10 @@ class Layout:
             axes=_rows([[frame.rotation for frame in pair] for pair in sides], (2, 3, 3)),
         )
 
+    def remember(self):
+        """Compute what is computed once; functions that are traced must change nothing outside of them."""
+        return self.index, self.joint_coordinates, self.tree, self.closures, self.counted_angles, self.turns
+
     @property
     def n_q(self) -> int:
         """Number of coordinates."""
@@ -114,19 +167,59 @@ def _rows(values, shape) -> np.ndarray:
     return np.array(values, dtype=float).reshape(len(values), *shape)
 
 
-def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut) -> Layout:
+def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, constraints=()) -> Layout:
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
+    stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        stated = [_in_the_plane(joint) if planar else joint for joint in joints]
-        return Layout(spanning_tree(bodies, stated, cut), gravity, planar)
-    kind = Planar if planar else Free
-    free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
-    held = tuple(joint for joint in joints if not isinstance(joint, Free))
-    topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
-    return Layout(topology, gravity, planar)
+        read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
+        layout = Layout(spanning_tree(bodies, stated, cut, keep=read), gravity, planar, stated, True)
+    else:
+        kind = Planar if planar else Free
+        free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
+        held = tuple(joint for joint in joints if not isinstance(joint, Free))
+        topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
+        layout = Layout(topology, gravity, planar, stated, False)
+    threads = tuple(Thread(joint) for joint in layout.topology.cut if isinstance(joint, Screw))
+    return _with_constraints(layout, (*constraints, *threads))
 
 
-def _in_the_plane(joint: Joint) -> Joint:
+def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> Layout:
+    """The layout with constraints, and with the bodies without mass that these need."""
+    added, alignments = [], []
+    pointers: dict[JointCoordinate, float] = {}
+    guesses: dict[str, float] = {}
+    for constraint in constraints:
+        for joint, which in constraint.joints:
+            one = coordinate_of(layout, joint, which)
+            if layout.planar or one.q >= 0 or not one.turns or one in pointers:
+                continue
+            body, hinge, alignment, pointers[one] = pointer(one)
+            added.append((body, hinge))
+            alignments.append(alignment)
+            guesses[body.name] = 0.0
+        for name, guess in constraint.parameters.items():
+            added.append(runner(name))
+            guesses[name] = guess
+    topology = layout.topology
+    extended = replace(
+        topology,
+        bodies=(*topology.bodies, *(body for body, _ in added)),
+        joints=(*topology.joints, *(joint for _, joint in added)),
+        reversed=(*topology.reversed, *(False for _ in added)),
+        fathers=(*topology.fathers, *(layout.index[joint.a.body.name] for _, joint in added)),
+    )
+    return replace(
+        layout,
+        topology=extended,
+        constraints=constraints,
+        pointers=pointers,
+        alignments=tuple(alignments),
+        guesses=guesses,
+    )
+
+
+def in_the_plane(joint: Joint) -> Joint:
+    """The joint as one of a model of the plane, where a free body has three coordinates."""
     if not isinstance(joint, Free):
         return joint
     a, b = joint.a, joint.b

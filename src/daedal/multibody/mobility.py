@@ -12,52 +12,46 @@ from typing import Any
 import numpy as np
 
 from daedal import linear
+from daedal.multibody.closing import CLOSED, Closed, nearest_zero
+from daedal.multibody.conditions import Conditions
 from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.tree import ANY_ROTATION
 
-_STEP = 1e-3  # of differences of fourth order: their error is that of rounding, 1e-13
-_CLOSED = 1e-9  # a gap below which loops are closed
 _TOLERANCE = 1e-5  # of ranks, with rows of norm one
 _NO_INERTIA = 1e-12
 _AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts beside the one with all joints at zero
 _PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
 
 
-def jacobian(system, q: np.ndarray) -> np.ndarray:
-    """The matrix G of the position constraints, then the rows of the velocity constraints."""
-    rows = np.zeros((system.n_lambda, system.n_q))
-    n, shift = system.n_constraints, np.zeros(system.n_q)
-    for k in range(system.n_q):
-        shift[k] = 1.0
-        if n:
-            near = system.constraint(0.0, q + _STEP * shift) - system.constraint(0.0, q - _STEP * shift)
-            far = system.constraint(0.0, q + 2.0 * _STEP * shift) - system.constraint(0.0, q - 2.0 * _STEP * shift)
-            rows[:n, k] = (8.0 * near - far) / (12.0 * _STEP)
-        if system.n_velocity_constraints:
-            rest = system.velocity_constraint(0.0, q, 0.0 * shift)
-            rows[n:, k] = system.velocity_constraint(0.0, q, shift) - rest
-        shift[k] = 0.0
-    return rows
+class Scaled:
+    """The conditions of a model at t = 0, each divided by the largest norm that its gradient has somewhere."""
 
+    def __init__(self, conditions: Conditions):
+        self._conditions, self.n_g = conditions, conditions.n_g
+        self._norms = np.zeros((conditions.n_g + conditions.n_hat, 1))
 
-def closed(system, q: np.ndarray) -> tuple[np.ndarray, float]:
-    """The nearest configuration in which all loops are closed, by least squares, and the largest gap that is left."""
-    from scipy.optimize import least_squares
+    def look(self, q: np.ndarray):
+        """Take the norms at a configuration into account."""
+        rows = self._conditions.jacobian(0.0, q)
+        self._norms = np.maximum(self._norms, np.linalg.norm(rows, axis=1, keepdims=True))
 
-    if not system.n_constraints:
-        return q, 0.0
-    n = system.n_constraints
-    found = least_squares(
-        lambda at: np.asarray(system.constraint(0.0, at)),
-        q,
-        jac=lambda at: jacobian(system, at)[:n],
-        xtol=1e-15,
-        ftol=1e-15,
-        gtol=1e-15,
-        max_nfev=60,
-    )
-    return found.x, float(np.abs(found.fun).max())
+    @property
+    def norms(self) -> np.ndarray:
+        """The norms; 1 for conditions that nothing changes."""
+        return np.where(self._norms > 0.0, self._norms, 1.0)
+
+    def rows(self, q: np.ndarray) -> np.ndarray:
+        """The Jacobian of the position constraints, then the rows of the velocity constraints."""
+        return self._conditions.jacobian(0.0, q) / self.norms
+
+    def closed(self, q: np.ndarray) -> Closed:
+        """The nearest configuration in which all loops are closed."""
+
+        def value(at):
+            return self._conditions.value(0.0, at) / self.norms[: self.n_g, 0]
+
+        return nearest_zero(value, lambda at: self.rows(at)[: self.n_g], q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +82,22 @@ class Configuration:
     @property
     def closed(self) -> bool:
         """Whether the loops are closed."""
-        return self.gap <= _CLOSED
+        return self.gap <= CLOSED
 
 
-def configuration(system, start: np.ndarray) -> Configuration:
+def configuration(conditions: Conditions, start: np.ndarray) -> Configuration:
     """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
     generator = np.random.default_rng(1)
-    norms = np.full(system.n_lambda, 1e-300)
+    scaled = Scaled(conditions)
     best = None
     for amplitude in _AMPLITUDES:
         beside = start + amplitude * generator.standard_normal(start.size)
-        norms = np.maximum(norms, np.linalg.norm(jacobian(system, beside), axis=1))
-        q, gap = closed(system, beside)
-        rows = jacobian(system, q) / norms[:, None]
-        rank = decided(rows)
-        found = Configuration(q, gap, rows, rank, gap <= _CLOSED and _is_regular(system, q, rows, norms, generator))
+        scaled.look(beside)
+        end = scaled.closed(beside)
+        gap = float(np.abs(conditions.value(0.0, end.x)).max(initial=0.0))
+        rows = scaled.rows(end.x)
+        regular = end.found and _is_regular(scaled, end.x, rows, generator)
+        found = Configuration(end.x, 0.0 if end.found else gap, rows, decided(rows), regular)
         if found.regular:
             return found
         if best is None or _quality(found) > _quality(best):
@@ -115,17 +110,14 @@ def _quality(one: Configuration) -> tuple[float, ...]:
     return (1, one.rank.rank) if one.closed else (0, -one.gap)
 
 
-def _is_regular(system, q: np.ndarray, rows: np.ndarray, norms: np.ndarray, generator) -> bool:
-    here = decided(rows)
-    if not here.clear or not np.any(rows):
+def _is_regular(scaled: Scaled, q: np.ndarray, rows: np.ndarray, generator) -> bool:
+    here, free = decided(rows), kernel_of(rows[: scaled.n_g])
+    if not here.clear or not rows.size or not free.size:
         return here.clear
-    free = kernel_of(rows[: system.n_constraints])
-    if not free.shape[1]:
-        return True
     way = free @ generator.standard_normal(free.shape[1])
-    there, gap = closed(system, q + _PACE * way / np.linalg.norm(way))
-    same = decided(jacobian(system, there) / norms[:, None]).rank == here.rank
-    return same and gap <= _CLOSED and bool(np.linalg.norm(there - q) > 0.5 * _PACE)
+    there = scaled.closed(q + _PACE * way / np.linalg.norm(way))
+    same = decided(scaled.rows(there.x)).rank == here.rank
+    return same and there.found and bool(np.linalg.norm(there.x - q) > 0.5 * _PACE)
 
 
 def decided(rows: np.ndarray):

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
 from daedal.multibody.checks import check_parts
+from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Force
+from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
-from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, layout_of
+from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
 from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
+from daedal.multibody.topology import Topology
+
+if TYPE_CHECKING:
+    from daedal.multibody.conditions import Conditions
+    from daedal.multibody.start import Start
 
 
 class Model:
-    """A machine made of bodies, joints and forces; it does not change.
+    """A machine made of bodies, joints, constraints and forces; it does not change.
 
     Parameters
     ----------
-    *parts : Body, Joint, Force
+    *parts : Body, Joint, Constraint, Force
         What it is made of, in any order. Bodies that joints or forces name need not be listed.
     gravity : vector
         The acceleration of gravity; by default there is none.
@@ -49,13 +54,17 @@ class Model:
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
         self.forces = tuple(part for part in parts if isinstance(part, Force))
         for part in parts:
-            if not isinstance(part, (Joint, Force, Body)):
-                raise InvalidProblemError(f"a model is made of bodies, joints and forces, not of {part!r}")
+            if not isinstance(part, (Joint, Constraint, Force, Body)):
+                raise InvalidProblemError(f"a model is made of bodies, joints, constraints and forces, not of {part!r}")
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
+        self.constraints = tuple(part.stated(self.planar) for part in parts if isinstance(part, Constraint))
+        _check_names((*self.joints, *self.constraints), "joint or constraint")
+        _check_references(self)
         _check_names(self.forces, "force")
         check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
+        self._conditions: dict[Layout, Conditions] = {}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -74,7 +83,9 @@ class Model:
             self.joint(name)
         key = coordinates, names
         if key not in self._layouts:
-            self._layouts[key] = layout_of(self.bodies, self.joints, self.gravity, self.planar, coordinates, names)
+            self._layouts[key] = layout_of(
+                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints
+            )
         return self._layouts[key]
 
     def system(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> MultibodySystem:
@@ -91,6 +102,19 @@ class Model:
         system = system_of(self, self.layout(coordinates, cut))
         check_inertia(self, system)
         return system
+
+    def topology(self, cut: Sequence[str] = ()) -> Topology:
+        """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> a, b, c = (Body.rod(name, length=1.0, mass=1.0) for name in "abc")
+        >>> tree = Model(Revolute("A", ground, a), Revolute("B", a.end, b), Revolute("C", a.end, c)).topology()
+        >>> tree.connection_array, tree.junctions
+        ((0, 1, 1), (0,))
+        """
+        return self.layout(cut=cut).spanning
 
     def report(self) -> Report:
         """Bodies, joints and loops, degrees of freedom by count and by rank, what is redundant or without inertia.
@@ -127,16 +151,89 @@ class Model:
         """
         from daedal.multibody.graph import draw_graph
 
-        return draw_graph(self.layout(cut=cut).topology, self.name, pyplot=pyplot, save=save)
+        return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
-    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities at rest with all joints at zero."""
-        layout = self.layout(coordinates, cut)
-        q = np.zeros(layout.n_q)
-        for j, joint in enumerate(layout.topology.joints):
-            if joint.turn == 3:
-                q[layout.tree.first_q[j + 1] - 4] = 1.0
-        return q, np.zeros(layout.n_q)
+    def conditions(self, layout: Layout) -> Conditions:
+        """The constraints of the model in the coordinates of a layout, with their derivatives."""
+        from daedal.multibody.conditions import Conditions
+
+        if layout not in self._conditions:
+            self._conditions[layout] = Conditions(system_of(self, layout))
+        return self._conditions[layout]
+
+    def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
+        """The machine at rest, assembled from the bodies as they are drawn and joints at zero."""
+        return self.assemble(coordinates=coordinates, cut=cut)
+
+    def assemble(
+        self,
+        *,
+        velocities: Mapping[str, Any] | None = None,
+        hold: Mapping[str, Any] | None = None,
+        side: Mapping[str, str] | None = None,
+        guess: Mapping[str, Any] | Start | None = None,
+        coordinates: str = RELATIVE,
+        cut: Sequence[str] = (),
+        t: float = 0.0,
+        **joint_values: Any,
+    ) -> Start:
+        """Positions and velocities that satisfy all joints.
+
+        Parameters
+        ----------
+        **joint_values
+            Values of joints that are held: ``A=0.5``. A joint with several coordinates takes all of them, a ball joint
+            an orientation, a free one a pair of position and orientation.
+        hold : dict, optional
+            The same for names that are no identifiers, and for single coordinates: ``{"nut.angle": 0.5}``.
+        velocities : dict, optional
+            Velocities of joints that are held; all others are as small as the joints allow.
+        side : dict, optional
+            Which of several ways to close is meant, by the sign of joints: ``{"B": "+"}``.
+        guess : dict or Start, optional
+            Where the search starts, for joints that are not held. Others start where the bodies are drawn, or at zero.
+            Without `side` the way to close that is nearest is taken.
+        coordinates, cut
+            As in :meth:`system`.
+        t : float
+            The time, for motions that are prescribed.
+
+        Returns
+        -------
+        Start
+            The pair (q, v) for :func:`daedal.solve`.
+
+        Raises
+        ------
+        InconsistentInitialError
+            If the mechanism cannot be closed: the message names the joint, the gap and the values that are in the way.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> a, b = Body.rod("a", length=1.0, mass=1.0), Body.rod("b", length=1.0, mass=1.0)
+        >>> roof = Model(
+        ...     Revolute("A", ground, a.start),
+        ...     Revolute("B", a.end, b.start),
+        ...     Revolute("C", b.end, ground.at(1.0, 0.0)),
+        ...     planar=True,
+        ... )
+        >>> start = roof.assemble(side={"A": "+"})
+        >>> print(f"{start.joint('A'):.4f} {start.joint('B'):.4f}")
+        1.0472 -2.0944
+        """
+        from daedal.multibody.assembly import assemble
+
+        return assemble(
+            self,
+            {**(hold or {}), **joint_values},
+            velocities=velocities,
+            side=side,
+            guess=guess,
+            coordinates=coordinates,
+            cut=cut,
+            t=t,
+        )
 
 
 def _bodies(parts) -> tuple[Body, ...]:
@@ -160,6 +257,26 @@ def _check_names(parts, what: str):
         if part.name in seen:
             raise InvalidProblemError(f"two {what}s have the name '{part.name}'")
         seen.add(part.name)
+
+
+def _check_references(model: Model):
+    """Constraints refer to joints that exist, and no two drives to the same coordinate."""
+    driven: dict[tuple[str, str | None], str] = {}
+    for constraint in model.constraints:
+        for joint, which in constraint.joints:
+            try:
+                stated = model.joint(getattr(joint, "name", joint))
+                stated = in_the_plane(stated) if model.planar else stated
+                check_coordinate(stated, which)
+            except InvalidProblemError as error:
+                raise InvalidProblemError(f"constraint '{constraint.name}': {error}") from None
+            if isinstance(constraint, Prescribed):
+                other = driven.setdefault((stated.name, which or stated.coordinates[0]), constraint.name)
+                if other != constraint.name:
+                    raise InvalidProblemError(
+                        f"'{other}' and '{constraint.name}' both prescribe the motion of joint '{stated.name}'; "
+                        "remove one of them"
+                    )
 
 
 def _found(parts, name: str, what: str):

@@ -176,10 +176,11 @@ def _over_constrained(one: LoopMobility) -> str:
 
 def report_of(model: Any, system) -> Report:
     """Everything that is known about a model without solving it."""
-    topology = system.layout.topology
+    topology = model.topology()
     names = [joint.name for joint in topology.cut if joint.closure]
     loops = independent_loops([joint for joint in model.joints if joint.closure], names)
-    at = configuration(system, model.start()[0])
+    conditions = model.conditions(system.layout)
+    at = configuration(conditions, system.layout.zero)
     redundant = dependent(at.rows) if at.closed else []
     return Report(
         model=model,
@@ -193,7 +194,7 @@ def report_of(model: Any, system) -> Report:
         redundant_joints=tuple(dict.fromkeys(_part(system, i) for i in redundant)),
         without_inertia=tuple(motions_without_inertia(system, at)) if at.closed else (),
         configuration=at,
-        open_joint="" if at.closed else _widest(system, at.q),
+        open_joint="" if at.closed else _part(system, int(np.argmax(np.abs(conditions.value(0.0, at.q))))),
     )
 
 
@@ -207,10 +208,6 @@ def _part(system, i: int) -> str:
     norms = int(np.sum(system.layout.tree.turn == ANY_ROTATION))
     joints = system.layout.closing_joints
     return joints[i - norms] if norms <= i < norms + len(joints) else system.constraint_names[i]
-
-
-def _widest(system, q: np.ndarray) -> str:
-    return _part(system, int(np.argmax(np.abs(system.constraint(0.0, q)))))
 
 
 def complaint(one: WithoutInertia) -> str:
@@ -231,7 +228,7 @@ def check_inertia(model: Any, system):
     """Refuse motions without inertia; they are looked for where bodies lack mass or a moment of inertia."""
     if system.n_q > _MOST_COORDINATES or not any(is_suspect(body, model.planar) for body in model.bodies):
         return
-    at = configuration(system, model.start()[0])
+    at = configuration(model.conditions(system.layout), system.layout.zero)
     found = motions_without_inertia(system, at) if at.closed else []
     if found:
         raise InvalidProblemError(complaint(found[0]))

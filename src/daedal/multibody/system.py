@@ -30,6 +30,11 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     tree, closures = layout.tree, layout.closures
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
+    planar, others = layout.planar, layout.constraints
+    n_others = sum(other.size(planar) for other in others)
+    rolling = [other for other in others if other.velocity_size(planar)]
+    n_rolling = sum(other.velocity_size(planar) for other in rolling)
+    layout.remember()
     at_zero = tree.inertia.trace(axis1=1, axis2=2)
     scale = float(at_zero.max(initial=0.0)) or 1.0
     parameter_mass = np.where(at_zero > 0, at_zero, scale)
@@ -51,10 +56,23 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
 
     def constraint(t, q):
         placed = placement(tree, q)
-        closing = residuals(closures, placed.r, placed.rotation)
-        return np.concatenate([norms(tree, q), closing]) if n_norms else closing
+        parts = [norms(tree, q)] if n_norms else []
+        parts.append(residuals(closures, placed.r, placed.rotation))
+        motion = Motion(layout, q, None, placed, None)
+        for other in others:
+            if other.size(planar):
+                parts.append(np.array(other.residual(t, motion)))
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    n_constraints = n_norms + n_closures
+    def velocity_constraint(t, q, v):
+        u = joint_velocities(tree, q, v) if n_norms else v
+        placed = placement(tree, q)
+        motion = Motion(layout, q, u, placed, velocities(tree, placed, u))
+        return np.concatenate([np.array(other.velocity_residual(t, motion)) for other in rolling])
+
+    n_constraints = n_norms + n_closures + n_others
+    named = [other.name for other in others for _ in range(other.size(planar))]
+    named += [other.name for other in rolling for _ in range(other.velocity_size(planar))]
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
     return MultibodySystem(
         mass,
@@ -62,8 +80,10 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         constraint if n_constraints else None,
         n_q=layout.n_q,
         n_constraints=n_constraints,
+        velocity_constraint=velocity_constraint if n_rolling else None,
+        n_velocity_constraints=n_rolling,
         names=layout.names,
-        constraint_names=[*(f"norm of {name}" for name in turning), *_numbered(layout.closing_joints)],
+        constraint_names=[*(f"norm of {name}" for name in turning), *_numbered([*layout.closing_joints, *named])],
         model=model,
         layout=layout,
     )

@@ -1,0 +1,120 @@
+"""A start: consistent coordinates and velocities that know which model they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.held import stated_joints
+from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
+
+
+class Start(tuple):
+    """Coordinates and velocities of a model: the pair (q, v) that :func:`daedal.solve` takes.
+
+    Attributes
+    ----------
+    q, v : numpy.ndarray
+        The pair.
+    model : Model
+        What it is a start of.
+    layout : Layout
+        The coordinates that q and v refer to.
+    t : float
+        The time.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
+    >>> start = pendulum.assemble(pivot=0.5, velocities={"pivot": 2.0})
+    >>> q, v = start
+    >>> print(q, v, start.joint("pivot"), start.position("rod").round(4))
+    [0.5] [2.] 0.5 [0.8776 0.4794 0.    ]
+    """
+
+    model: Any
+    layout: Any
+    t: float
+
+    def __new__(cls, q, v, model, layout, t: float = 0.0):
+        """The pair (q, v) of `model` in the coordinates of `layout`."""
+        self = super().__new__(cls, (np.asarray(q, dtype=float), np.asarray(v, dtype=float)))
+        self.model, self.layout, self.t = model, layout, float(t)
+        return self
+
+    def __reduce__(self):
+        return type(self), (self.q, self.v, self.model, self.layout, self.t)
+
+    @property
+    def q(self) -> np.ndarray:
+        """The coordinates."""
+        return self[0]
+
+    @property
+    def v(self) -> np.ndarray:
+        """Their rates."""
+        return self[1]
+
+    @property
+    def bodies(self) -> BodyStates:
+        """Where the bodies are and how they move."""
+        return states_of(self.layout, self.q, self.v)
+
+    def position(self, body: str) -> np.ndarray:
+        """Where the frame of a body is."""
+        return self.bodies.frame(self._body(body).at())[0]
+
+    def orientation(self, body: str) -> np.ndarray:
+        """The rotation from the axes of a body to those of the ground."""
+        return self.bodies.frame(self._body(body).at())[1]
+
+    def joint(self, name: str):
+        """The coordinate of a joint, or all of them."""
+        stated = self._stated(name)
+        return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._tree_values(name)))
+
+    def rate(self, name: str):
+        """The velocity of a joint, or all of them."""
+        stated, states = self._stated(name), self.bodies
+        values = coordinates_of(stated, *relative_pose(states, stated))
+        return _plain(velocities_of(states, stated, values))
+
+    def in_coordinates(self, coordinates: str = "relative", *, cut: Sequence[str] = ()) -> Start:
+        """The same state of the machine in other coordinates, "relative" or "absolute"."""
+        layout = self.model.layout(coordinates, cut)
+        if layout is self.layout:
+            return self
+        q, v = coordinates_in(layout, self.bodies)
+        return Start(q, v, self.model, layout, self.t)
+
+    def _body(self, name: str):
+        return self.model.body(name)
+
+    def _stated(self, name: str):
+        self.model.joint(name)
+        found = stated_joints(self.model.layout())
+        if name not in found:
+            raise InvalidProblemError(f"'{name}' is no joint with coordinates")
+        return found[name].joint
+
+    def _tree_values(self, name: str):
+        """The coordinates of a joint of the tree that is stated as the tree has it, for how often it has turned."""
+        for j, (joint, swapped) in enumerate(zip(self.layout.topology.joints, self.layout.topology.reversed)):
+            if joint.name == name and not swapped:
+                return self.q[self.layout.tree.first_q[j] : self.layout.tree.first_q[j + 1]]
+        return None
+
+    def __repr__(self):
+        names = self.layout.names
+        values = ", ".join(f"{name}={value:.6g}" for name, value in zip(names, self.q))
+        rates = ", ".join(f"{name}'={value:.6g}" for name, value in zip(names, self.v) if value != 0.0)
+        return f"Start({values}{'; ' + rates if rates else ''})"
+
+
+def _plain(values: np.ndarray):
+    return float(values[0]) if values.size == 1 else values
