@@ -62,6 +62,8 @@ class Model:
         _check_names((*self.joints, *self.constraints), "joint or constraint")
         _check_references(self)
         _check_names(self.forces, "force")
+        for force in self.forces:
+            self._check_joints(force)
         check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
@@ -73,6 +75,13 @@ class Model:
     def joint(self, name: str) -> Joint:
         """The joint of this name."""
         return _found(self.joints, name, "joint")
+
+    def _check_joints(self, force: Force):
+        try:
+            for name in force.joints:
+                check_coordinate(self.joint(name), force.which)
+        except InvalidProblemError as error:
+            raise InvalidProblemError(f"{force!r}: {error}") from None
 
     def layout(self, coordinates: str = RELATIVE, cut: Sequence[str] = ()) -> Layout:
         """The model in chosen coordinates, as arrays; see :meth:`system`."""
@@ -284,4 +293,4 @@ def _found(parts, name: str, what: str):
         if part.name == name:
             return part
     known = ", ".join(f"'{part.name}'" for part in parts)
-    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known}")
+    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known or 'none'}")
