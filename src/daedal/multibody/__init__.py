@@ -53,6 +53,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "PrescribedMotion",
     "Prismatic",
     "Rack",
+    "Report",
     "Revolute",
     "Rolling",
     "RollingSphere",

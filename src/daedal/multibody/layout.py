@@ -39,6 +39,12 @@ class Layout:
     alignments: tuple[Joint, ...] = ()  # of these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
 
+    @property
+    def spanning(self) -> Topology:
+        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
+        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
         """Where the coordinates of the joints are found, by the names of joint and coordinate."""
@@ -190,7 +196,8 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
     stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        layout = Layout(spanning_tree(bodies, stated, cut), gravity, planar, stated, True)
+        read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
+        layout = Layout(spanning_tree(bodies, stated, cut, keep=read), gravity, planar, stated, True)
     else:
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
