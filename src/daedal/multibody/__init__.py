@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -23,7 +24,22 @@ from daedal.multibody.constraints import (
     UserConstraint,
 )
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
-from daedal.multibody.forces import Force, Spring
+from daedal.multibody.forces import (
+    PID,
+    Actuator,
+    Bushing,
+    Controller,
+    Damper,
+    Drag,
+    Force,
+    GeneralForce,
+    Gravitation,
+    Hydraulics,
+    Motor,
+    Spring,
+    Torque,
+    TorsionSpring,
+)
 from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
     Cartesian,
@@ -42,29 +58,40 @@ from daedal.multibody.kinematic import DeadPointError, KinematicSolution
 from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
+from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 
 __all__ = [
+    "PID",
+    "Actuator",
     "Belt",
     "Body",
+    "Bushing",
     "Cartesian",
     "Constraint",
+    "Controller",
     "Coupling",
     "Cylindrical",
+    "Damper",
     "DeadPointError",
     "Distance",
+    "Drag",
     "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
     "Free",
     "Gear",
+    "GeneralForce",
+    "Gravitation",
+    "Hydraulics",
     "InverseDynamics",
     "Joint",
     "KinematicSolution",
     "Linearised",
     "Mode",
     "Model",
+    "Motor",
     "NoEquilibriumError",
     "Planar",
     "PointOnCurve",
@@ -73,6 +100,7 @@ __all__ = [
     "PrescribedMotion",
     "Prismatic",
     "Rack",
+    "Report",
     "Revolute",
     "Rolling",
     "RollingSphere",
@@ -80,7 +108,13 @@ __all__ = [
     "Spherical",
     "Spring",
     "Start",
+    "Torque",
+    "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]
