@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -43,6 +44,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -55,6 +57,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 
 __all__ = [
@@ -63,6 +66,7 @@ __all__ = [
     "Belt",
     "Body",
     "Bushing",
+    "Cartesian",
     "Constraint",
     "Contact",
     "Controller",
@@ -90,6 +94,7 @@ __all__ = [
     "PrescribedMotion",
     "Prismatic",
     "Rack",
+    "Report",
     "Revolute",
     "Rolling",
     "RollingSphere",
@@ -103,5 +108,9 @@ __all__ = [
     "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]
