@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -22,7 +23,22 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
-from daedal.multibody.forces import Force, Spring
+from daedal.multibody.forces import (
+    PID,
+    Actuator,
+    Bushing,
+    Controller,
+    Damper,
+    Drag,
+    Force,
+    GeneralForce,
+    Gravitation,
+    Hydraulics,
+    Motor,
+    Spring,
+    Torque,
+    TorsionSpring,
+)
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -37,23 +53,34 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 
 __all__ = [
+    "PID",
+    "Actuator",
     "Belt",
     "Body",
+    "Bushing",
     "Cartesian",
     "Constraint",
+    "Controller",
     "Coupling",
     "Cylindrical",
+    "Damper",
     "Distance",
+    "Drag",
     "Fixed",
     "Force",
     "Frame",
     "Free",
     "Gear",
+    "GeneralForce",
+    "Gravitation",
+    "Hydraulics",
     "Joint",
     "Model",
+    "Motor",
     "Planar",
     "PointOnCurve",
     "PointOnSurface",
@@ -61,6 +88,7 @@ __all__ = [
     "PrescribedMotion",
     "Prismatic",
     "Rack",
+    "Report",
     "Revolute",
     "Rolling",
     "RollingSphere",
@@ -68,7 +96,13 @@ __all__ = [
     "Spherical",
     "Spring",
     "Start",
+    "Torque",
+    "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]

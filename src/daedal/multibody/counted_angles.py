@@ -85,7 +85,9 @@ def massless_state(layout, motion) -> list[tuple[int, float, float]]:
     for name, column in layout.massless.items():
         there = motion.layout.massless.get(name)
         if there is not None:
-            found.append((column, motion.q[there], motion.u[motion.layout.tree.first_v[motion.layout.index[name]]]))
+            found.append(
+                (column, motion.q[there], motion.speeds[motion.layout.tree.first_v[motion.layout.index[name]]])
+            )
     for (joint, which), one in layout.joint_coordinates.items():
         name = angle_name(one)
         if which is not None and name in layout.pointers and name not in motion.layout.massless:

@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
+from daedal.multibody.chains import chains_of
 from daedal.multibody.closure import ACROSS, Closures, gradients
 from daedal.multibody.constraints import Constraint
 from daedal.multibody.constraints.couplings import Thread
@@ -16,6 +18,7 @@ from daedal.multibody.counted_angles import Sum, angle_between, angle_name, coun
 from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
+from daedal.multibody.packed import packed
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
@@ -35,6 +38,12 @@ class Layout:
     pointers: Mapping[str, float] = field(default_factory=dict)  # bodies that measure angles, and the signs of these
     alignments: tuple[Joint, ...] = ()  # of these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+
+    @property
+    def spanning(self) -> Topology:
+        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
+        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -97,6 +106,16 @@ class Layout:
         )
 
     @cached_property
+    def packed(self) -> Record:
+        """Tree, conditions and their chains for kernels that take them by their address."""
+        return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
+
+    @cached_property
+    def no_loads(self) -> np.ndarray:
+        """Forces and torques on bodies that are free of them."""
+        return np.zeros((2, len(self.topology.bodies), 3))
+
+    @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
         every = [(joint, condition) for joint in self.topology.cut for condition in joint.closure]
         every += [(joint, (ACROSS, X, Y)) for joint in self.alignments]
@@ -116,6 +135,15 @@ class Layout:
     def closures(self) -> Closures:
         """The conditions of all joints that close loops."""
         return self._arrays(self._conditions)
+
+    def number_in_tree(self, joint: Joint) -> int | None:
+        """Which joint of the tree a joint of the model is; None if it is a condition."""
+        names = [moved.name for moved in self.topology.joints] if self.is_relative else []
+        return names.index(joint.name) if joint.name in names else None
+
+    def joint_as_moved(self, joint: Joint) -> Joint:
+        """A joint of the model with the motions it has here: in the plane, a free body has three."""
+        return in_the_plane(joint) if self.planar else joint
 
     @property
     def closing_joints(self) -> list[str]:
@@ -168,7 +196,8 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
     stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        layout = Layout(spanning_tree(bodies, stated, cut), gravity, planar, stated, True)
+        read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
+        layout = Layout(spanning_tree(bodies, stated, cut, keep=read), gravity, planar, stated, True)
     else:
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)

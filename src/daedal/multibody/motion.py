@@ -17,29 +17,29 @@ class Motion:
     """
 
     def __init__(self, layout, q, u, placed, moving, states=None):
-        self._layout, self._q, self._u, self._placed, self._moving = layout, q, u, placed, moving
-        self._states = {} if states is None else states
+        self.layout, self.placed, self.moving, self.speeds = layout, placed, moving, u
+        self.q, self._states = q, {} if states is None else states
 
     def position(self, frame):
         """Where the frame is."""
-        return _position(self._layout, self._placed, frame)
+        return _position(self.layout, self.placed, frame)
 
     def velocity(self, frame):
         """How fast its origin moves."""
-        body = self._layout.index[frame.body.name]
+        body = self.layout.index[frame.body.name]
         if body < 0:
             return np.zeros(3)
-        arm = self._placed.rotation[body] @ (frame.position - frame.body.center)
-        return self._moving.linear[body] + cross(self._moving.angular[body], arm)
+        arm = self.placed.rotation[body] @ (frame.position - frame.body.center)
+        return self.moving.linear[body] + cross(self.moving.angular[body], arm)
 
     def rotation(self, frame):
         """The matrix from the axes of the frame to those of the ground."""
-        return _rotation(self._layout, self._placed, frame)
+        return _rotation(self.layout, self.placed, frame)
 
     def angular_velocity(self, frame):
         """How fast it turns."""
-        body = self._layout.index[frame.body.name]
-        return np.zeros(3) if body < 0 else self._moving.angular[body]
+        body = self.layout.index[frame.body.name]
+        return np.zeros(3) if body < 0 else self.moving.angular[body]
 
     def coordinate(self, joint, which=None):
         """A coordinate of a joint: how far its second body is turned or shifted from its first.
@@ -48,11 +48,11 @@ class Motion:
         turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
         between -pi and pi.
         """
-        one = coordinate_of(self._layout, joint, which)
+        one = coordinate_of(self.layout, joint, which)
         if one.q >= 0:
-            return one.sign * self._q[one.q]
-        if one.turns and angle_name(one) in self._layout.counted_angles:
-            return self._layout.counted_angles[angle_name(one)].value(self._q)
+            return one.sign * self.q[one.q]
+        if one.turns and angle_name(one) in self.layout.counted_angles:
+            return self.layout.counted_angles[angle_name(one)].value(self.q)
         a, b = one.joint.frames
         axes = self.rotation(a)
         if not one.turns:
@@ -64,11 +64,11 @@ class Motion:
 
     def rate(self, joint, which=None):
         """How fast a coordinate of a joint changes."""
-        one = coordinate_of(self._layout, joint, which)
+        one = coordinate_of(self.layout, joint, which)
         if one.v >= 0:
-            return one.sign * self._u[one.v]
+            return one.sign * self.speeds[one.v]
         a, b = one.joint.frames
-        axis = _axis(self._layout, self._placed, one)
+        axis = _axis(self.layout, self.placed, one)
         if one.turns:
             return np.dot(axis, self.angular_velocity(b) - self.angular_velocity(a))
         carried = cross(self.angular_velocity(a), self.position(b) - self.position(a))
@@ -84,31 +84,16 @@ class Motion:
 
     def parameter(self, name):
         """A coordinate without mass that a constraint brought."""
-        return self._q[self._layout.massless[name]]
+        return self.q[self.layout.massless[name]]
 
     def turn(self, constraint):
         """The relative angle of the two bodies of a constraint in the plane."""
-        return self._layout.turns[constraint].value(self._q)
-
-    @property
-    def layout(self):
-        """The coordinates of the model."""
-        return self._layout
-
-    @property
-    def q(self):
-        """Their values."""
-        return self._q
-
-    @property
-    def u(self):
-        """Velocities of the joints of the tree."""
-        return self._u
+        return self.layout.turns[constraint].value(self.q)
 
     @property
     def planar(self):
         """Whether the model is one of the plane."""
-        return self._layout.planar
+        return self.layout.planar
 
     def state(self, force):
         """The states of a force, given by itself or by its name."""
@@ -158,14 +143,24 @@ class Loads:
 
     def power(self, motion):
         """The power of these loads in a motion."""
-        moving, speeds = motion._moving, motion._u
+        moving = motion.moving
         bodies = np.sum(self.forces * moving.linear) + np.sum(self.torques * moving.angular)
-        return bodies + np.sum(self.joint_forces * speeds)
+        return bodies + np.sum(self.joint_forces * motion.speeds)
+
+
+def states_by_force(forces, states) -> dict:
+    """The states of each force that has some, by its name, from all of them in a row."""
+    own, first = {}, 0
+    for force in forces:
+        if force.initial:
+            own[force.name] = states[first : first + len(force.initial)]
+            first += len(force.initial)
+    return own
 
 
 def power_of(force, t, motion) -> float:
     """The power of everything that a force does."""
-    loads = Loads(motion._layout, motion._placed)
+    loads = Loads(motion.layout, motion.placed)
     force.apply(t, motion, loads)
     return float(loads.power(motion))
 

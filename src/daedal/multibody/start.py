@@ -19,6 +19,8 @@ from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, r
 class Start(tuple):
     """Coordinates and velocities of a model: the pair (q, v) that :func:`daedal.solve` takes.
 
+    If forces have states of their own (controllers), these are the third entry, as the forces say that they begin.
+
     Attributes
     ----------
     q, v : numpy.ndarray
@@ -47,7 +49,9 @@ class Start(tuple):
 
     def __new__(cls, q, v, model, layout, t: float = 0.0):
         """The pair (q, v) of `model` in the coordinates of `layout`."""
-        self = super().__new__(cls, (np.asarray(q, dtype=float), np.asarray(v, dtype=float)))
+        pair = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        states = [value for force in model.forces for value in force.initial]
+        self = super().__new__(cls, (*pair, np.array(states)) if states else pair)
         self.model, self.layout, self.t = model, layout, float(t)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy as np
 from daedal.multibody.closure import residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms
 from daedal.multibody.dynamics import crba, rnea
+from daedal.multibody.forces.force import Force
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
-from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.motion import Loads, Motion, states_by_force
+from daedal.multibody.results import Machine
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
@@ -22,7 +25,35 @@ class MultibodySystem(MechanicalSystem):
     """A mechanical system that knows the model that it was made of."""
 
     model: Any = None
-    layout: Layout | None = None
+    layout: Any = None
+
+    @property
+    def machine(self) -> Machine:
+        """What a solution needs to speak of bodies and joints."""
+        return Machine(self.model, self.layout)
+
+    def motion(self, q, v, r=()) -> Motion:
+        """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> system = Model(Revolute("pivot", ground, rod.start)).system()
+        >>> print(system.motion([0.0], [3.0]).velocity(rod.end))
+        [0. 6. 0.]
+        """
+        return motion_at(
+            self.model.forces, self.layout, np.array(q, dtype=float), np.array(v, dtype=float), np.array(r)
+        )
+
+
+def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
+    """Placement and velocities of all bodies, and the states of each force."""
+    tree = layout.tree
+    u = joint_velocities(tree, q, v) if layout.n_v < layout.n_q else v
+    placed = placement(tree, q)
+    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states))
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
@@ -31,6 +62,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
+    n_states = sum(len(element.initial) for element in forces)
     planar, others = layout.planar, layout.constraints
     n_others = sum(other.size(planar) for other in others)
     rolling = [other for other in others if other.velocity_size(planar)]
@@ -44,16 +76,19 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         matrix = crba(tree, placement(tree, q))
         return lifted_mass(tree, q, matrix, parameter_mass) if n_norms else matrix
 
-    def force(t, q, v):
-        u = joint_velocities(tree, q, v) if n_norms else v
-        placed = placement(tree, q)
-        moving = velocities(tree, placed, u)
-        loads = Loads(layout, placed)
-        motion = Motion(layout, q, u, placed, moving)
+    def force(t, q, v, states=()):
+        motion = motion_at(forces, layout, q, v, states)
+        loads = Loads(layout, motion.placed)
         for element in forces:
             element.apply(t, motion, loads)
-        tau = loads.joint_forces - rnea(tree, placed, moving, np.zeros(layout.n_v), loads.forces, loads.torques)
+        tau = loads.joint_forces - rnea(
+            tree, motion.placed, motion.moving, np.zeros(layout.n_v), loads.forces, loads.torques
+        )
         return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
+
+    def state_rate(t, q, v, states):
+        motion = motion_at(forces, layout, q, v, states)
+        return [rate for element in forces for rate in element.state_rate(t, motion)]
 
     def constraint(t, q):
         placed = placement(tree, q)
@@ -81,6 +116,8 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         constraint if n_constraints else None,
         n_q=layout.n_q,
         n_constraints=n_constraints,
+        state_rate=state_rate if n_states else None,
+        n_r=n_states,
         velocity_constraint=velocity_constraint if n_rolling else None,
         n_velocity_constraints=n_rolling,
         names=layout.names,
