@@ -53,6 +53,7 @@ from daedal.multibody.joints import (
 from daedal.multibody.model import Model
 from daedal.multibody.report import Report
 from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
 
 __all__ = [
     "PID",
@@ -97,5 +98,6 @@ __all__ = [
     "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "from_urdf",
     "ground",
 ]
