@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -39,6 +40,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -61,6 +63,7 @@ __all__ = [
     "Belt",
     "Body",
     "Bushing",
+    "Cartesian",
     "Constraint",
     "Controller",
     "Coupling",
@@ -98,6 +101,10 @@ __all__ = [
     "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "from_urdf",
     "ground",
+    "rnea",
 ]

@@ -14,7 +14,8 @@ from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
-from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.motion import Loads, Motion, states_by_force
+from daedal.multibody.results import Machine
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
@@ -25,6 +26,11 @@ class MultibodySystem(MechanicalSystem):
 
     model: Any = None
     layout: Any = None
+
+    @property
+    def machine(self) -> Machine:
+        """What a solution needs to speak of bodies and joints."""
+        return Machine(self.model, self.layout)
 
     def motion(self, q, v, r=()) -> Motion:
         """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
@@ -47,20 +53,15 @@ def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
     tree = layout.tree
     u = joint_velocities(tree, q, v) if layout.n_v < layout.n_q else v
     placed = placement(tree, q)
-    own, first = {}, 0
-    for element in forces:
-        if element.initial:
-            own[element.name] = states[first : first + len(element.initial)]
-            first += len(element.initial)
-    return Motion(layout, q, u, placed, velocities(tree, placed, u), own)
+    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states))
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
     """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
     tree, closures = layout.tree, layout.closures
+    forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
-    forces = model.forces
     n_states = sum(len(element.initial) for element in forces)
     planar, others = layout.planar, layout.constraints
     n_others = sum(other.size(planar) for other in others)
