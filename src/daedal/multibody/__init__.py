@@ -64,6 +64,7 @@ from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
 from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
 
 __all__ = [
     "PID",
@@ -123,6 +124,7 @@ __all__ = [
     "aba",
     "accelerations",
     "crba",
+    "from_urdf",
     "ground",
     "rnea",
 ]

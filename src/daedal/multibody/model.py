@@ -101,8 +101,9 @@ class Model:
             self.joint(name)
         key = coordinates, names
         if key not in self._layouts:
+            driven = {name for force in self.forces for name in force.joints}
             self._layouts[key] = layout_of(
-                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints
+                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints, driven
             )
         return self._layouts[key]
 
