@@ -44,6 +44,7 @@ class Browser:
                 "--headless=new",
                 "--no-sandbox",
                 "--disable-gpu",
+                "--enable-unsafe-swiftshader",  # WebGL without a graphics card
                 "--disable-dev-shm-usage",
                 "--hide-scrollbars",
                 "--no-first-run",

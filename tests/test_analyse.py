@@ -158,10 +158,15 @@ def test_units_that_differ_too_much_are_named():
     ("at", "message"),
     [
         (1.0, "at must be"),
-        ((0.0, [1.0]), "y0 of at must have 5 entries"),
-        ((np.nan, [0.0] * 5), "not finite"),
+        ((0.0, [1.0]), r"y0 of at has shape \(1,\); expected \(5,\)"),
+        ((np.nan, [0.0] * 5), "t of at must be finite, got nan"),
+        (("now", [0.0] * 5), "t of at must be a number, got 'now'"),
         ((0.0, {"z": 1.0}), "at names 'z'"),
-        ((0.0, (["a"] * 5, None)), "must be numbers"),
+        ((0.0, {"x": np.nan}), "x of at must be finite, got nan"),
+        ((0.0, {"x": "here"}), "x of at must be a number, got 'here'"),
+        ((0.0, [0.6, np.nan, 0.0, 0.0, 0.0]), r"y0 of at is not finite: y0\[1\] = nan"),
+        ((0.0, ([0.6, -0.8, 0.0, 0.0, 0.0], [0.0] * 3)), r"yp0 of at has shape \(3,\)"),
+        ((0.0, (["a"] * 5, None)), "y0 of at must hold 5 real numbers"),
     ],
 )
 def test_points_of_the_wrong_form_are_refused(at, message):

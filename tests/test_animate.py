@@ -15,7 +15,7 @@ import daedal
 from daedal.library.drawings import drawing_of
 from daedal.viz import Drawing
 from daedal.viz.animate import _changes, _differences, make_scene, player_page, scene_data
-from daedal.viz.drawing import Scene
+from daedal.viz.drawing import MovingDrawing
 from daedal.viz.equations import equation_html
 
 IN_THE_PLANE = [
@@ -55,7 +55,7 @@ def pendulum():
 def line(count=50, **drawing):
     """A point that moves along y = x, drawn as told."""
     t = np.linspace(0.0, 1.0, count)
-    return Scene(
+    return MovingDrawing(
         Drawing({"p": lambda q: (q[0], q[0]), "o": (0.0, 0.0), **drawing.pop("points", {})}, **drawing), t, t[None]
     )
 

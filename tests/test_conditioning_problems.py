@@ -233,3 +233,14 @@ def test_constants_that_do_not_exist_are_named():
         near.perturbed()
     with pytest.raises(daedal.InvalidProblemError, match="dA must have the shape"):
         found.perturbed(dA=[1.0, 2.0])
+
+
+def test_the_solution_of_another_problem_is_refused():
+    def decay(t, y, yp):
+        return yp + y
+
+    sol = daedal.solve(daedal.ImplicitDAE(decay, 2, names=["x", "v"]), (0.0, 1.0), ([1.0, 1.0], None))
+    with pytest.raises(daedal.InvalidProblemError, match=r"another problem: it has 2 unknowns \(x and v\), .* 1 \(x\)"):
+        conditioning(daedal.ImplicitDAE(decay, 1, names=["x"]), sol)
+    with pytest.raises(daedal.InvalidProblemError, match="its unknown 1 is v, that of the problem is w"):
+        conditioning(daedal.ImplicitDAE(decay, 2, names=["x", "w"]), sol)

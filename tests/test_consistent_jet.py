@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.special import j0
 
 import daedal
 from daedal.initial.jet import consistent_jet
@@ -343,6 +344,10 @@ def test_a_solution_says_itself_where_it_begins_and_ends():
     assert (along.stretches[0].start, along.stretches[0].end) == (0.0, 1.0)
     with pytest.raises(daedal.InvalidProblemError, match="t_span is missing"):
         daedal.analyse_along(problem, lambda t: [1.0, 1.0])
+    with pytest.raises(daedal.InvalidProblemError, match=r"solution\(t\) must have 1 entries in each row, got shape"):
+        daedal.analyse_along(implicit(lambda t, y, yp: [yp[0] + y[0]], "x"), sol)
+    with pytest.raises(daedal.InvalidProblemError, match="a function of it calls j0 on a value"):
+        daedal.analyse_along(implicit(lambda t, y, yp: [yp[0] + j0(y[0])], "x"), lambda t: [1.0], (0.0, 1.0))
     with pytest.raises(daedal.InvalidProblemError, match="samples must be at least 3"):
         daedal.analyse_along(problem, sol, samples=2)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import j0
 
 import daedal
 from daedal.analysis import diagnosis, mechanism_failure
@@ -160,6 +161,27 @@ def test_hidden_constraint_that_depends_on_time_is_differentiated_in_time_too():
     problem = StandIn(lambda t, y, yp: [yp[0] - y[1], y[0] - math.sin(3.0 * t)], 2)
     assert "violate" not in diagnose(problem, at_start(-6, [0.0, 3.0], [3.0, 0.0]))
     assert "first time derivative is -1, not 0" in diagnose(problem, at_start(-6, [0.0, 2.0], [2.0, 0.0]))
+
+
+@pytest.mark.parametrize("kind", ["implicit", "semi-explicit"])
+def test_index_4_that_is_not_reduced_names_why_functions_cannot_be_traced(kind):
+    def constraint(t, x):
+        return x + 0.0 * j0(x) - math.sin(t)
+
+    problem, initial = (
+        (
+            daedal.ImplicitDAE(lambda t, y, yp: [*(yp[:3] - y[1:]), constraint(t, y[0])], 4),
+            ([0.0, 1.0, 0.0, -1.0], [1.0, 0.0, -1.0, 0.0]),
+        )
+        if kind == "implicit"
+        else (
+            daedal.SemiExplicitDAE(lambda t, y, z: [y[1], y[2], z[0]], lambda t, y, z: [constraint(t, y[0])], 3, 1),
+            ([0.0, 1.0, 0.0], [-1.0]),
+        )
+    )
+    with pytest.raises(daedal.IntegrationError, match="index 4") as caught:
+        daedal.solve(problem, (0.0, 1.0), initial, method="radau")
+    assert "reduces the index of functions that it can trace; here a function calls j0 on a value" in str(caught.value)
 
 
 def test_higher_index_names_how_often_to_differentiate():

@@ -388,14 +388,8 @@ def test_mechanisms_for_which_no_order_is_predicted_are_refused_or_noted(name, f
 
 @pytest.mark.parametrize(("name", "formulation"), [("radau5", "ggl"), ("sdirk4", "index2"), ("gauss2", "index1")])
 def test_mechanisms_for_which_orders_are_predicted_run_without_a_note(name, formulation):
-    sol = daedal.solve(
-        PENDULUM.problem,
-        (0.0, 0.1),
-        PENDULUM.initial,
-        method=ImplicitRungeKutta(name),
-        formulation=formulation,
-        fixed_step=0.01,
-    )
+    options = {"method": ImplicitRungeKutta(name), "formulation": formulation, "fixed_step": 0.01}
+    sol = daedal.solve(PENDULUM.problem, (0.0, 0.1), PENDULUM.initial, **options)
     assert "guaranteed" not in sol.message
 
 

@@ -196,7 +196,9 @@ def test_a_stored_solution():
     sol = pickle.loads(pickle.dumps(daedal.solve(PENDULUM, (0.0, 1.0), START, rtol=1e-8)))
     fresh = daedal.solve(PENDULUM, (0.0, 1.0), START, rtol=1e-8)
     np.testing.assert_array_equal(sol.y, fresh.y)
-    np.testing.assert_allclose(sol(0.37), fresh(0.37), rtol=1e-5, atol=1e-6)
+    for derivative in (False, True):
+        np.testing.assert_allclose(sol(0.37, derivative), fresh(0.37, derivative), rtol=1e-10, atol=1e-10)
+    assert sol(0.37)[0] ** 2 + sol(0.37)[1] ** 2 == pytest.approx(1.0, abs=1e-14)
     assert sol.message == fresh.message
 
 

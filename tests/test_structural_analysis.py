@@ -313,3 +313,17 @@ def test_linear_problems_never_get_a_wrong_answer(pencil):
     assert found.succeeds and found.degrees_of_freedom == degree
     shift = next(s for s in range(1, 40) if exact_determinant(s * A + B))
     assert pencil_index(shift * A, B) <= found.index
+
+
+def test_a_combination_that_holds_on_one_side_only_does_not_go_on_for_ever():
+    # max(t, 0)^4 vanishes at all random times or at none; a step that does not lower the value is not taken.
+    for sign in (1.0, -1.0):
+        problem = daedal.ImplicitDAE(
+            lambda t, x, xp, sign=sign: [
+                max(sign * t, 0.0) ** 4 * xp[1] + x[0],
+                max(-sign * t, 0.0) ** 4 * xp[0] + x[1],
+            ],
+            2,
+        )
+        found = StructuralAnalysis.of(Equations(problem))
+        assert not found.succeeds and not found.combinations

@@ -50,7 +50,7 @@ class ConstrainedSolution(Solution):
 
     def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
         self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
-        self._n_q = getattr(system, "n_q", 0)
+        self._n_q, self._machine = getattr(system, "n_q", 0), getattr(system, "machine", None)
         self.formulation = formulation
         self.n_differential, self.functions = None, FunctionTable()
         for name, value in fields.items():
@@ -62,7 +62,12 @@ class ConstrainedSolution(Solution):
 
     def as_stated(self, system):
         """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
-        self._system = system
+        self._system, self._machine = system, getattr(system, "machine", None)
+
+    @property
+    def evaluator(self):
+        """What lends the system ready for evaluation; None if the solution was stored."""
+        return self._evaluator
 
     def evaluate_with(self, evaluator):
         """Evaluate the system from now on with what `evaluator` lends."""
@@ -122,7 +127,8 @@ class ConstrainedSolution(Solution):
             for name in (*_LAZY, "_augmented"):
                 getattr(self, name)
             self._store_interpolant()
-        return self.__dict__ | {"_system": None, "_evaluator": None, "_output": None}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_results"}
+        return kept | {"_system": None, "_evaluator": None, "_output": None}
 
     def _store_interpolant(self):
         """Keep what dense output needs without the functions of the system."""
@@ -253,8 +259,44 @@ class MechanicalSolution(ConstrainedSolution):
                 assembly.project(times, rows, weight=assembly.output_weight)
         return np.ascontiguousarray(rows.T)
 
-    def animate(self, path, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Any:
+        if self._machine is None:
+            raise InvalidProblemError(
+                "the solved system was not made of bodies and joints, so nothing is known of them; see daedal.multibody"
+            )
+        return self._machine.results(self)
+
+    def body(self, name: str, t: Any = None):
+        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
+        return self._results.body(name, t)
+
+    def joint(self, name: str, t: Any = None):
+        """The motion of a joint of a :class:`daedal.multibody.Model`, and the force and torque that it carries."""
+        return self._results.joint(name, t)
+
+    def force(self, name: str, t: Any = None):
+        """What a force of a :class:`daedal.multibody.Model` does."""
+        return self._results.force(name, t)
+
+    @property
+    def energy(self):
+        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
+        return self._results.energy()
+
+    def power(self, force: Any, t: Any = None) -> np.ndarray:
+        """The power of a force of a :class:`daedal.multibody.Model`, given by itself or its name."""
+        return self._results.power(force, t)
+
+    def animate(self, path=None, drawing=None, **options: Any):
+        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :func:`daedal.multibody.animate`.
+        """
+        if self._machine is not None and drawing is None:
+            return self._results.animate(path, **options)
         from daedal.viz import animate
 
         return animate(self, path, self._system if drawing is None else drawing, **options)

@@ -1,6 +1,6 @@
 """Columns of text, the one way in which tables are shown: as plain text, in a notebook, in colour on a terminal.
 
-And, for sentences, a list in words.
+And, for sentences, lists, counts and derivatives in words.
 """
 
 import textwrap
@@ -131,3 +131,13 @@ def listing(parts: Iterable[str], total: int | None = None) -> str:
     if not named:
         return "none"
     return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
+
+
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def derivative_name(name: str, order: int) -> str:
+    """``x``, ``x'``, ``x''``, ``x'''``, ``x^(4)``."""
+    return name + ("'" * order if order <= 3 else f"^({order})")

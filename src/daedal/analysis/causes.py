@@ -35,11 +35,11 @@ from daedal.analysis.wording import (
     number,
     ordinal,
     powers,
-    times,
     variable,
     variables,
 )
 from daedal.kernels.endings import Ending
+from daedal.tabular import times
 
 _HIDDEN_VIOLATION = 1e-5  # of a hidden constraint, relative to its terms
 _JACOBIAN_REMEDY = (
@@ -54,7 +54,8 @@ _SINGULARITY = 1e-6  # part of the elapsed time in which a variable changes by i
 class Case:
     """A failure with what can be computed about it, when asked for."""
 
-    def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset()):
+    def __init__(self, problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None):
+        self.stated = problem if stated is None else stated  # as the user gave it
         self.taken = taken  # what the user has done already: "correct_initial", "None", "MechanicalSystem"
         self.probe = Probe(problem)
         self.problem = self.probe.problem
@@ -88,6 +89,14 @@ class Case:
         """dF/dy' and dF/dy at the last good point, of a problem that was traced."""
         find = getattr(self.problem, "exact_partials", None)
         return None if find is None or self.n > LARGEST_DENSE else find(*self.point)
+
+    @cached_property
+    def untraced(self) -> str | None:
+        """Why a function of the problem cannot be traced, and its index not be reduced; None if they all can."""
+        if self.exact is not None:
+            return None
+        found = (words.partition(": ") for words in getattr(self.stated, "functions", {}).values())
+        return next((reason for kind, _, reason in found if kind in ("Python", "Numba") and reason), None)
 
     @cached_property
     def partials(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -287,9 +296,12 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
             f"v, a: residual(t, x, v), {case.n}), with the same initial values.{mechanism} By hand: replace {which} by "
             f"{own} second time derivative (index 1)."
         )
+    untraced = ""
+    if case.untraced is not None:
+        untraced = f"Daedal reduces the index of functions that it can trace; here a function {case.untraced}.\n"
     return (
-        f"Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} with "
-        f"respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
+        f"{untraced}Remedy: reduce the index by hand. {which.capitalize()} must be differentiated {times(index - 1)} "
+        f"with respect to time; with the other equations inserted, the results determine {case.names(waiting)}."
     )
 
 

@@ -32,7 +32,7 @@ _ROUNDOFF = np.finfo(float).eps
 _OFTEN = 0.3  # failures for each step taken
 
 
-def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()) -> str:
+def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:
     """Say what happened, where, which variables are concerned, the likely cause and what to do.
 
     Parameters
@@ -43,13 +43,15 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
         What the integrator knows.
     taken : frozenset of str
         Remedies that the user has taken and need not be told: "correct_initial", "None".
+    stated : ImplicitDAE or SemiExplicitDAE, optional
+        The problem as the user gave it, if `problem` was made from it.
 
     Returns
     -------
     str
         Three to eight lines.
     """
-    case = Case(problem, failure, taken)
+    case = Case(problem, failure, taken, stated)
     speakers: dict[int, Callable[[Case], list[str]]] = {
         Ending.MAX_STEPS: _step_limit,
         Ending.STALLED: _step_limit,

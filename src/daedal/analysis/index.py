@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.linear.scaling import equilibrate
+from daedal.linear.scaling import scale_pencil
 from daedal.linear.staircase import staircase
 
 RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
@@ -211,7 +211,7 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
     >>> found.index, found.constraints, found.higher_index_variables
     (2, ((0, 1),), ((1, 2),))
     """
-    scaled = equilibrate(np.array(E, dtype=float), np.array(B, dtype=float))
+    scaled = scale_pencil(np.array(E, dtype=float), np.array(B, dtype=float))
     by_rows = _constraint_levels(scaled.A, scaled.B, tolerance)
     by_columns = _constraint_levels(scaled.A.T, scaled.B.T, tolerance)
     if by_rows.dependent is not None or by_columns.dependent is not None:
@@ -281,7 +281,7 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 @lru_cache(maxsize=8)
 def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
     E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
-    E, B, *_ = equilibrate(E, B)
+    E, B, *_ = scale_pencil(E, B)
     try:
         U, s, V = np.linalg.svd(E)
         rank = int(np.sum(s > RANK_TOLERANCE * s[0]))

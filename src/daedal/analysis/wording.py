@@ -44,11 +44,6 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def times(count: int) -> str:
-    """``once``, ``twice``, ``3 times``."""
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
 def ordinal(count: int) -> str:
     """``first``, ``second``, ``third``, ``4th``."""
     return {1: "first", 2: "second", 3: "third"}.get(count, f"{count}th")

@@ -92,7 +92,7 @@ class SingularPlan(TracedPlan):
                 raise IntegrationError("The end was reached, but what was computed is arbitrary.", solution)
             return solution
         except (InconsistentInitialError, IntegrationError) as error:
-            error.args = (f"{error}\nThe problem has no unique solution: {self._reason}.",)
+            error.args = (f"{error}\nThe problem has no unique solution: {self._reason}",)
             solution = getattr(error, "solution", None)
             if solution is not None:
                 solution.message = str(error)

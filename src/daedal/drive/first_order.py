@@ -291,8 +291,7 @@ class FirstOrderCourse(Course):
         switching = None
         if request.settings.events is not None:
             switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
-        if plan.nonnegative is not None:
-            _check_signs(plan, self.y0)
+        check_signs(plan, self.y0)
         searched = self.workspace.counts()
         outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
         outcome.counts += searched
@@ -397,8 +396,10 @@ def _change_of_constraint(problem: SemiExplicitDAE, t, y, z, shift, base) -> np.
     return None
 
 
-def _check_signs(plan: FirstOrderPlan, y0: np.ndarray):
+def check_signs(plan: FirstOrderPlan, y0: np.ndarray):
     """Values that are to be kept nonnegative must be so at the start, up to the tolerance."""
+    if plan.nonnegative is None:
+        return
     negative = np.flatnonzero(plan.nonnegative & (y0 < -plan.atol))
     if negative.size:
         i = int(negative[0])

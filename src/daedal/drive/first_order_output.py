@@ -35,7 +35,7 @@ def finished(
             return fixed_step_failed(outcome.failure, step)
         steps = sum(part.outcome.steps for part in segments)
         failure = replace(outcome.failure, t_span=request.span, steps=steps)
-        return diagnose(plan.implicit, failure, request.remedies_taken)
+        return diagnose(plan.implicit, failure, request.remedies_taken, request.problem)
 
     success, status, message = ending(request, segments, explain)
     if status == "finished":

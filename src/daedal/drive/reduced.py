@@ -12,10 +12,11 @@ from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.drive.blas_threads import blas_threads
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
-from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan, check_signs
 from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice
 from daedal.drive.first_order_output import methods_of
 from daedal.drive.raised import until_raised
+from daedal.drive.reduced_options import inside_options
 from daedal.drive.reduced_output import at_start, finished, in_the_users_unknowns
 from daedal.drive.reduced_start import consistent_start, given_values
 from daedal.drive.request import Request, Settings
@@ -65,7 +66,7 @@ class ReducedPlan(FirstOrderPlan):
         solver = settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
         traced = traced_problem(reduction.problem, "always", solver)
         assert traced is not None
-        inner = replace(settings, rtol=rtol, atol=atol, formulation="none")
+        inner = replace(inside_options(reduction, settings), rtol=rtol, atol=atol, formulation="none")
         super().__init__(traced.problem, inner)
         if (
             len(self.methods) > 1 and self.first == "rosenbrock"
@@ -132,7 +133,9 @@ class ReducedCourse(FirstOrderCourse):
         rtol, atol = plan.tolerances
         self._sizes = np.maximum(np.abs(u), np.divide(atol, rtol, out=np.ones_like(atol), where=rtol > 0.0))
         self._failed_at = np.nan
-        self.excluded = reduction.excluded if reduction.excluded.any() else None
+        tested = plan.method.error_test
+        excluded = reduction.excluded | (False if isinstance(tested, str) else plan.method.excluded(plan.implicit))
+        self.excluded = excluded if excluded.any() else None
         self._automatic = reduction.result_index > 1
         try:
             self._select(t, u)
@@ -199,6 +202,7 @@ class ReducedCourse(FirstOrderCourse):
             switching = switching_functions(
                 request, plan.original, *there, lambda t, y, yp: (y[:n], yp[:n]), earlier, leading=True
             )
+        check_signs(plan, self.y0)
         self._selections, self._singular = [(self._t, plan.reduction)], None
         changes = self.left(earlier, request.span[1]) | {"resume": self._resume}
         outcome = self.ready.integrate(self.task(switching, progress, **changes))

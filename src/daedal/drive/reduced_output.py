@@ -17,8 +17,8 @@ from daedal.index_reduction.reduced import ReducedProblem
 from daedal.methods.task import Outcome
 from daedal.problems import SemiExplicitDAE
 from daedal.solution import Solution
-from daedal.structure.derivative_array import derivative_name, equation_in_words
-from daedal.tabular import listing
+from daedal.structure.derivative_array import equation_in_words
+from daedal.tabular import derivative_name, listing
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
 _NEARLY_SINGULAR = 1e-6  # smallest singular value of the scaled system Jacobian where a run failed

@@ -6,6 +6,7 @@ from typing import Any
 
 from daedal.drive.any_index import AnyIndexPlan, SingularPlan
 from daedal.drive.low_index import LARGEST_EXAMINED
+from daedal.drive.reduced_options import option_for_higher_index
 from daedal.drive.request import Settings
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InvalidProblemError, StructurallySingularError
@@ -46,6 +47,15 @@ def reduced_plan(problem: Any, settings: Settings, plan: TracedPlan, *, recognis
         if not asked and signature.index < LOWEST_REDUCED + second_order and not _misleads(equations, signature):
             return plan
         make = named_reduction(formulation).checked if asked else _automatic_reduction
+        powers = option_for_higher_index(settings)
+        if powers is not None and not asked:
+            return plan
+        if powers is not None:
+            raise InvalidProblemError(
+                f"{powers} has powers of the step size for a problem of higher index as it stands, but "
+                f"formulation={formulation!r} solves it in other unknowns, reduced to a lower index. Leave {powers} "
+                "out, or choose formulation='none'."
+            )
         if second_order:
             from daedal.drive.reduced_second_order import ReducedSecondOrder
 
@@ -69,7 +79,7 @@ def _automatic_reduction(problem: Any, equations: Equations, signature: Signatur
     except InvalidProblemError as reason:
         if equations.order > 1:
             characteristic_values(equations, signature)  # refuses equations that do not determine the solution
-            raise _NotReducible(f"{reason}; the former needs the velocities as unknowns of an ImplicitDAE") from reason
+            raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
         reduction = StrangenessFree.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise

@@ -39,7 +39,7 @@ class Projection(ReducedProblem):
         if made.prolongation.n > LARGEST_DENSE:
             raise InvalidProblemError(
                 f"projection after every step works with dense matrices of at most {LARGEST_DENSE} unknowns, and the "
-                f"prolonged problem has {made.prolongation.n}. Remedy: take by='dummy_derivatives'"
+                f"prolonged problem has {made.prolongation.n}. Remedy: take by='dummy_derivatives'."
             )
         return made
 

@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from daedal.structure.derivative_array import derivative_name
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
+from daedal.tabular import derivative_name
 
 Derivative = tuple[int, int]
 """(j, k): the derivative of order k of unknown j."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.index_reduction.mechanism import RecognisedMechanism
 from daedal.mechanical_solution import MechanicalSolution, augmented
+from daedal.mechanics.pool import Lender
 from daedal.problems.checks import check_real
 from daedal.solution import Solution
 from daedal.tabular import FunctionTable
@@ -152,9 +153,17 @@ class RecognisedSolution(Solution):
         return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
 
     def __getstate__(self) -> dict[str, Any]:
+        """Everything computed, and what evaluates the mechanism: unlike the user's functions it can be stored."""
         for name in _LAZY:
             getattr(self, name)
-        return self.__dict__
+        evaluator = self.mechanical.evaluator
+        return self.__dict__ | {"_evaluator": evaluator if isinstance(evaluator, Lender) else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        evaluator = self.__dict__.pop("_evaluator")
+        if evaluator is not None:
+            self.mechanical.evaluate_with(evaluator)
 
 
 def _column(i: int, *arrays: np.ndarray) -> list[np.ndarray]:

@@ -13,9 +13,8 @@ from daedal.index_reduction.projection import Projection
 from daedal.index_reduction.reduced import ReducedProblem
 from daedal.index_reduction.stabilised import Stabilised
 from daedal.index_reduction.strangeness_free import StrangenessFree
-from daedal.structure.equations import Equations
+from daedal.structure.equations import Equations, required_equations
 from daedal.structure.signature import Signature
-from daedal.symbolic import Untraceable
 
 _KINDS = (ReducedProblem, CoordinatePartitioning, MinimalExtension, Stabilised, Projection, StrangenessFree)
 REDUCTIONS: dict[str, type[ReducedProblem]] = dict(zip(WAYS, _KINDS, strict=True))
@@ -68,12 +67,8 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
 
 def analysed(problem: Any) -> tuple[Equations, Signature]:
     """The equations of a problem on a graph and their signature; refused where they cannot be traced."""
-    try:
-        equations = Equations(problem)
-    except Untraceable as reason:
-        raise InvalidProblemError(
-            f"the index is found and reduced by differentiating the equations, and a function {reason}"
-        ) from reason
+    refusal = "the index is found and reduced by differentiating the equations, and a function"
+    equations = required_equations(problem, refusal)
     return equations, Signature.of(equations)
 
 

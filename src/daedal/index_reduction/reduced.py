@@ -23,7 +23,7 @@ from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.machine import MachineFunction
-from daedal.tabular import listing
+from daedal.tabular import listing, times
 
 _MOST_NAMED = 12
 
@@ -163,7 +163,7 @@ class ReducedProblem:
                 "(counted from 0), differentiated as often as the orders of their derivatives suggest, do not "
                 f"determine {unknowns_named(generic.unknowns, equations.names)}. Remedy: take the way "
                 "'strangeness_free', or replace one of these equations by a combination of them from which the "
-                "highest derivatives drop out"
+                "highest derivatives drop out."
             )
         return cls(original, equations, signature, leading)
 
@@ -175,11 +175,12 @@ class ReducedProblem:
     @cached_property
     def words(self) -> list[str]:
         """What was found and done, in sentences."""
-        often = {1: "once", 2: "twice"}
         groups: dict[int, list[int]] = {}
         for i, c in self.prolongation.differentiated:
             groups.setdefault(c, []).append(i)
-        done = [f"{equations_named(own)} {often.get(c, f'({c} times)')}" for c, own in sorted(groups.items())]
+        done = [
+            f"{equations_named(own)} {times(c) if c <= 2 else f'({times(c)})'}" for c, own in sorted(groups.items())
+        ]
         told = [f"The problem has index {self.signature.index} (structural)."]
         if done:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")

@@ -20,6 +20,7 @@ from daedal.structure.characteristics import array_ranks
 from daedal.structure.equations import Equations
 from daedal.structure.signature import Signature
 from daedal.structure.system_jacobian import SystemJacobian
+from daedal.tabular import times
 
 _POINTS = 3  # random ones from which a consistent one is looked for, where the structure does not tell the index
 _CORRECTIONS = 2  # of x' by Newton's method, from what a method has computed
@@ -99,7 +100,7 @@ class StrangenessFree(ReducedProblem):
         if equations.order != 1:
             raise InvalidProblemError(
                 "the strangeness-free form is made of problems of first order. Remedy: state the velocities as "
-                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'"
+                "unknowns of an ImplicitDAE, or take by='dummy_derivatives'."
             )
         return cls(original, equations, signature)
 
@@ -111,7 +112,7 @@ class StrangenessFree(ReducedProblem):
     @cached_property
     def words(self) -> list[str]:
         """What was found and done, in sentences."""
-        often = {0: "not", 1: "once", 2: "twice"}.get(self.mu, f"{self.mu} times")
+        often = times(self.mu) if self.mu else "not"
         return [
             f"The problem has strangeness index {self.mu}: all equations are differentiated {often}.",
             f"Solved by {self.by}, {self.d} differential equations and {self.a} constraints, "
@@ -237,7 +238,7 @@ def characteristic_values(equations: Equations, signature: Signature) -> tuple[i
         if settled is None or settled.v or settled.degrees_of_freedom != settled.d:
             raise Undetermined(
                 "the equations do not determine the solution, however often they are differentiated. Remedy: "
-                "daedal.analyse(problem) names those that follow from others, and what they leave open"
+                "daedal.analyse(problem) names those that follow from others, and what they leave open."
             )
         return settled.times, settled.a
     raise InvalidProblemError(f"no consistent point was found at which to compute the index: {reason}")

@@ -289,7 +289,7 @@ def _is_nearly_singular(matrix: np.ndarray) -> bool:
     """Whether a matrix is singular to nine digits, after rows and columns have been scaled."""
     matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
     singular = np.linalg.svd(matrix / np.maximum(np.abs(matrix).max(axis=0), 1e-300), compute_uv=False)
-    return bool(singular[-1] < 1e-9 * singular[0])
+    return bool(singular[-1] <= 1e-9 * singular[0])
 
 
 def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:

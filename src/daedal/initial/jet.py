@@ -15,6 +15,7 @@ from daedal.structure.derivative_array import DerivativeArray
 from daedal.structure.equations import Equations
 from daedal.structure.equilibration import equilibrate
 from daedal.structure.signature import Signature
+from daedal.tabular import derivative_name
 
 _MOST_DIFFERENTIATIONS = 12  # before equations are said not to determine the solution
 _MOST_AT_ONCE = 6
@@ -160,11 +161,13 @@ def _undetermined(array: DerivativeArray, t: float, unknowns: np.ndarray) -> Inc
     )
 
 
-def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def checked_values(
+    equations: Equations, x0: Any, fixed: Any, name: str = "x0"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The given values in rows, which are known, and which are held."""
     given = np.atleast_2d(np.asarray(x0, dtype=float)).copy()
     if given.ndim != 2 or given.shape[1] != equations.n:
-        raise InvalidProblemError(f"x0 must have {equations.n} entries in each row, got shape {np.shape(x0)}")
+        raise InvalidProblemError(f"{name} must have {equations.n} entries in each row, got shape {np.shape(x0)}")
     held = np.zeros(given.shape, dtype=bool)
     if fixed is not None:
         mask = np.atleast_2d(np.asarray(fixed, dtype=bool))
@@ -174,7 +177,7 @@ def checked_values(equations: Equations, x0: Any, fixed: Any) -> tuple[np.ndarra
     known = np.isfinite(given)
     if np.any(held & ~known):
         order, j = (int(k) for k in np.argwhere(held & ~known)[0])
-        raise InvalidProblemError(f"{equations.names[j]}{chr(39) * order} is fixed, but x0 has no value of it")
+        raise InvalidProblemError(f"{derivative_name(equations.names[j], order)} is fixed, but x0 has no value of it")
     return given, known, held
 
 

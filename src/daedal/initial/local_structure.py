@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from daedal.analysis.wording import MOST_NAMED, times
+from daedal.analysis.wording import MOST_NAMED
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.linear.rank import RankDecision, decision_table
 from daedal.structure.characteristics import Characteristics, array_ranks
-from daedal.structure.derivative_array import DerivativeArray
+from daedal.structure.derivative_array import DerivativeArray, equation_in_words
 from daedal.structure.equations import Equations
 from daedal.structure.hidden_constraints import Constraint, find_constraints
 from daedal.structure.initial_choices import Choice, initial_choices
@@ -189,5 +189,5 @@ def _origin(constraint: Constraint) -> str:
         return ""
     parts = []
     for i, r, _ in constraint.rows:
-        parts.append(f"equation {i}" + (f" differentiated {times(r)}" if r else ""))
+        parts.append(equation_in_words(i, r))
     return f" ({listing(parts)})"

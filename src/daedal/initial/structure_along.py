@@ -14,7 +14,7 @@ from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.initial.jet import checked_values, resolved_array
 from daedal.structure.characteristics import ArrayRanks, Characteristics, Weakest, array_ranks, dominant
 from daedal.structure.derivative_array import DerivativeArray
-from daedal.structure.equations import Equations, equations_of
+from daedal.structure.equations import Equations, required_equations
 from daedal.structure.equilibration import equilibrate
 from daedal.tabular import listing
 
@@ -132,9 +132,8 @@ def analyse_along(
     """
     if samples < 3:
         raise InvalidProblemError(f"samples must be at least 3, got {samples}")
-    equations = problem if isinstance(problem, Equations) else equations_of(problem)
-    if equations is None:
-        raise InvalidProblemError("the problem cannot be analysed: its functions cannot be traced")
+    refusal = "the problem cannot be analysed: a function of it"
+    equations = problem if isinstance(problem, Equations) else required_equations(problem, refusal)
     if t_span is None:
         times_of = getattr(solution, "t", None)
         if times_of is None or len(times_of) < 2:
@@ -183,9 +182,9 @@ class _Follower:
 
     def _consistent(self, t: float) -> tuple[DerivativeArray, np.ndarray] | None:
         """Consistent values near the solution; they do not depend on other times that were looked at."""
-        x = np.asarray(self.solution(t), dtype=float)
+        given = checked_values(self.equations, np.asarray(self.solution(t), dtype=float), None, "solution(t)")
         try:
-            return resolved_array(self.equations, t, *checked_values(self.equations, x, None), None)
+            return resolved_array(self.equations, t, *given, None)
         except (InconsistentInitialError, InvalidProblemError, np.linalg.LinAlgError):
             return None
 

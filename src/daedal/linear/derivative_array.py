@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from daedal.linear.rank import RankDecision, decision_table, rank_decision
-from daedal.linear.scaling import equilibrate
+from daedal.linear.scaling import scale_pencil
 from daedal.linear.words import Shown
 from daedal.tabular import Tabular
 
@@ -147,6 +147,6 @@ def balanced_array(
     m, n = A.shape[1:]
     matrix, columns, right = array_matrices(A, B, f, j)
     blocks = np.linalg.norm(matrix.reshape(j, m, j, n), axis=(1, 3))
-    scaled = equilibrate(blocks, np.zeros_like(blocks))
+    scaled = scale_pencil(blocks, np.zeros_like(blocks))
     rows, units = np.repeat(scaled.rows * scaled.time, m), np.repeat(scaled.columns, n)
     return matrix * rows[:, None] * units, columns * rows[:, None], right * rows, float(scaled.columns[0])

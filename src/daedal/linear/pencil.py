@@ -13,7 +13,7 @@ from daedal.linear.constraints import Consistency
 from daedal.linear.forcing import as_forcing
 from daedal.linear.projectors import MatrixChain, matrix_chain
 from daedal.linear.rank import MARGIN, TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
-from daedal.linear.scaling import equilibrate
+from daedal.linear.scaling import scale_pencil
 from daedal.linear.solution import LinearSolution, solve_constant, start_of
 from daedal.linear.staircase import staircase
 from daedal.linear.weierstrass import WeierstrassForm, shuffle, weierstrass_form
@@ -66,7 +66,7 @@ class Pencil(Shown):
             raise InvalidProblemError(f"tolerance must lie between 0 and 1, not be {tolerance}")
         self.tolerance = float(tolerance)
         self.names = check_names(names, self.A.shape[1])
-        self.scaled = equilibrate(self.A, self.B)
+        self.scaled = scale_pencil(self.A, self.B)
         self.stairs = staircase(self.scaled.A, self.scaled.B, tolerance)
         rest_A, rest_B = self.stairs.rest
         self.left_stairs = staircase(rest_A.T, rest_B.T, tolerance, ("the transposed A", "the transposed B"))

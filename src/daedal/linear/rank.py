@@ -164,6 +164,6 @@ def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
     if unclear:
         raise UnclearRankError(
             f"{what} rests on a rank that the numbers do not decide: {unclear[0]}. Set the small numbers in the data "
-            "to zero if they are errors, or give a `tolerance` well below them if they count",
+            "to zero if they are errors, or give a `tolerance` well below them if they count.",
             unclear,
         )

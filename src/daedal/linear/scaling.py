@@ -20,11 +20,12 @@ class Scaled(NamedTuple):
     time: float
 
 
-def equilibrate(A: np.ndarray, B: np.ndarray) -> Scaled:
+def scale_pencil(A: np.ndarray, B: np.ndarray) -> Scaled:
     """Scale equations, unknowns and time such that the nonzero entries of A and B come near 1.
 
     Least squares for the logarithms of the entries (A. R. Curtis, J. K. Reid, J. Inst. Maths Applics 10, 1972).
-    Powers of 2 leave all digits of the entries as they are.
+    Powers of 2 leave all digits of the entries as they are. Time is a unit as well, which rows and columns of one
+    matrix do not have: those are scaled by :func:`daedal.structure.equilibration.equilibrate`.
     """
     m, n = A.shape
     in_A, in_B = _present(A), _present(B)

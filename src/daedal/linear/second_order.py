@@ -12,7 +12,7 @@ from daedal.errors import InvalidProblemError
 from daedal.linear.forcing import QuasiPolynomial, as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, RankDecision, decision_table, rank_decision, require_clear
-from daedal.linear.scaling import equilibrate
+from daedal.linear.scaling import scale_pencil
 from daedal.linear.second_order_passes import SecondOrderValues, second_order_passes
 from daedal.linear.solution import LinearSolution
 from daedal.linear.time_varying import TimeVarying
@@ -148,7 +148,7 @@ class SecondOrder:
         >>> system.strangeness().index
         2
         """
-        scaled = equilibrate(self.M, self.K)
+        scaled = scale_pencil(self.M, self.K)
         unit = float(np.exp2(np.round(-0.5 * np.log2(scaled.time))))
         factors = scaled.rows[:, None] * scaled.columns
         values, decisions = second_order_passes(
@@ -218,7 +218,7 @@ class SecondOrder:
     def _moving(self) -> tuple[np.ndarray, list[str]]:
         """An orthonormal basis of the directions with a second derivative, and names of their velocities."""
         n = self.M.shape[1]
-        scaled = equilibrate(self.M, self.K)
+        scaled = scale_pencil(self.M, self.K)
         _, s, Vt = np.linalg.svd(scaled.A)
         decision = rank_decision(s, tolerance=self.tolerance, what="M")
         require_clear([decision], "the form of first order")

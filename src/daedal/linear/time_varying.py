@@ -16,7 +16,7 @@ from daedal.linear.derivative_array import DerivativeArray, balanced_array, dete
 from daedal.linear.forcing import as_forcing
 from daedal.linear.pencil import Pencil
 from daedal.linear.rank import TOLERANCE, require_clear
-from daedal.linear.scaling import equilibrate
+from daedal.linear.scaling import scale_pencil
 from daedal.linear.solvability import Solvability, solvability
 from daedal.linear.start import InitialValues, array_consistency, initial_values
 from daedal.linear.strangeness import Strangeness, strangeness_passes
@@ -110,7 +110,7 @@ class TimeVarying:
     def series(self, t: float, count: int, *, with_f: bool = False) -> LocalSeries:
         """Taylor coefficients in units in which they are near 1 or below."""
         A, B = self.A.taylor(t, count), self.B.taylor(t, count)
-        scaled = equilibrate(A[0], B[0])
+        scaled = scale_pencil(A[0], B[0])
         unit = min(1.0 / scaled.time, _variation(A), _variation(B))
         rows, columns = scaled.rows, scaled.columns
         powers = unit ** np.arange(float(count))[:, None, None]

@@ -10,6 +10,7 @@ from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE
 from daedal.problems.checks import check_vector
 from daedal.problems.coefficients import coefficient_at
+from daedal.tabular import times
 
 
 class HessenbergAssembly(Assembly):
@@ -88,14 +89,10 @@ def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
     start = assembly.start(t0, z)
     if not np.all(np.isfinite(start.a)):
         raise InconsistentInitialError(
-            f"C B is singular at t = {t0:g}: the constraint, differentiated {_times(problem.order)}, does not "
+            f"C B is singular at t = {t0:g}: the constraint, differentiated {times(problem.order)}, does not "
             "determine y. Remedy: check B and C, and the order."
         )
     return assembly, start, []
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _not_finite(problem: HessenbergDAE, t0: float) -> str:

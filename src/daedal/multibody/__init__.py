@@ -8,8 +8,45 @@
 
 from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
-from daedal.multibody.forces import Force, Spring
+from daedal.multibody.constraints import (
+    Belt,
+    Constraint,
+    Coupling,
+    Distance,
+    Gear,
+    PointOnCurve,
+    PointOnSurface,
+    Prescribed,
+    PrescribedMotion,
+    Rack,
+    Rolling,
+    RollingSphere,
+    UserConstraint,
+)
+from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.forces import (
+    PID,
+    Actuator,
+    Bushing,
+    Contact,
+    Controller,
+    Damper,
+    Drag,
+    Force,
+    GeneralForce,
+    Gravitation,
+    Hydraulics,
+    JointFriction,
+    Motor,
+    SmoothFriction,
+    SoftContact,
+    Spring,
+    Torque,
+    TorsionSpring,
+)
+from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -21,27 +58,73 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
+from daedal.multibody.modes import Mode
+from daedal.multibody.report import Report
+from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
 
 __all__ = [
+    "PID",
+    "Actuator",
+    "Belt",
     "Body",
+    "Bushing",
+    "Cartesian",
+    "Constraint",
+    "Contact",
+    "Controller",
+    "Coupling",
     "Cylindrical",
+    "Damper",
+    "DeadPointError",
+    "Distance",
+    "Drag",
+    "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
     "Free",
+    "Gear",
+    "GeneralForce",
+    "Gravitation",
+    "Hydraulics",
+    "InverseDynamics",
     "Joint",
+    "JointFriction",
+    "KinematicSolution",
+    "Linearised",
+    "Mode",
     "Model",
+    "Motor",
+    "NoEquilibriumError",
     "Planar",
+    "PointOnCurve",
+    "PointOnSurface",
+    "Prescribed",
+    "PrescribedMotion",
     "Prismatic",
+    "Rack",
+    "Report",
     "Revolute",
+    "Rolling",
+    "RollingSphere",
     "Screw",
+    "SmoothFriction",
+    "SoftContact",
     "Spherical",
     "Spring",
+    "Start",
+    "Torque",
+    "TorsionSpring",
     "Universal",
+    "UserConstraint",
     "aba",
     "accelerations",
     "crba",
+    "from_urdf",
     "ground",
     "rnea",
 ]

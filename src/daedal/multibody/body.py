@@ -13,6 +13,7 @@ from daedal.multibody import inertia as moments_of
 from daedal.multibody.inertia import Inertia
 from daedal.multibody.rotation import direction, frame_along, matrix_of, point
 from daedal.problems.checks import check_real
+from daedal.viz.shapes3d import Box, Cylinder, Disc, Rod, Sphere
 
 GROUND = "ground"
 
@@ -67,7 +68,9 @@ class Body:
         angle about z, Euler parameters, a matrix or a ``scipy`` rotation). Joints that are given by points of the
         ground (``at=``) refer to this; otherwise it is where the assembly starts.
     shapes : sequence, optional
-        What is drawn; the constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` say it by themselves.
+        What is drawn, in the frame of the body: :class:`daedal.viz.Box`, :class:`daedal.viz.Cylinder`, ...; the
+        constructors :meth:`rod`, :meth:`box`, :meth:`cylinder`, :meth:`sphere` know theirs. Of a body without shapes
+        the lines between its joints are drawn.
 
     Examples
     --------
@@ -141,7 +144,8 @@ class Body:
         else:
             across = moments_of.cylinder(mass, width, length)
             moments = np.diag([across[2, 2], across[0, 0], across[1, 1]])
-        others.setdefault("shapes", (("rod", length, width if width is not None else 0.02 * length),))
+        half = 0.5 * length
+        others.setdefault("shapes", (Rod((-half, 0.0, 0.0), (half, 0.0, 0.0), width),))
         body = cls(name, mass, moments, **others)
         object.__setattr__(body, "_length", length)
         return body
@@ -153,7 +157,7 @@ class Body:
         if len(edges) != 3:
             raise InvalidProblemError(f"the size of box '{name}' must be three numbers, got {size!r}")
         mass = _mass(mass, density, math.prod(edges), name)
-        others.setdefault("shapes", (("box", tuple(edges)),))
+        others.setdefault("shapes", (Box(edges),))
         return cls(name, mass, moments_of.box(mass, edges), **others)
 
     @classmethod
@@ -161,7 +165,7 @@ class Body:
         """A solid cylinder along its z axis (a wheel, a disc, a drum), its frame in the middle."""
         radius, length = _positive(radius, "radius", name), _positive(length, "length", name)
         mass = _mass(mass, density, math.pi * radius**2 * length, name)
-        others.setdefault("shapes", (("cylinder", radius, length),))
+        others.setdefault("shapes", (Disc(radius, length) if radius > length else Cylinder(radius, length),))
         return cls(name, mass, moments_of.cylinder(mass, radius, length), **others)
 
     @classmethod
@@ -169,13 +173,12 @@ class Body:
         """A solid sphere, its frame in the middle."""
         radius = _positive(radius, "radius", name)
         mass = _mass(mass, density, 4.0 / 3.0 * math.pi * radius**3, name)
-        others.setdefault("shapes", (("sphere", radius),))
+        others.setdefault("shapes", (Sphere(radius),))
         return cls(name, mass, moments_of.sphere(mass, radius), **others)
 
     @classmethod
     def particle(cls, name: str, *, mass: float, **others) -> Body:
         """A mass in one point."""
-        others.setdefault("shapes", (("particle",),))
         return cls(name, mass, 0.0, **others)
 
     def __repr__(self):

@@ -108,8 +108,8 @@ class RecursiveCode:
 
 
 def is_large(model: Any, layout: Layout) -> bool:
-    """Whether the functions are compiled loops; forces of the model are Python, and traced."""
-    return layout.n_v > MOST_TRACED[layout.planar] and not model.forces
+    """Whether the functions are compiled loops; forces and constraints of the model are Python, and traced."""
+    return layout.n_v > MOST_TRACED[layout.planar] and not model.forces and not layout.constraints
 
 
 def compiled_functions(layout: Layout) -> dict[str, CompiledLoops]:

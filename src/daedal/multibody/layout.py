@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,10 +11,14 @@ import numpy as np
 from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
 from daedal.multibody.chains import chains_of
-from daedal.multibody.closure import Closures, gradients
-from daedal.multibody.joints import Free, Joint, Planar
+from daedal.multibody.closure import ACROSS, Closures, gradients
+from daedal.multibody.constraints import Constraint
+from daedal.multibody.constraints.couplings import Thread
+from daedal.multibody.counted_angles import Sum, angle_between, angle_name, counted_angles, pointer, runner
+from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
+from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
-from daedal.multibody.packed import packed
+from daedal.multibody.packed import LoadBlock, packed
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
@@ -27,6 +32,52 @@ class Layout:
     topology: Topology
     gravity: np.ndarray
     planar: bool
+    stated: tuple[Joint, ...] = ()  # the joints as they were stated
+    is_relative: bool = True
+    constraints: tuple[Constraint, ...] = ()
+    pointers: Mapping[str, float] = field(default_factory=dict)  # bodies that measure angles, and the signs of these
+    alignments: tuple[Joint, ...] = ()  # of these bodies
+    guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+
+    @property
+    def spanning(self) -> Topology:
+        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
+        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
+
+    @cached_property
+    def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
+        """Where the coordinates of the joints are found, by the names of joint and coordinate."""
+        return joint_coordinates(self)
+
+    @cached_property
+    def counted_angles(self) -> dict[str, Sum]:
+        """Angles of joints outside the tree that count turns."""
+        return counted_angles(self)
+
+    @cached_property
+    def turns(self) -> dict[str, Sum]:
+        """Relative angles of bodies in the plane, for the constraints that read one."""
+        return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
+
+    @property
+    def n_bodies(self) -> int:
+        """Number of bodies of the model; those without mass that constraints need come behind them."""
+        return len(self.topology.bodies) - len(self.guesses)
+
+    @cached_property
+    def massless(self) -> dict[str, int]:
+        """The coordinates of bodies without mass, which are there for constraints, by name."""
+        return {name: int(self.tree.first_q[self.index[name]]) for name in self.guesses}
+
+    @cached_property
+    def zero(self) -> np.ndarray:
+        """Coordinates with all joints at zero."""
+        q = np.zeros(self.n_q)
+        q[self.tree.first_q[1:][self.tree.turn == ANY_ROTATION] - 4] = 1.0
+        for name, value in self.guesses.items():
+            q[self.massless[name]] = value
+        return q
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -60,13 +111,14 @@ class Layout:
         return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
 
     @cached_property
-    def no_loads(self) -> np.ndarray:
+    def no_loads(self) -> LoadBlock:
         """Forces and torques on bodies that are free of them."""
-        return np.zeros((2, len(self.topology.bodies), 3))
+        return LoadBlock(len(self.topology.bodies))
 
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
         every = [(joint, condition) for joint in self.topology.cut for condition in joint.closure]
+        every += [(joint, (ACROSS, X, Y)) for joint in self.alignments]
         if not self.planar or not every:
             return every
         # In the plane, conditions that hold for all plane motions are left out.
@@ -84,6 +136,15 @@ class Layout:
         """The conditions of all joints that close loops."""
         return self._arrays(self._conditions)
 
+    def number_in_tree(self, joint: Joint) -> int | None:
+        """Which joint of the tree a joint of the model is; None if it is a condition."""
+        names = [moved.name for moved in self.topology.joints] if self.is_relative else []
+        return names.index(joint.name) if joint.name in names else None
+
+    def joint_as_moved(self, joint: Joint) -> Joint:
+        """A joint of the model with the motions it has here: in the plane, a free body has three."""
+        return in_the_plane(joint) if self.planar else joint
+
     @property
     def closing_joints(self) -> list[str]:
         """For each condition, the name of its joint."""
@@ -100,6 +161,10 @@ class Layout:
             place=_rows([[frame.position - frame.body.center for frame in pair] for pair in sides], (2, 3)),
             axes=_rows([[frame.rotation for frame in pair] for pair in sides], (2, 3, 3)),
         )
+
+    def remember(self):
+        """Compute what is computed once; functions that are traced must change nothing outside of them."""
+        return self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless, self.closures
 
     @property
     def n_q(self) -> int:
@@ -127,20 +192,62 @@ def _rows(values, shape) -> np.ndarray:
     return np.array(values, dtype=float).reshape(len(values), *shape)
 
 
-def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut) -> Layout:
+def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, constraints=(), keep=()) -> Layout:
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
+    stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        stated = [_in_the_plane(joint) if planar else joint for joint in joints]
-        return Layout(spanning_tree(bodies, stated, cut), gravity, planar)
-    kind = Planar if planar else Free
-    free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
-    held = tuple(joint for joint in joints if not isinstance(joint, Free))
-    topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
-    return Layout(topology, gravity, planar)
+        read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
+        layout = Layout(spanning_tree(bodies, stated, cut, {*keep, *read}), gravity, planar, stated, True)
+    else:
+        kind = Planar if planar else Free
+        free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
+        held = tuple(joint for joint in joints if not isinstance(joint, Free))
+        topology = Topology(tuple(bodies), free, (False,) * len(free), (-1,) * len(free), held)
+        layout = Layout(topology, gravity, planar, stated, False)
+    threads = tuple(Thread(joint) for joint in layout.topology.cut if isinstance(joint, Screw))
+    return _with_constraints(layout, (*constraints, *threads))
 
 
-def _in_the_plane(joint: Joint) -> Joint:
-    if not isinstance(joint, Free):
-        return joint
-    a, b = joint.a, joint.b
-    return Planar(joint.name, a, b)
+def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> Layout:
+    """The layout with constraints, and with the bodies without mass that these need."""
+    added, alignments = [], []
+    pointers: dict[str, float] = {}
+    guesses: dict[str, float] = {}
+    for constraint in constraints:
+        for joint, which in constraint.joints:
+            one = coordinate_of(layout, joint, which)
+            if layout.planar or one.q >= 0 or not one.turns or angle_name(one) in pointers:
+                continue
+            body, hinge, alignment, sign = pointer(one)
+            pointers[body.name] = sign
+            added.append((body, hinge))
+            alignments.append(alignment)
+            guesses[body.name] = 0.0
+        for name, guess in constraint.parameters.items():
+            added.append(runner(name))
+            guesses[name] = guess
+    topology = layout.topology
+    extended = replace(
+        topology,
+        bodies=(*topology.bodies, *(body for body, _ in added)),
+        joints=(*topology.joints, *(joint for _, joint in added)),
+        reversed=(*topology.reversed, *(False for _ in added)),
+        fathers=(*topology.fathers, *(layout.index[joint.a.body.name] for _, joint in added)),
+    )
+    return replace(
+        layout,
+        topology=extended,
+        constraints=constraints,
+        pointers=pointers,
+        alignments=tuple(alignments),
+        guesses=guesses,
+    )
+
+
+def in_the_plane(joint: Joint) -> Joint:
+    """The joint as one of a model of the plane, where nothing moves along z."""
+    if isinstance(joint, Free):
+        return Planar(joint.name, joint.a, joint.b)
+    if isinstance(joint, Cartesian):
+        return Shifted(joint.name, joint.a, joint.b)
+    return joint

@@ -1,40 +1,103 @@
-"""What forces ask and what they answer: the motion of frames, and loads on bodies."""
+"""What forces ask and what they answer: the motion of frames and joints, and loads on bodies and joints."""
+
+from __future__ import annotations
 
 import numpy as np
 
+from daedal.multibody.counted_angles import angle_name
+from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import cross
+from daedal.multibody.tree import ABOUT_Z_AND_Y
 
 
 class Motion:
-    """Where frames are and how they move, in the axes of the ground; for numbers and while functions are traced."""
+    """Where frames and joints are and how they move; for numbers and while functions are traced.
 
-    def __init__(self, layout, q, u, placed, moving):
-        self._layout, self._q, self._u, self._placed, self._moving = layout, q, u, placed, moving
+    Vectors are in the axes of the ground. Frames are asked for by themselves (``crank.end``), joints by their names.
+    """
 
-    def _arm(self, frame):
-        place = frame.position - frame.body.center
-        body = self._layout.index[frame.body.name]
-        return body, place if body < 0 else self._placed.rotation[body] @ place
+    def __init__(self, layout, q, u, placed, moving, states=None):
+        self.layout, self.placed, self.moving, self.speeds = layout, placed, moving, u
+        self.q, self._states = q, {} if states is None else states
 
     def position(self, frame):
         """Where the frame is."""
-        body, arm = self._arm(frame)
-        return arm + 0.0 if body < 0 else self._placed.r[body] + arm
+        return _position(self.layout, self.placed, frame)
 
     def velocity(self, frame):
         """How fast its origin moves."""
-        body, arm = self._arm(frame)
-        return np.zeros(3) if body < 0 else self._moving.linear[body] + cross(self._moving.angular[body], arm)
+        body = self.layout.index[frame.body.name]
+        if body < 0:
+            return np.zeros(3)
+        arm = self.placed.rotation[body] @ (frame.position - frame.body.center)
+        return self.moving.linear[body] + cross(self.moving.angular[body], arm)
 
     def rotation(self, frame):
         """The matrix from the axes of the frame to those of the ground."""
-        body = self._layout.index[frame.body.name]
-        return frame.rotation if body < 0 else self._placed.rotation[body] @ frame.rotation
+        return _rotation(self.layout, self.placed, frame)
 
     def angular_velocity(self, frame):
         """How fast it turns."""
-        body = self._layout.index[frame.body.name]
-        return np.zeros(3) if body < 0 else self._moving.angular[body]
+        body = self.layout.index[frame.body.name]
+        return np.zeros(3) if body < 0 else self.moving.angular[body]
+
+    def coordinate(self, joint, which=None):
+        """A coordinate of a joint: how far its second body is turned or shifted from its first.
+
+        `which` is "angle", "displacement", "second_angle", "x", ...; it is needed for joints with several. Angles count
+        turns in the plane, at joints of the tree, and at joints that constraints refer to; others, in space, are
+        between -pi and pi.
+        """
+        one = coordinate_of(self.layout, joint, which)
+        if one.q >= 0:
+            return one.sign * self.q[one.q]
+        if one.turns and angle_name(one) in self.layout.counted_angles:
+            return self.layout.counted_angles[angle_name(one)].value(self.q)
+        a, b = one.joint.frames
+        axes = self.rotation(a)
+        if not one.turns:
+            return np.dot(axes[:, one.axis], self.position(b) - self.position(a))
+        R = axes.T @ self.rotation(b)
+        if one.second:
+            return np.arctan2(-R[2, 0], R[2, 2])
+        return np.arctan2(-R[0, 1], R[1, 1]) if one.joint.turn == ABOUT_Z_AND_Y else np.arctan2(R[1, 0], R[0, 0])
+
+    def rate(self, joint, which=None):
+        """How fast a coordinate of a joint changes."""
+        one = coordinate_of(self.layout, joint, which)
+        if one.v >= 0:
+            return one.sign * self.speeds[one.v]
+        a, b = one.joint.frames
+        axis = _axis(self.layout, self.placed, one)
+        if one.turns:
+            return np.dot(axis, self.angular_velocity(b) - self.angular_velocity(a))
+        carried = cross(self.angular_velocity(a), self.position(b) - self.position(a))
+        return np.dot(axis, self.velocity(b) - self.velocity(a) - carried)
+
+    def angle(self, joint):
+        """The angle of a joint."""
+        return self.coordinate(joint, "angle")
+
+    def displacement(self, joint):
+        """The displacement of a joint along its axis."""
+        return self.coordinate(joint, "displacement")
+
+    def parameter(self, name):
+        """A coordinate without mass that a constraint brought."""
+        return self.q[self.layout.massless[name]]
+
+    def turn(self, constraint):
+        """The relative angle of the two bodies of a constraint in the plane."""
+        return self.layout.turns[constraint].value(self.q)
+
+    @property
+    def planar(self):
+        """Whether the model is one of the plane."""
+        return self.layout.planar
+
+    def state(self, force):
+        """The states of a force, given by itself or by its name."""
+        return self._states[getattr(force, "name", force)]
 
 
 class Loads:
@@ -60,3 +123,58 @@ class Loads:
         body = self._layout.index[frame.body.name]
         if body >= 0:
             self.torques[body] += vector
+
+    def joint(self, joint, value, which=None):
+        """A torque or a force along a coordinate of a joint: on its second body, with the reaction on the first."""
+        one = coordinate_of(self._layout, joint, which)
+        if one.v >= 0:
+            self.joint_forces[one.v] += one.sign * value
+            return
+        a, b = one.joint.frames
+        vector = value * _axis(self._layout, self._placed, one)
+        if one.turns:
+            self.torque(b, vector)
+            self.torque(a, -vector)
+            return
+        self.force(b, vector)
+        self.force(a, -vector)
+        d = _position(self._layout, self._placed, b) - _position(self._layout, self._placed, a)
+        self.torque(a, -cross(d, vector))
+
+    def power(self, motion):
+        """The power of these loads in a motion."""
+        moving = motion.moving
+        bodies = np.sum(self.forces * moving.linear) + np.sum(self.torques * moving.angular)
+        return bodies + np.sum(self.joint_forces * motion.speeds)
+
+
+def states_by_force(forces, states) -> dict:
+    """The states of each force that has some, by its name, from all of them in a row."""
+    own, first = {}, 0
+    for force in forces:
+        if force.initial:
+            own[force.name] = states[first : first + len(force.initial)]
+            first += len(force.initial)
+    return own
+
+
+def power_of(force, t, motion) -> float:
+    """The power of everything that a force does."""
+    loads = Loads(motion.layout, motion.placed)
+    force.apply(t, motion, loads)
+    return float(loads.power(motion))
+
+
+def _position(layout, placed, frame):
+    body = layout.index[frame.body.name]
+    place = frame.position - frame.body.center
+    return place if body < 0 else placed.r[body] + placed.rotation[body] @ place
+
+
+def _rotation(layout, placed, frame):
+    body = layout.index[frame.body.name]
+    return frame.rotation if body < 0 else placed.rotation[body] @ frame.rotation
+
+
+def _axis(layout, placed, one):
+    return _rotation(layout, placed, one.joint.frames[1 if one.second else 0])[:, one.axis]

@@ -113,6 +113,8 @@ def matrix_of(rotation, argument: str = "orientation") -> np.ndarray:
     if hasattr(rotation, "as_matrix"):
         return np.asarray(rotation.as_matrix(), dtype=float)
     values = check_real(rotation, argument, "be an angle about z, Euler parameters or a rotation matrix")
+    if not np.all(np.isfinite(values)):
+        raise InvalidProblemError(f"{argument} holds values that are not finite")
     if values.ndim == 0:
         return np.asarray(about_z(float(values)))
     if values.shape == (4,):

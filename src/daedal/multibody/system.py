@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy as np
 from daedal.multibody.closure import residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
+from daedal.multibody.forces.force import Force
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.large import RecursiveCode, compiled_functions, is_large
 from daedal.multibody.layout import Layout
-from daedal.multibody.motion import Loads, Motion
+from daedal.multibody.motion import Loads, Motion, states_by_force
+from daedal.multibody.results import Machine
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.problems import MechanicalSystem
 
@@ -23,7 +26,35 @@ class MultibodySystem(MechanicalSystem):
     """A mechanical system that knows the model that it was made of."""
 
     model: Any = None
-    layout: Layout | None = None
+    layout: Any = None
+
+    @property
+    def machine(self) -> Machine:
+        """What a solution needs to speak of bodies and joints."""
+        return Machine(self.model, self.layout)
+
+    def motion(self, q, v, r=()) -> Motion:
+        """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> system = Model(Revolute("pivot", ground, rod.start)).system()
+        >>> print(system.motion([0.0], [3.0]).velocity(rod.end))
+        [0. 6. 0.]
+        """
+        return motion_at(
+            self.model.forces, self.layout, np.array(q, dtype=float), np.array(v, dtype=float), np.array(r)
+        )
+
+
+def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
+    """Placement and velocities of all bodies, and the states of each force."""
+    tree = layout.tree
+    u = joint_velocities(tree, q, v) if layout.n_v < layout.n_q else v
+    placed = placement(tree, q)
+    return Motion(layout, q, u, placed, velocities(tree, placed, u), states_by_force(forces, states))
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
@@ -32,31 +63,54 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     Their functions are traced when they are solved; those of a large machine are compiled loops.
     """
     tree, closures = layout.tree, layout.closures
+    forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
+    n_states = sum(len(element.initial) for element in forces)
+    planar, others = layout.planar, layout.constraints
+    n_others = sum(other.size(planar) for other in others)
+    rolling = [other for other in others if other.velocity_size(planar)]
+    n_rolling = sum(other.velocity_size(planar) for other in rolling)
+    layout.remember()
     parameter_mass = parameter_masses(tree)
 
     def mass(t, q):
         matrix = crba(tree, placement(tree, q))
         return lifted_mass(tree, q, matrix, parameter_mass) if n_norms else matrix
 
-    def force(t, q, v):
-        u = joint_velocities(tree, q, v) if n_norms else v
-        placed = placement(tree, q)
-        moving = velocities(tree, placed, u)
-        loads = Loads(layout, placed)
-        motion = Motion(layout, q, u, placed, moving)
-        for element in model.forces:
+    def force(t, q, v, states=()):
+        motion = motion_at(forces, layout, q, v, states)
+        loads = Loads(layout, motion.placed)
+        for element in forces:
             element.apply(t, motion, loads)
-        tau = loads.joint_forces - rnea(tree, placed, moving, np.zeros(layout.n_v), loads.forces, loads.torques)
+        tau = loads.joint_forces - rnea(
+            tree, motion.placed, motion.moving, np.zeros(layout.n_v), loads.forces, loads.torques
+        )
         return lifted_force(tree, q, v, tau, parameter_mass) if n_norms else tau
+
+    def state_rate(t, q, v, states):
+        motion = motion_at(forces, layout, q, v, states)
+        return [rate for element in forces for rate in element.state_rate(t, motion)]
 
     def constraint(t, q):
         placed = placement(tree, q)
-        closing = residuals(closures, placed.r, placed.rotation)
-        return np.concatenate([norms(tree, q), closing]) if n_norms else closing
+        parts = [norms(tree, q)] if n_norms else []
+        parts.append(residuals(closures, placed.r, placed.rotation))
+        motion = Motion(layout, q, None, placed, None)
+        for other in others:
+            if other.size(planar):
+                parts.append(np.array(other.residual(t, motion)))
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    n_constraints = n_norms + n_closures
+    def velocity_constraint(t, q, v):
+        u = joint_velocities(tree, q, v) if n_norms else v
+        placed = placement(tree, q)
+        motion = Motion(layout, q, u, placed, velocities(tree, placed, u))
+        return np.concatenate([np.array(other.velocity_residual(t, motion)) for other in rolling])
+
+    n_constraints = n_norms + n_closures + n_others
+    named = [other.name for other in others for _ in range(other.size(planar))]
+    named += [other.name for other in rolling for _ in range(other.velocity_size(planar))]
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
     functions: dict[str, Any] = {"mass": mass, "force": force, "constraint": constraint if n_constraints else None}
     large = is_large(model, layout)
@@ -66,8 +120,12 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         **functions,
         n_q=layout.n_q,
         n_constraints=n_constraints,
+        state_rate=state_rate if n_states else None,
+        n_r=n_states,
+        velocity_constraint=velocity_constraint if n_rolling else None,
+        n_velocity_constraints=n_rolling,
         names=layout.names,
-        constraint_names=[*(f"norm of {name}" for name in turning), *_numbered(layout.closing_joints)],
+        constraint_names=[*(f"norm of {name}" for name in turning), *_numbered([*layout.closing_joints, *named])],
         model=model,
         layout=layout,
     )

@@ -12,10 +12,9 @@ from daedal.problem_analysis.point import point_of
 from daedal.problem_analysis.result import Analysis
 from daedal.problem_analysis.scaling import Scaling
 from daedal.problem_conditioning.local import LocalConditioning, conditioning_of_matrices
-from daedal.structure.equations import Equations
+from daedal.structure.equations import Equations, required_equations
 from daedal.structure.structural_analysis import StructuralAnalysis
 from daedal.structure.tractability import linearisation, tractability
-from daedal.symbolic import Untraceable
 
 _MOST_COLUMNS = 1000  # of a derivative array whose ranks are computed: some seconds
 _MOST_CONDITIONED = 60  # unknowns of a problem whose conditioning at the point is computed
@@ -68,10 +67,7 @@ def analyse(problem: Any, at: Any = None) -> Analysis:
     >>> analysis.hidden_constraints[0]
     '2*x*u + 2*y*v = 0'
     """
-    try:
-        equations = Equations(problem)
-    except Untraceable as reason:
-        raise InvalidProblemError(f"the problem cannot be analysed: a function of it {reason}") from reason
+    equations = required_equations(problem, "the problem cannot be analysed: a function of it")
     t, rows = point_of(problem, equations, at)
     try:
         structural = StructuralAnalysis.of(equations)

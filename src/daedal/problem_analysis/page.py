@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from daedal.structure.singularity import equations_named, primes
-from daedal.tabular import Tabular, listing
+from daedal.structure.singularity import equations_named
+from daedal.tabular import Tabular, derivative_name, listing, times
 
 if TYPE_CHECKING:
     from daedal.problem_analysis.result import Analysis
 
 _MOST_NAMED, _MOST_SHOWN = 12, 16
 _WIDTH = 100
-_OFTEN = {1: "once", 2: "twice"}
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,12 @@ def sections(analysis: Analysis) -> list[Section]:
     found = [_problem(analysis)]
     if analysis.singular is not None:
         message = str(analysis.singular)
-        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}."]))
+        found.append(Section("Something is wrong", lines=[f"{message[0].upper()}{message[1:]}"]))
         return [*found, Section("Structure", picture=True, key=_KEY)]
     found += [_index(analysis), *_constraints(analysis), _structure(analysis)]
     if analysis.scaling is not None and analysis.offsets is not None:
         determined = [
-            f"{name}{primes(k)}" for name, k in zip(analysis.equations.names, analysis.offsets[1], strict=True)
+            derivative_name(name, k) for name, k in zip(analysis.equations.names, analysis.offsets[1], strict=True)
         ]
         found.append(Section("Numbers", [("scaling", analysis.scaling.advice(determined))]))
     if analysis.conditioning is not None:
@@ -160,14 +159,11 @@ def _constraints(analysis: Analysis) -> list[Section]:
 def _structure(analysis: Analysis) -> Section:
     structural = analysis.structural
     assert structural is not None
-    times = structural.differentiations.tolist()
     groups: dict[int, list[int]] = {}
-    for i, count in enumerate(times):
+    for i, count in enumerate(structural.differentiations.tolist()):
         groups.setdefault(count, []).append(i)
     said = [
-        f"{_OFTEN.get(count, f'{count} times')}: {equations_named(which)}"
-        for count, which in sorted(groups.items(), reverse=True)
-        if count
+        f"{times(count)}: {equations_named(which)}" for count, which in sorted(groups.items(), reverse=True) if count
     ]
     sizes = [len(block.part.rows) for block in analysis.layout.blocks]
     blocks = f"{len(sizes)}, the largest of {max(sizes)} equation{'s' * (max(sizes) != 1)}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import check_finite, check_vector
 from daedal.structure.equations import Equations
 
 _FORM = "at must be (t, initial), with initial values in the form that solve takes"
@@ -20,15 +21,13 @@ def point_of(problem: Any, equations: Equations, at: Any) -> tuple[float, np.nda
         return 0.0, np.full((1, equations.n), np.nan)
     if not isinstance(at, (tuple, list)) or len(at) != 2 or np.ndim(at[0]) != 0:
         raise InvalidProblemError(f"{_FORM}, got {at!r}")
-    t, initial = float(at[0]), at[1]
-    if not np.isfinite(t):
-        raise InvalidProblemError(f"{_FORM}; t = {t} is not finite")
+    t, initial = check_finite(at[0], "t of at"), at[1]
     if isinstance(initial, Mapping):
         return t, _by_name(equations, initial)
     first, second = initial if isinstance(initial, tuple) and len(initial) == 2 else (initial, None)
     rows = np.full((equations.order + 1, equations.n), np.nan)
     if isinstance(problem, HessenbergDAE):
-        levels = _vector(first, problem.n, "the state").reshape(problem.order, problem.n_x)
+        levels = check_vector(first, problem.n, "the state of at").reshape(problem.order, problem.n_x)
         rows[: problem.order, : problem.n_x] = levels
     elif isinstance(problem, MechanicalSystem):
         _fill(rows[0, : problem.n_q], first, "q0")
@@ -51,20 +50,10 @@ def _by_name(equations: Equations, values: Mapping[str, float]) -> np.ndarray:
         order = len(name) - len(bare)
         if bare not in equations.names or order > equations.order:
             raise InvalidProblemError(f"at names '{name}', which is not among the unknowns {equations.names}")
-        rows[order, equations.names.index(bare)] = value
+        rows[order, equations.names.index(bare)] = check_finite(value, f"{name} of at")
     return rows
 
 
 def _fill(target: np.ndarray, values: Any, name: str) -> None:
     if values is not None:
-        target[:] = _vector(values, target.size, name)
-
-
-def _vector(values: Any, size: int, name: str) -> np.ndarray:
-    try:
-        vector = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblemError(f"{name} of at must be numbers: {error}") from error
-    if vector.shape != (size,):
-        raise InvalidProblemError(f"{name} of at must have {size} entries, got shape {vector.shape}")
-    return vector
+        target[:] = check_vector(values, target.size, f"{name} of at", label=lambda i: f"{name}[{i}]")

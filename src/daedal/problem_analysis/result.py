@@ -138,7 +138,7 @@ class Analysis:
         return html_page(sections(self), self.svg)
 
     def save(self, path: str | Path) -> None:
-        """Write the page or the picture; the suffix says which: .txt, .html, .svg or .dot."""
+        """Write the page or the picture; the suffix says which: .txt, .html, .svg or .dot. Missing folders are made."""
         suffix = Path(path).suffix
         if suffix not in _SUFFIXES:
             raise InvalidProblemError(f"the file must end in {', '.join(_SUFFIXES)}, got '{path}'")

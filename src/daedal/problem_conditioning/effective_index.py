@@ -14,6 +14,7 @@ import numpy as np
 from daedal.linear.rank import RankDecision
 from daedal.problem_conditioning.generalised_svd import generalised_svd
 from daedal.problem_conditioning.matrices import norm
+from daedal.tabular import times
 
 THRESHOLD = 1e-3  # relative size below which y is taken not to occur in a constraint
 ROUND_OFF = 1e-10  # the same, for the index of the equations as they stand
@@ -131,7 +132,9 @@ def effective_index(
         if directions.shape[1] == 0:
             break
         u, s, vt = np.linalg.svd(C @ B)
-        decision = _decided(s, float(norm(C) * norm(B)), threshold, _times(index - 1))
+        decision = _decided(
+            s, float(norm(C) * norm(B)), threshold, f"y in the constraints, differentiated {times(index - 1)}"
+        )
         r = decision.rank
         derived = C @ A + C_rate
         if norm(derived) <= _NOISE * norm(C) * norm(A):
@@ -157,10 +160,6 @@ def _independent_rows(C: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndar
 def highest(found: Sequence[EffectiveIndex]) -> EffectiveIndex:
     """The one with the highest index among several points; one that stays undetermined counts as higher than all."""
     return max(found, key=lambda one: np.inf if one.index is None else one.index)
-
-
-def _times(count: int) -> str:
-    return f"y in the constraints, differentiated {('once', 'twice')[count - 1] if count <= 2 else f'{count} times'}"
 
 
 def _decided(values: np.ndarray, scale: float, threshold: float, what: str) -> RankDecision:

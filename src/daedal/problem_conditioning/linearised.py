@@ -12,8 +12,10 @@ from daedal.errors import InvalidProblemError
 from daedal.linear import Pencil, TimeVarying
 from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.solution import Solution
+from daedal.tabular import listing
 
 _POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # points of the grid for up to _SMALL unknowns, and for more
+_MOST_NAMED = 6
 _MOST_UNKNOWNS = 400  # all matrices are full ones
 
 
@@ -57,6 +59,7 @@ def linearised(problem: Any, along: Any, points: int | None = None) -> Linearise
             raise InvalidProblemError(f"points must be a whole number of 2 or more, got {points!r}")
         count = int(points)
     if isinstance(along, Solution):
+        _check_solution(along, problem, names)
         grid = _grid_of(along, count)
     else:
         grid = _interval(along, count)
@@ -147,6 +150,23 @@ def _interval(along: Any, count: int) -> np.ndarray:
             f"the second argument must be a solution or an interval (t0, t1) with t0 different from t1, got {along!r}"
         )
     return np.linspace(ends[0], ends[1], count)
+
+
+def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
+    """Refuse the solution of another problem; unknowns of a pencil have names of their own."""
+    own = list(solution.names)
+    if len(own) != len(names):
+        raise InvalidProblemError(
+            "the solution is that of another problem: it has "
+            f"{len(own)} unknowns ({listing(own[:_MOST_NAMED], len(own))}), "
+            f"and the problem has {len(names)} ({listing(names[:_MOST_NAMED], len(names))})"
+        )
+    differ = [k for k, name in enumerate(names) if name != own[k]]
+    if differ and not isinstance(problem, Pencil | TimeVarying):
+        raise InvalidProblemError(
+            f"the solution is that of another problem: its unknown {differ[0]} is {own[differ[0]]}, that of the "
+            f"problem is {names[differ[0]]}. Give both the same names."
+        )
 
 
 def _grid_of(solution: Solution, count: int) -> np.ndarray:

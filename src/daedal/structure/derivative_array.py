@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from daedal.structure.equations import Equations
+from daedal.tabular import derivative_name, times
 
 
 @dataclass(frozen=True)
@@ -139,15 +140,9 @@ class DerivativeArray:
         return source, factor, (rows, columns)
 
 
-def equation_in_words(i: int, times: int) -> str:
+def equation_in_words(i: int, often: int) -> str:
     """``equation 2``, ``equation 2 differentiated twice``; numbered from 0."""
-    often = {0: "", 1: " differentiated once", 2: " differentiated twice"}
-    return f"equation {i}{often.get(times, f' differentiated {times} times')}"
-
-
-def derivative_name(name: str, order: int) -> str:
-    """``x``, ``x'``, ``x''``, ``x'''``, ``x^(4)``."""
-    return name + "'" * order if order <= 3 else f"{name}^({order})"
+    return f"equation {i} differentiated {times(often)}" if often else f"equation {i}"
 
 
 def _level(equations: Equations, rows: np.ndarray, times: int) -> _Level:

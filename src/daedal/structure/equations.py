@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.structure.statement import statement
 from daedal.symbolic import Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian, sparsity
@@ -221,6 +222,14 @@ def equations_of(problem: Any) -> Equations | None:
         return Equations(problem)
     except Untraceable:
         return None
+
+
+def required_equations(problem: Any, refusal: str) -> Equations:
+    """The equations of a problem; where a function cannot be traced, an error with the words of `refusal` and why."""
+    try:
+        return Equations(problem)
+    except Untraceable as reason:
+        raise InvalidProblemError(f"{refusal} {reason}") from reason
 
 
 def orders_of(problem: Any) -> list[dict[int, int]] | None:

@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 
 from daedal.structure.characteristics import ArrayRanks
-from daedal.structure.derivative_array import DerivativeArray, derivative_name, equation_in_words
+from daedal.structure.derivative_array import DerivativeArray, equation_in_words
 from daedal.structure.explicit_rates import ExplicitRates
 from daedal.symbolic.formula import Formulas
 from daedal.symbolic.modes import replaced
-from daedal.tabular import listing
+from daedal.tabular import derivative_name, listing
 
 LONGEST = 240
 """Letters of a formula, beyond which it is named by what occurs in it."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from daedal.errors import StructurallySingularError
 from daedal.structure.dulmage_mendelsohn import DulmageMendelsohn
-from daedal.tabular import listing
+from daedal.tabular import derivative_name, listing
 
 _MOST_NAMED = 8
 
@@ -36,9 +36,9 @@ def refuse_singular(
         fewer = f"only in {equations_named(under.rows)}, not enough to determine them all"
         sentences.append(f"{occur} {fewer if under.rows else 'in no equation'}")
     if vanished:
-        lost = listing((f"{names[j]}{primes(k)} from equation {i}" for i, j, k in vanished[:3]), len(vanished))
+        lost = listing((f"{derivative_name(names[j], k)} from equation {i}" for i, j, k in vanished[:3]), len(vanished))
         sentences.append(f"what is written but cancels: {lost}")
-    remedy = "Remedy: replace an equation that is too many by the one that is missing"
+    remedy = "Remedy: replace an equation that is too many by the one that is missing."
     message = f"{sentences[0]} (equations are numbered from 0): {'; '.join(sentences[1:])}. {remedy}"
     raise StructurallySingularError(message, over.rows, under.columns)
 
@@ -51,11 +51,6 @@ def equations_named(which: Sequence[int]) -> str:
 def unknowns_named(which: Sequence[int], names: Sequence[str]) -> str:
     """``x``, ``x, y and z``."""
     return listing((names[j] for j in which[:_MOST_NAMED]), len(which))
-
-
-def primes(order: int) -> str:
-    """The mark of a derivative: nothing, ', '', ''', ^(4), ..."""
-    return "'" * order if order < 4 else f"^({order})"
 
 
 def _s(which: Sequence[int]) -> str:

@@ -13,6 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian
+from daedal.tabular import derivative_name
 from daedal.tracing.tracer import Tracer
 
 Written = tuple[list[Traced], list[int]]
@@ -91,7 +92,7 @@ def _mechanical(system: MechanicalSystem) -> Statement:
     if system.n_s:
         raise InvalidProblemError(
             "the equations of a system with contact coordinates s are not analysed. Remedy: state the points of "
-            "contact as coordinates with constraints"
+            "contact as coordinates with constraints."
         )
     names = [system.label(j) for j in range(system.n_q)]
     for letter, count in (("r", system.n_r), ("w", system.n_w), ("lam", system.n_lambda)):
@@ -171,7 +172,7 @@ def _linear_equations(problem: LinearDAE, tracer: Tracer, symbols: Sequence[np.n
 def _hessenberg(problem: HessenbergDAE) -> Statement:
     """x^(m) = sum A_j x^(j-1) + B y + q, 0 = C x + r in (x, y)."""
     names = [problem.label(j) for j in range(problem.n_x)] + [f"y[{j}]" for j in range(problem.n_y)]
-    left = "x" + "'" * problem.order if problem.order < 4 else f"x^({problem.order})"
+    left = derivative_name("x", problem.order)
     parts = [(problem.n_x, f"{left} = A x + B y + q"), (problem.n_y, "0 = C x + r")]
     return Statement(problem, names, problem.order, parts, partial(_hessenberg_equations, problem))
 

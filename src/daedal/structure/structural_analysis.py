@@ -71,19 +71,24 @@ class StructuralAnalysis:
         >>> found.index, found.degrees_of_freedom, len(found.combinations)
         (1, 1, 1)
         """
-        current, steps, last = equations, list[Combination](), list[Combination]()
+        current, steps, last, before = equations, list[Combination](), list[Combination](), None
         while True:
             sigma, vanished = true_orders(current)
             for step in last:
                 if not sigma[step.replaced]:
-                    _refuse_dependent(equations, steps, step)
+                    _refuse_dependent(equations, [*steps, *last], step)
             refuse_singular(DulmageMendelsohn.of(sigma, current.n), equations.names, vanished)
             signature = Signature.of_orders(sigma, vanished)
             jacobian = SystemJacobian(current, signature)
+            if before is not None and signature.degrees_of_freedom >= before[2].degrees_of_freedom:
+                # The equations are dependent at the random points, but not everywhere: a true step lowers the value.
+                current, jacobian, signature = before
+                break
+            steps += last
             last = combinations(current, jacobian) if jacobian.generic.verdict == "singular" else []
             if not last:
                 break
-            steps += last
+            before = current, jacobian, signature
             current = current.replaced({step.replaced: step.node for step in last})
         return cls(equations, current, signature, jacobian, steps, jacobian.generic)
 
@@ -174,6 +179,6 @@ def _refuse_dependent(equations: Equations, steps: Sequence[Combination], last: 
         cause = f"{named} are dependent: a combination of them says 0 = 0. One of them is redundant"
     else:
         cause = f"{named} contradict each other: a combination of them contains no unknown and does not vanish"
-    remedy = "Remedy: replace one of them by the equation that is missing"
+    remedy = "Remedy: replace one of them by the equation that is missing."
     message = f"the equations do not determine the unknowns (equations are numbered from 0): {cause}. {remedy}"
     raise StructurallySingularError(message, sorted(involved))

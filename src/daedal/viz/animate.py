@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal.viz.drawing import Drawing, Scene
+from daedal.viz.drawing import Drawing, MovingDrawing
 from daedal.viz.pages import render
 
 FEWEST, MOST = 120, 960  # frames
@@ -74,7 +74,7 @@ def animate(
         raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .html or .gif")
     most = MOST if ending == ".html" else 200
     scene = make_scene(sol, drawing, t_span=t_span, frames=frames, most=most)
-    shown = playing_time(scene, seconds)
+    shown = playing_time(scene.t, seconds)
     path.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".html":
         path.write_text(player_page(scene, shown, title), encoding="utf-8")
@@ -90,7 +90,7 @@ def animate(
 
 def make_scene(
     sol: Any, drawing: Any = None, *, t_span: Any = None, frames: int | None = None, most: int = MOST
-) -> Scene:
+) -> MovingDrawing:
     """The drawing of a solution at evenly spread times, `most` of them at most."""
     if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
         raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
@@ -113,9 +113,9 @@ def make_scene(
         count = min(2 * count, most)
 
 
-def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> Scene:
+def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> MovingDrawing:
     t = np.linspace(begin, end, count)
-    return Scene(drawing, t, coordinates(sol, t))
+    return MovingDrawing(drawing, t, coordinates(sol, t))
 
 
 def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
@@ -183,20 +183,20 @@ def _named_points(names: Sequence[str]) -> Drawing | None:
     return Drawing(points, masses=list(points), traces=list(points))
 
 
-def playing_time(scene: Scene, seconds: float | None) -> float:
-    """How long the motion is shown, in seconds."""
+def playing_time(t: np.ndarray, seconds: float | None) -> float:
+    """How long a motion over the times `t` is shown, in seconds."""
     if seconds is not None:
         if not (isinstance(seconds, (int, float)) and np.isfinite(seconds) and seconds > 0.0):
             raise daedal.InvalidProblemError(f"seconds={seconds!r} must be a positive number")
         return float(seconds)
-    length = abs(float(scene.t[-1] - scene.t[0]))
+    length = abs(float(t[-1] - t[0]))
     return length if SECONDS[0] <= length <= SECONDS[1] else SHOWN
 
 
 # --- from a scene to a page -------------------------------------------------------------------------------------------
 
 
-def scene_data(scene: Scene, seconds: float) -> dict[str, Any]:
+def scene_data(scene: MovingDrawing, seconds: float) -> dict[str, Any]:
     """What the player needs, in whole numbers: x to the right, y downwards, rows as a first value and differences."""
     left, right, bottom, top = scene.window(FLATTEST, STEEPEST)
     scale = UNITS / max(right - left, top - bottom)
@@ -255,12 +255,12 @@ def _changes(captions: list[str]) -> list[list[Any]]:
     return [[k, text] for k, text in enumerate(captions) if k == 0 or text != captions[k - 1]]
 
 
-def player_element(scene: Scene, seconds: float, label: str) -> str:
+def player_element(scene: MovingDrawing, seconds: float, label: str) -> str:
     """The element that the script of the player brings to life."""
     return render("player.html", data=scene_data(scene, seconds), label=label)
 
 
-def player_page(scene: Scene, seconds: float, title: str) -> str:
+def player_page(scene: MovingDrawing, seconds: float, title: str) -> str:
     """A page with one player."""
     player = player_element(scene, seconds, title or "animation of a mechanism")
     return render("animation.html", title=title, player=player)

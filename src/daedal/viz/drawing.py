@@ -136,7 +136,7 @@ def _of_state(function: Callable[..., Any]) -> Callable[[float, np.ndarray], Any
 
 
 @dataclass(frozen=True)
-class Scene:
+class MovingDrawing:
     """A drawing along a motion: where its points are at the times `t`, the states q in columns."""
 
     drawing: Drawing

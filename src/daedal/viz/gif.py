@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from daedal.viz.animate import FLATTEST, STEEPEST
-from daedal.viz.drawing import Scene
+from daedal.viz.drawing import MovingDrawing
 from daedal.viz.style import COLOURS, FAINT, INK, STYLE
 
 _WIDTH, _DPI = 5.0, 90
 _COILS, _SPRING_WIDTH = 7, 0.02  # of the extent
 
 
-def write_gif(scene: Scene, path: Path, seconds: float, title: str) -> None:
+def write_gif(scene: MovingDrawing, path: Path, seconds: float, title: str) -> None:
     """Write the scene to a file, one picture for each of its times."""
     import matplotlib
     from matplotlib.animation import PillowWriter
@@ -37,7 +37,7 @@ def write_gif(scene: Scene, path: Path, seconds: float, title: str) -> None:
                 writer.grab_frame(facecolor="white")
 
 
-def _draw(axes, scene: Scene, k: int) -> None:
+def _draw(axes, scene: MovingDrawing, k: int) -> None:
     from matplotlib.patches import Circle, Polygon
 
     drawing, places = scene.drawing, scene.places

@@ -24,7 +24,8 @@ def _environment(package: str) -> Any:
 
     from daedal.viz.equations import equation_html
 
-    loader = ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _OWN))])
+    templates = [PackageLoader(name) for name in dict.fromkeys((package, _OWN))]
+    loader = ChoiceLoader([*templates, PackageLoader(_OWN, "vendor")])
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

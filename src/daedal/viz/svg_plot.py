@@ -60,6 +60,18 @@ def plot_svg(sol: Any, title: str, plot: Mapping[str, Any] | None = None) -> str
     )
 
 
+def series_svg(t: np.ndarray, series: Mapping[str, np.ndarray], title: str) -> str:
+    """Curves over time by label, in one panel whose cursor a script moves between `data-from` and `data-to`."""
+    axis = _Axis(t, LEFT, WIDTH - RIGHT)
+    top, bottom = TOP, TOP + HEIGHTS[1]
+    panel = _panel(t, np.array(list(series.values())), list(series), axis, top, bottom, True)
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH:g} {bottom + BOTTOM:g}" role="img" aria-label="{html.escape(title)} '
+        f'over time" data-from="{LEFT:g}" data-to="{WIDTH - RIGHT:g}">{panel}'
+        f'<path class="cursor" d="M{LEFT:g} {top:g}V{bottom:g}"/></svg>'
+    )
+
+
 class _Axis:
     """Ticks and pixels of an axis."""
 

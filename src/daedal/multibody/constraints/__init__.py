@@ -1,0 +1,25 @@
+"""What restricts motions besides joints: couplings, rolling, paths, rods and drives."""
+
+from daedal.multibody.constraints.base import Constraint
+from daedal.multibody.constraints.couplings import Belt, Coupling, Gear, Rack
+from daedal.multibody.constraints.distance import Distance
+from daedal.multibody.constraints.drives import Prescribed, PrescribedMotion
+from daedal.multibody.constraints.paths import PointOnCurve, PointOnSurface
+from daedal.multibody.constraints.rolling import Rolling, RollingSphere
+from daedal.multibody.constraints.user import UserConstraint
+
+__all__ = [
+    "Belt",
+    "Constraint",
+    "Coupling",
+    "Distance",
+    "Gear",
+    "PointOnCurve",
+    "PointOnSurface",
+    "Prescribed",
+    "PrescribedMotion",
+    "Rack",
+    "Rolling",
+    "RollingSphere",
+    "UserConstraint",
+]

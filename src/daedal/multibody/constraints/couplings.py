@@ -1,0 +1,210 @@
+"""Gears, belts, racks: linear relations between the coordinates of joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import checked_name
+from daedal.multibody.constraints.base import Constraint, finite, named_coordinate, positive
+
+
+class _Linear(Constraint):
+    """The sum of factors times coordinates of joints equals the offset."""
+
+    factors: tuple[float, ...]
+    offset: float
+
+    def size(self, planar):
+        """One condition."""
+        return 1
+
+    def residual(self, t, motion):
+        """The sum less the offset."""
+        total = -self.offset
+        for (joint, which), factor in zip(self.joints, self.factors):
+            total = total + factor * motion.coordinate(joint, which)
+        return (total,)
+
+    def _state(self, **values):
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling(_Linear):
+    r"""A linear relation between angles and displacements of joints, :math:`\sum_j c_j x_j = ` `offset`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the coupling.
+    coefficients : dict
+        A coefficient for each joint: ``{"A": 1.0, "B": -2.0}``. Where a joint has several coordinates, its name is
+        followed by that of the coordinate, ``"A.angle"``.
+    offset : float
+        What the sum is; by default zero.
+
+    Examples
+    --------
+    A hinge that follows another at half its angle, as mimic joints of robots do:
+
+    >>> from daedal.multibody import Body, Coupling, Model, Revolute, ground
+    >>> arm, hand = Body.rod("arm", length=1.0, mass=1.0), Body.rod("hand", length=0.5, mass=0.2)
+    >>> robot = Model(
+    ...     Revolute("A", ground, arm.start),
+    ...     Revolute("B", arm.end, hand.start),
+    ...     Coupling("mimic", {"B": 1.0, "A": -0.5}, offset=0.1),
+    ...     planar=True,
+    ... )
+    >>> bool(abs(robot.system().at(0.0, [0.5, 0.35]).constraint[0]) < 1e-12)
+    True
+    """
+
+    name: str
+    coefficients: Mapping[Any, float]
+    offset: float = 0.0
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        if not isinstance(self.coefficients, Mapping) or not self.coefficients:
+            raise InvalidProblemError(
+                f"coefficients of coupling '{self.name}' must be a dictionary from joints to numbers, "
+                f"got {self.coefficients!r}"
+            )
+        factors = tuple(
+            finite(value, f"the coefficient of {joint!r} in coupling '{self.name}'")
+            for joint, value in self.coefficients.items()
+        )
+        self._state(
+            joints=tuple(named_coordinate(joint) for joint in self.coefficients),
+            factors=factors,
+            offset=finite(self.offset, f"the offset of coupling '{self.name}'"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gear(_Linear):
+    r"""Two hinges coupled by gears, :math:`\varphi_1 = i\,\varphi_2 +` `offset`.
+
+    The angles are those of the two joints, so both hinges should hold their wheels to the same body: the housing, or
+    the carrier of a planetary gear. The multiplier of the constraint is the torque at the first joint.
+
+    Parameters
+    ----------
+    name : str
+        The name of the gear.
+    joint_1, joint_2 : Joint or str
+        The hinges of the two wheels.
+    ratio : float, optional
+        The ratio i; negative if the wheels turn in opposite directions.
+    teeth : pair of int, optional
+        Instead of the ratio: the numbers of teeth of the two wheels.
+    internal : bool
+        With `teeth`: whether one of the wheels is a ring, so that both turn in the same direction.
+    offset : float
+        The angle of the first joint when that of the second is zero.
+    """
+
+    name: str
+    joint_1: Any
+    joint_2: Any
+    ratio: float | None = None
+    teeth: Any = None
+    internal: bool = False
+    offset: float = 0.0
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        if (self.ratio is None) == (self.teeth is None):
+            raise InvalidProblemError(f"gear '{self.name}' needs its ratio or its teeth, one of them")
+        if self.teeth is not None:
+            first, second = _pair(self.teeth, f"teeth of gear '{self.name}'")
+            ratio = second / first if self.internal else -second / first
+        else:
+            ratio = finite(self.ratio, f"the ratio of gear '{self.name}'")
+            if ratio == 0.0:
+                raise InvalidProblemError(f"the ratio of gear '{self.name}' must not be zero")
+        self._state(
+            ratio=ratio,
+            joints=((self.joint_1, "angle"), (self.joint_2, "angle")),
+            factors=(1.0, -ratio),
+            offset=finite(self.offset, f"the offset of gear '{self.name}'"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Belt(_Linear):
+    r"""A belt or chain on two wheels, :math:`r_1 \varphi_1 = r_2 \varphi_2 +` `offset`; with a minus sign if `crossed`.
+
+    The multiplier of the constraint is the pull of the belt, the difference of the forces in its two sides.
+    """
+
+    name: str
+    joint_1: Any
+    joint_2: Any
+    radii: Any
+    crossed: bool = False
+    offset: float = 0.0
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        first, second = _pair(self.radii, f"radii of belt '{self.name}'")
+        self._state(
+            joints=((self.joint_1, "angle"), (self.joint_2, "angle")),
+            factors=(first, second if self.crossed else -second),
+            offset=finite(self.offset, f"the offset of belt '{self.name}'"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rack(_Linear):
+    r"""Rack and pinion: the displacement of the slider is `radius` times the angle of the hinge, plus `offset`.
+
+    A negative radius turns the direction round. The multiplier of the constraint is the force on the teeth.
+    """
+
+    name: str
+    rotation: Any
+    sliding: Any
+    radius: float
+    offset: float = 0.0
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        radius = finite(self.radius, f"the radius of rack '{self.name}'")
+        if radius == 0.0:
+            raise InvalidProblemError(f"the radius of rack '{self.name}' must not be zero")
+        self._state(
+            joints=((self.sliding, "displacement"), (self.rotation, "angle")),
+            factors=(1.0, -radius),
+            offset=finite(self.offset, f"the offset of rack '{self.name}'"),
+        )
+
+
+class Thread(Constraint):
+    """What a screw that closes a loop has besides the conditions of a cylindrical joint: d = pitch / (2 pi) angle."""
+
+    def __init__(self, screw):
+        self.name, self.screw = screw.name, screw
+        self.joints = ((screw.name, "angle"),)
+
+    def size(self, planar):
+        """One condition."""
+        return 1
+
+    def residual(self, t, motion):
+        """The displacement less that of the thread."""
+        a, b = self.screw.frames
+        along = motion.rotation(a)[:, 2] @ (motion.position(b) - motion.position(a))
+        return (along - self.screw.slides[0, 2] * motion.coordinate(self.name, "angle"),)
+
+
+def _pair(values, what: str) -> tuple[float, float]:
+    try:
+        first, second = values
+    except (TypeError, ValueError):
+        raise InvalidProblemError(f"{what} must be two positive numbers, got {values!r}") from None
+    return positive(first, what), positive(second, what)

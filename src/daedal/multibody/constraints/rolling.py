@@ -1,0 +1,256 @@
+r"""Rolling without slip.
+
+A disc with the centre c, the unit axis e and the radius R touches a plane with the normal n at :math:`c + R u`, where
+:math:`u = -e \times (n \times e) / s` points down the disc and :math:`s = |n \times e|`. It touches if
+
+.. math:: n \cdot (c - p) - R s = 0,
+
+and rolls if the point of the disc that touches has no velocity along the plane: two conditions that no conditions on
+positions replace. In the plane one is left, and there it can be integrated: way and angle are proportional.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.multibody.body import Frame, checked_name, ground
+from daedal.multibody.constraints.base import Constraint, finite, frame_along_axis, positive
+from daedal.multibody.kinematics import cross
+from daedal.multibody.rotation import direction, frame_along
+
+
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+class _OnPlane(Constraint):
+    """Something round on a plane: the frame of the plane has its normal along z."""
+
+    wheel: Frame
+    plane: Any
+    radius: float
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """The wheel and the plane."""
+        return self.wheel, self.plane
+
+    def _slip(self, motion, arm):
+        """Velocity along the plane of the point of the wheel at `arm` from its centre, relative to the plane."""
+        centre, base = motion.position(self.wheel), motion.position(self.plane)
+        axes = motion.rotation(self.plane)
+        of_wheel = motion.velocity(self.wheel) + cross(motion.angular_velocity(self.wheel), arm)
+        of_plane = motion.velocity(self.plane) + cross(motion.angular_velocity(self.plane), centre + arm - base)
+        slip = of_wheel - of_plane
+        return [_dot(axes[:, 0], slip), _dot(axes[:, 1], slip)]
+
+    def _height(self, motion):
+        d = motion.position(self.wheel) - motion.position(self.plane)
+        return _dot(motion.rotation(self.plane)[:, 2], d)
+
+
+@dataclass(frozen=True, eq=False)
+class Rolling(_OnPlane):
+    """A thin disc, a wheel or a coin that rolls on a plane without slip, upright or leaning.
+
+    Parameters
+    ----------
+    name : str
+        The name of the constraint.
+    wheel : Body or Frame
+        Its origin is the centre of the wheel.
+    plane : Body or Frame
+        A body with a plane face, and a point of that face; by default the ground.
+    radius : float
+        The radius of the wheel.
+    axis : direction
+        The axis of the wheel in its frame; by default z.
+    normal : direction, optional
+        The normal of the plane in its frame, to the side of the wheel; by default z, and y in a model of the plane.
+    offset : float, optional
+        For models of the plane, where way and angle are proportional: where on the plane the wheel stands when its
+        angle is zero. By default such that it fits the bodies as they are drawn (their `position` and `orientation`).
+
+    Examples
+    --------
+    A cylinder rolls down a slope of 30 degrees with two thirds of the acceleration of one that slides:
+
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, Free, Model, Rolling, ground
+    >>> drum = Body.cylinder("drum", radius=0.5, length=1.0, mass=2.0)
+    >>> model = Model(
+    ...     Free("motion", ground, drum),
+    ...     Rolling("contact", drum, radius=0.5),
+    ...     gravity=9.81 * np.array([np.sin(np.pi / 6), -np.cos(np.pi / 6)]),
+    ...     planar=True,
+    ... )
+    >>> acceleration = model.system().at(0.0, [0.0, 0.5, 0.0]).acceleration
+    >>> print(acceleration[0].round(6), round(2 / 3 * 9.81 * 0.5, 6))
+    3.27 3.27
+    """
+
+    name: str
+    wheel: Any
+    plane: Any = ground
+    radius: float = 0.0
+    axis: Any = "z"
+    normal: Any = None
+    offset: float | None = None
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        who = f"constraint '{self.name}'"
+        object.__setattr__(self, "radius", positive(self.radius, f"the radius of {who}"))
+        axis = direction(self.axis, f"the axis of {who}")
+        object.__setattr__(self, "wheel", frame_along_axis(self.wheel, frame_along(axis), f"wheel of {who}"))
+        object.__setattr__(self, "plane", frame_along_axis(self.plane, np.eye(3), f"plane of {who}"))
+        if self.offset is not None:
+            object.__setattr__(self, "offset", finite(self.offset, f"the offset of {who}"))
+
+        if self.normal is not None:
+            object.__setattr__(self, "normal", direction(self.normal, f"the normal of {who}"))
+
+    def stated(self, planar):
+        """A disc in space, or a wheel in the plane."""
+        normal = self.normal if self.normal is not None else direction("y" if planar else "z")
+        plane = self.plane.turned(frame_along(normal))
+        return (_InPlane if planar else _Disc)(self.name, self.wheel, plane, self.radius, self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class _Disc(_OnPlane):
+    """A disc that rolls on a plane in space."""
+
+    name: str
+    wheel: Frame
+    plane: Frame
+    radius: float
+    offset: None
+
+    def size(self, planar):
+        """It touches."""
+        return 1
+
+    def velocity_size(self, planar):
+        """It does not slip."""
+        return 2
+
+    def residual(self, t, motion):
+        """Height of the centre less that of a disc that leans as it does."""
+        across = cross(motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2])
+        return (self._height(motion) - self.radius * np.sqrt(_dot(across, across)),)
+
+    def velocity_residual(self, t, motion):
+        """Velocity of the point that touches."""
+        n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
+        across = cross(n, e)
+        s = np.sqrt(_dot(across, across))
+        if isinstance(s, float) and s == 0.0:  # of numbers; the traced function has no branch
+            raise Unevaluable(
+                f"the wheel of constraint '{self.name}' lies flat, so that no point of its rim is the lowest. "
+                "Remedy: start with a wheel that leans, by the orientation of the body or the angles of its joints"
+            )
+        return self._slip(motion, -self.radius / s * cross(e, across))
+
+
+@dataclass(frozen=True, eq=False)
+class _InPlane(_OnPlane):
+    """A wheel that rolls along a line in the plane."""
+
+    name: str
+    wheel: Frame
+    plane: Frame
+    radius: float
+    offset: float | None
+
+    def __post_init__(self):
+        if abs(self.wheel.rotation[2, 2]) < 1.0 - 1e-9 or abs(self.plane.rotation[2, 2]) > 1e-9:
+            raise InvalidProblemError(
+                f"in a model of the plane, the axis of the wheel of constraint '{self.name}' must be z, and the normal "
+                "of what it rolls on must be in the xy plane"
+            )
+        if self.offset is None:
+            wheel, plane = (frame.body.orientation for frame in self.frames)
+            d = np.subtract(*(frame.body.position + frame.body.orientation @ frame.position for frame in self.frames))
+            turn = plane.T @ wheel
+            way = float(-(plane @ self.plane.rotation)[:, 0] @ d)
+            object.__setattr__(self, "offset", way + self.radius * float(np.arctan2(turn[1, 0], turn[0, 0])))
+
+    @property
+    def turns(self):
+        """The bodies whose relative angle it reads."""
+        return (Frame(self.plane.body), Frame(self.wheel.body))
+
+    def size(self, planar):
+        """It touches and does not slip."""
+        return 2
+
+    def residual(self, t, motion):
+        """Height less the radius; way and radius times angle less the offset."""
+        d = motion.position(self.wheel) - motion.position(self.plane)
+        way = -_dot(motion.rotation(self.plane)[:, 0], d)  # along normal x z
+        return (self._height(motion) - self.radius, way + self.radius * motion.turn(self.name) - self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class RollingSphere(_OnPlane):
+    """A ball that rolls on a plane without slip; it may spin about the normal.
+
+    Parameters
+    ----------
+    name : str
+        The name of the constraint.
+    sphere : Body or Frame
+        Its origin is the centre of the ball.
+    plane : Body or Frame
+        A body with a plane face, and a point of that face; by default the ground.
+    radius : float
+        The radius of the ball.
+    normal : direction
+        The normal of the plane in its frame, to the side of the ball; by default z.
+    """
+
+    name: str
+    sphere: Any
+    plane: Any = ground
+    radius: float = 0.0
+    normal: Any = "z"
+
+    def __post_init__(self):
+        checked_name(self.name, "constraint")
+        who = f"constraint '{self.name}'"
+        object.__setattr__(self, "radius", positive(self.radius, f"the radius of {who}"))
+        object.__setattr__(self, "sphere", frame_along_axis(self.sphere, np.eye(3), f"sphere of {who}"))
+        along = frame_along(direction(self.normal, f"the normal of {who}"))
+        object.__setattr__(self, "plane", frame_along_axis(self.plane, along, f"plane of {who}"))
+
+    @property
+    def wheel(self) -> Frame:  # type: ignore[override]
+        """What rolls."""
+        return self.sphere
+
+    def stated(self, planar):
+        """In the plane a ball is a wheel."""
+        if not planar:
+            return self
+        return _InPlane(self.name, Frame(self.sphere.body, self.sphere.position), self.plane, self.radius, None)
+
+    def size(self, planar):
+        """It touches."""
+        return 1
+
+    def velocity_size(self, planar):
+        """It does not slip."""
+        return 2
+
+    def residual(self, t, motion):
+        """Height of the centre less the radius."""
+        return (self._height(motion) - self.radius,)
+
+    def velocity_residual(self, t, motion):
+        """Velocity of the point that touches."""
+        return self._slip(motion, -self.radius * motion.rotation(self.plane)[:, 2])

@@ -1,0 +1,177 @@
+"""The motion of all bodies over time: what bodies, joints and forces of a solution are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.multibody.accelerations import accelerations
+from daedal.multibody.body import Frame
+from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.layout import Layout
+from daedal.multibody.motion import Loads, Motion, states_by_force
+
+
+class Course:
+    """Coordinates, velocities, accelerations and multipliers at given times, and what follows for bodies and frames.
+
+    Parameters
+    ----------
+    model, layout : Model, Layout
+        Whose motion, in which coordinates.
+    t : numpy.ndarray, shape (nt,)
+        The times.
+    q, v : numpy.ndarray, shape (nt, n_q)
+        Coordinates and their rates, in rows.
+    r : numpy.ndarray, shape (nt, n_r)
+        States of forces, in rows.
+    rest : function
+        Gives accelerations (nt, n_q) and multipliers (nt, n_lambda), when they are asked for.
+    is_single : bool
+        Whether one time was asked for, so that results have no axis for it.
+    """
+
+    def __init__(self, model: Any, layout: Layout, t, q, v, r, rest: Callable, *, is_single: bool = False):
+        self.model, self.layout, self.is_single = model, layout, is_single
+        self.t, self.q, self.v, self.r = t, np.ascontiguousarray(q), np.ascontiguousarray(v), r
+        self._rest = rest
+
+    # --- all bodies of the tree, for each time ----------------------------------------------------------------------
+
+    @cached_property
+    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
+        a, multipliers = self._rest()
+        return np.ascontiguousarray(a), multipliers
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """Those of the constraints, in rows."""
+        return self._solved[1]
+
+    @cached_property
+    def speeds(self) -> np.ndarray:
+        """Velocities of the joints of the tree, in rows."""
+        return np.array([joint_velocities(self.layout.tree, q, v) for q, v in zip(self.q, self.v)])
+
+    @cached_property
+    def placed(self) -> list:
+        """Where the bodies are."""
+        return [placement(self.layout.tree, q) for q in self.q]
+
+    @cached_property
+    def moving(self) -> list:
+        """How fast they are."""
+        return [velocities(self.layout.tree, placed, u) for placed, u in zip(self.placed, self.speeds)]
+
+    @cached_property
+    def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
+        tree = self.layout.tree
+        found = [
+            accelerations(tree, placed, moving, joint_velocities(tree, q, a))  # (N q')' = N q'', as N' q' = 0
+            for placed, moving, q, a in zip(self.placed, self.moving, self.q, self._solved[0])
+        ]
+        return np.array([linear for linear, _ in found]), np.array([angular for _, angular in found])
+
+    @cached_property
+    def centers(self) -> np.ndarray:
+        """Centres of mass, (nt, n, 3)."""
+        return np.array([placed.r for placed in self.placed])
+
+    @cached_property
+    def rotations(self) -> np.ndarray:
+        """From the axes of the bodies to those of the ground, (nt, n, 3, 3)."""
+        return np.array([placed.rotation for placed in self.placed])
+
+    @cached_property
+    def center_velocities(self) -> np.ndarray:
+        """Velocities of the centres of mass, (nt, n, 3)."""
+        return np.array([moving.linear for moving in self.moving])
+
+    @cached_property
+    def angular_velocities(self) -> np.ndarray:
+        """Angular velocities, (nt, n, 3)."""
+        return np.array([moving.angular for moving in self.moving])
+
+    @cached_property
+    def inertias(self) -> np.ndarray:
+        """Moments of inertia about the centres of mass in the axes of the ground, (nt, n, 3, 3)."""
+        return self.rotations @ self.layout.tree.inertia @ np.swapaxes(self.rotations, -1, -2)
+
+    @cached_property
+    def kinetic_energies(self) -> np.ndarray:
+        """Of each body, (nt, n)."""
+        speed, spin = self.center_velocities, self.angular_velocities
+        turning = np.einsum("tni,tnij,tnj->tn", spin, self.inertias, spin)
+        return 0.5 * (self.layout.tree.mass * np.sum(speed**2, axis=2) + turning)
+
+    # --- frames on bodies -------------------------------------------------------------------------------------------
+
+    def _of_body(self, values: np.ndarray, frame: Frame) -> np.ndarray:
+        """The entries of a body; zero for the ground."""
+        body = self.layout.index[frame.body.name]
+        return np.zeros((self.t.size, 3)) if body < 0 else values[:, body]
+
+    def rotation(self, frame: Frame) -> np.ndarray:
+        """From the axes of the frame to those of the ground, (nt, 3, 3)."""
+        body = self.layout.index[frame.body.name]
+        if body < 0:
+            return np.broadcast_to(frame.rotation, (self.t.size, 3, 3))
+        return self.rotations[:, body] @ frame.rotation
+
+    def _arm(self, frame: Frame) -> np.ndarray:
+        place = frame.position - frame.body.center
+        return self.rotation(Frame(frame.body)) @ place
+
+    def position(self, frame: Frame) -> np.ndarray:
+        """Where the frame is, (nt, 3)."""
+        return self._of_body(self.centers, frame) + self._arm(frame)
+
+    def angular_velocity(self, frame: Frame) -> np.ndarray:
+        """How fast it turns."""
+        return self._of_body(self.angular_velocities, frame)
+
+    def velocity(self, frame: Frame) -> np.ndarray:
+        """How fast its origin moves."""
+        return self._of_body(self.center_velocities, frame) + np.cross(self.angular_velocity(frame), self._arm(frame))
+
+    def angular_acceleration(self, frame: Frame) -> np.ndarray:
+        """The derivative of the angular velocity."""
+        return self._of_body(self.accelerating[1], frame)
+
+    def acceleration(self, frame: Frame) -> np.ndarray:
+        """The derivative of the velocity of its origin."""
+        arm, spin = self._arm(frame), self.angular_velocity(frame)
+        turning = np.cross(self.angular_acceleration(frame), arm) + np.cross(spin, np.cross(spin, arm))
+        return self._of_body(self.accelerating[0], frame) + turning
+
+    # --- forces -----------------------------------------------------------------------------------------------------
+
+    def loads(self, forces) -> list[Loads]:
+        """What `forces` do to the bodies at each time."""
+        found = []
+        for i, placed in enumerate(self.placed):
+            loads, motion = Loads(self.layout, placed), self.motion(i)
+            for force in forces:
+                force.apply(self.t[i], motion, loads)
+            found.append(loads)
+        return found
+
+    def motion(self, i: int) -> Motion:
+        """What forces see at the time with this number."""
+        states = states_by_force(self.model.forces, self.r[i])
+        return Motion(self.layout, self.q[i], self.speeds[i], self.placed[i], self.moving[i], states)
+
+    # --- as results are shown ---------------------------------------------------------------------------------------
+
+    def values(self, rows: np.ndarray) -> Any:
+        """One entry for each time, or the only one."""
+        return rows[0] if self.is_single else rows
+
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Vectors (n, nt), or the only one."""
+        return rows[0] if self.is_single else rows.T

@@ -1,0 +1,268 @@
+"""Actuators with states of their own: controllers and hydraulics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.forces.force import (
+    Force,
+    function,
+    joint_name,
+    number,
+    number_or_function,
+    positive,
+    title,
+)
+from daedal.problems.checks import check_real, set_checked
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Controller(Force):
+    r"""A torque at a joint that depends on states of its own, :math:`\dot x = r(t, motion, x)`.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    joint : Joint or str
+        The joint that is driven.
+    torque : callable
+        ``torque(t, motion, x)``, the torque on the second body of the joint, or the force along a displacement.
+    rate : callable
+        ``rate(t, motion, x)``, one number for each state.
+    initial : sequence of float
+        The states at the beginning, where a run is not given others: ``daedal.solve(system, t_span, (q, v, r))``.
+    which : str, optional
+        Which coordinate, of a joint with several.
+
+    Notes
+    -----
+    The states are those that :class:`daedal.MechanicalSystem` calls r; ``sol.r`` has them, in the order of the forces.
+
+    Examples
+    --------
+    A motor with the inductance L: L I' = U - R I - c (angular velocity), torque c I:
+
+    >>> import daedal
+    >>> from daedal.multibody import Body, Controller, Model, Revolute, ground
+    >>> rotor = Body.cylinder("rotor", radius=0.1, length=0.1, mass=2.0)
+    >>> motor = Controller(
+    ...     "motor",
+    ...     "shaft",
+    ...     torque=lambda t, motion, x: 0.5 * x[0],
+    ...     rate=lambda t, motion, x: [(12.0 - 1.5 * x[0] - 0.5 * motion.rate("shaft")) / 0.01],
+    ...     initial=[0.0],
+    ... )
+    >>> model = Model(Revolute("shaft", ground, rotor), motor)
+    >>> sol = daedal.solve(model.system(), (0.0, 1.0), model.start(), rtol=1e-8)
+    >>> print(f"{sol.v[0, -1]:.4f} {sol.r[0, -1]:.4f}")
+    24.0000 0.0000
+    """
+
+    name: str
+    joint: Any
+    torque: Any
+    rate: Any
+    initial: Any = (0.0,)
+    which: str | None = None
+
+    def __post_init__(self):
+        what = title(self)
+        states = check_real(self.initial, f"initial of {what}", "be a sequence of numbers")
+        if states.ndim != 1 or not states.size or not np.all(np.isfinite(states)):
+            raise InvalidProblemError(
+                f"initial of {what} must be finite numbers, one for each state, got {self.initial!r}"
+            )
+        set_checked(
+            self,
+            joint=joint_name(self.joint, what),
+            torque=function(self.torque, f"torque of {what}"),
+            rate=function(self.rate, f"rate of {what}"),
+            initial=tuple(states.tolist()),
+        )
+
+    @property
+    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The joint."""
+        return (self.joint,)
+
+    def apply(self, t, motion, loads):
+        """Drive the joint."""
+        loads.joint(self.joint, self.torque(t, motion, motion.state(self)), self.which)
+
+    def state_rate(self, t, motion):
+        """The rates that the user's function gives."""
+        values = self.rate(t, motion, motion.state(self))
+        if len(values) != len(self.initial):
+            raise InvalidProblemError(
+                f"rate of {title(self)} returned {len(values)} numbers, but initial has {len(self.initial)}"
+            )
+        return values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PID(Force):
+    r"""A controller of a joint, :math:`M = k_P e + k_I \int e\,dt + k_D \dot e` with the error :math:`e = w - \varphi`.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    joint : Joint or str
+        The joint that is driven.
+    target : float or callable
+        w, what the coordinate is to be: a number or ``target(t)``.
+    proportional, integral, derivative : float
+        The three gains.
+    target_rate : callable, optional
+        ``target_rate(t)``, the derivative of the target; if it is not given, the derivative acts on the coordinate
+        alone, :math:`\dot e = -\dot\varphi`.
+    which : str, optional
+        Which coordinate, of a joint with several.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import PID, Body, Model, Revolute, ground
+    >>> arm = Body.rod("arm", length=1.0, mass=3.0)
+    >>> servo = PID("servo", "shoulder", target=0.5, proportional=100.0, integral=150.0, derivative=20.0)
+    >>> model = Model(Revolute("shoulder", ground, arm.start), servo, gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model.system(), (0.0, 12.0), model.start(), rtol=1e-8)
+    >>> print(f"{sol['shoulder'][-1]:.6f}")
+    0.500000
+    """
+
+    name: str
+    joint: Any
+    target: Any = 0.0
+    proportional: float = 0.0
+    integral: float = 0.0
+    derivative: float = 0.0
+    target_rate: Any = None
+    which: str | None = None
+
+    def __post_init__(self):
+        what = title(self)
+        gains = {
+            name: number(getattr(self, name), f"{name} of {what}")
+            for name in ("proportional", "integral", "derivative")
+        }
+        if self.target_rate is not None:
+            function(self.target_rate, f"target_rate of {what}")
+        set_checked(
+            self,
+            joint=joint_name(self.joint, what),
+            target=number_or_function(self.target, f"target of {what}"),
+            **gains,
+        )
+
+    @property
+    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The joint."""
+        return (self.joint,)
+
+    @property
+    def initial(self) -> tuple[float, ...]:  # type: ignore[override]
+        """The integral of the error, where there is an integral part."""
+        return (0.0,) if self.integral else ()
+
+    def _error(self, t, motion):
+        target = self.target(t) if callable(self.target) else self.target
+        return target - motion.coordinate(self.joint, self.which)
+
+    def apply(self, t, motion, loads):
+        """Drive the joint towards its target."""
+        rate = -motion.rate(self.joint, self.which)
+        if self.target_rate is not None:
+            rate = rate + self.target_rate(t)
+        moment = self.proportional * self._error(t, motion) + self.derivative * rate
+        if self.integral:
+            moment = moment + self.integral * motion.state(self)[0]
+        loads.joint(self.joint, moment, self.which)
+
+    def state_rate(self, t, motion):
+        """The error."""
+        return (self._error(t, motion),) if self.integral else ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hydraulics(Force):
+    r"""A double-acting hydraulic cylinder at a joint, with the load pressure as a state.
+
+    The linearised model of a valve-controlled cylinder (H. E. Merritt, Hydraulic control systems, Wiley, 1967,
+    section 6-1),
+
+    .. math:: \frac{V}{4\beta}\, \dot p = Q(t) - A \dot x - C p, \qquad F = A p,
+
+    with the coordinate x of the joint. Without leakage, a mass m on it swings with :math:`\sqrt{4 \beta A^2 / (V m)}`.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    joint : Joint or str
+        A sliding joint as a rule; at a hinge, A is the displaced volume per radian.
+    area : float
+        A, of the piston.
+    volume : float
+        V, of both chambers together.
+    bulk_modulus : float
+        beta, of the oil.
+    flow : float or callable
+        Q, from the valve: a number or ``flow(t, motion)``.
+    leakage : float
+        C, flow per load pressure.
+    which : str, optional
+        Which coordinate, of a joint with several.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Hydraulics, Model, Prismatic, ground
+    >>> table = Body.box("table", size=(1, 1, 0.1), mass=500.0)
+    >>> drive = Hydraulics("drive", "guide", area=2e-3, volume=1e-3, bulk_modulus=1.4e9, flow=4e-5, leakage=1e-12)
+    >>> Model(Prismatic("guide", ground, table, axis="x"), drive).system().n_r
+    1
+    """
+
+    name: str
+    joint: Any
+    area: float
+    volume: float
+    bulk_modulus: float
+    flow: Any = 0.0
+    leakage: float = 0.0
+    which: str | None = None
+
+    initial = (0.0,)
+
+    def __post_init__(self):
+        what = title(self)
+        sizes = {
+            name: positive(getattr(self, name), f"{name} of {what}") for name in ("area", "volume", "bulk_modulus")
+        }
+        set_checked(
+            self,
+            joint=joint_name(self.joint, what),
+            flow=number_or_function(self.flow, f"flow of {what}"),
+            leakage=number(self.leakage, f"leakage of {what}"),
+            **sizes,
+        )
+
+    @property
+    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The joint."""
+        return (self.joint,)
+
+    def apply(self, t, motion, loads):
+        """Push with the load pressure."""
+        loads.joint(self.joint, self.area * motion.state(self)[0], self.which)
+
+    def state_rate(self, t, motion):
+        """Continuity of the oil."""
+        flow = self.flow(t, motion) if callable(self.flow) else self.flow
+        rest = flow - self.area * motion.rate(self.joint, self.which) - self.leakage * motion.state(self)[0]
+        return (4.0 * self.bulk_modulus / self.volume * rest,)

@@ -1,0 +1,244 @@
+"""Forces on single bodies, attraction between bodies, and drag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Frame
+from daedal.multibody.forces.force import (
+    Force,
+    frame_of,
+    function,
+    number,
+    positive,
+    title,
+    two_frames,
+    vector,
+)
+from daedal.multibody.forces.spring import line
+from daedal.multibody.rotation import point
+from daedal.problems.checks import set_checked
+
+_SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the speed exists at rest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GeneralForce(Force):
+    """A force on a body, given by a function of one's own.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    at : Body or Frame
+        Where it acts: at the origin of the frame.
+    force : callable
+        ``force(t, motion)``, two or three components in the axes of the ground, or of the frame with `follows`.
+    follows : bool
+        Whether the force turns with the body, as the thrust of a rocket does.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, GeneralForce, Model, ground
+    >>> kite = Body.particle("kite", mass=1.0)
+    >>> wind = GeneralForce("wind", kite, lambda t, motion: (2.0 * t, -motion.position(kite.at())[0]))
+    >>> model = Model(Free("flight", ground, kite), wind, planar=True)
+    >>> print(model.system().at(1.0, [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]).force)
+    [ 2. -3.  0.]
+    """
+
+    name: str
+    at: Any
+    force: Any
+    follows: bool = False
+
+    def __post_init__(self):
+        what = title(self)
+        set_checked(self, at=frame_of(self.at, f"at of {what}"), force=function(self.force, f"force of {what}"))
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """Where it acts."""
+        return (self.at,)
+
+    def _vector(self, t, motion):
+        value = vector(self.force(t, motion), f"the function of {title(self)}")
+        return motion.rotation(self.at) @ value if self.follows else value
+
+    def apply(self, t, motion, loads):
+        """Act on the body."""
+        loads.force(self.at, self._vector(t, motion))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Torque(Force):
+    """A torque on a body, given by a function of one's own.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    at : Body or Frame
+        The body, or a frame on it whose axes are meant.
+    torque : callable
+        ``torque(t, motion)``, three components in the axes of the ground, or of the frame with `follows`; a single
+        number is a torque about the z axis.
+    follows : bool
+        Whether the torque turns with the body.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, Torque, ground
+    >>> disc = Body.cylinder("disc", radius=0.5, length=0.1, mass=4.0)
+    >>> model = Model(Revolute("axle", ground, disc), Torque("twist", disc, lambda t, motion: 3.0))
+    >>> print(model.system().at(0.0, [0.0], [0.0]).force)
+    [3.]
+    """
+
+    name: str
+    at: Any
+    torque: Any
+    follows: bool = False
+
+    def __post_init__(self):
+        what = title(self)
+        set_checked(self, at=frame_of(self.at, f"at of {what}"), torque=function(self.torque, f"torque of {what}"))
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """Where it acts."""
+        return (self.at,)
+
+    def apply(self, t, motion, loads):
+        """Act on the body."""
+        given = self.torque(t, motion)
+        value = vector(given if np.ndim(given) else (0.0, 0.0, given), f"the function of {title(self)}")
+        loads.torque(self.at, motion.rotation(self.at) @ value if self.follows else value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gravitation(Force):
+    r"""Newton's attraction between two bodies, :math:`G m_a m_b / r^2` between two points.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    a, b : Body or Frame
+        The two bodies; of a body, its centre of mass is meant.
+    constant : float
+        G; by default 6.6743e-11 m^3/(kg s^2).
+    mass : float, optional
+        :math:`m_a`, by default that of the body; needed if a is on the ground.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Free, Gravitation, Model, ground
+    >>> moon = Body.particle("moon", mass=7.35e22)
+    >>> pull = Gravitation("pull", ground, moon, mass=5.97e24)
+    >>> model = Model(Free("orbit", ground, moon), pull, planar=True)
+    >>> print(f"{model.system().at(0.0, [3.844e8, 0.0, 0.0], [0.0, 0.0, 0.0]).force[0]:.3e}")
+    -1.982e+20
+    """
+
+    name: str
+    a: Any
+    b: Any
+    constant: float = 6.6743e-11
+    mass: float | None = None
+
+    def __post_init__(self):
+        what = title(self)
+        for side in ("a", "b"):
+            given = getattr(self, side)
+            if hasattr(given, "center"):
+                object.__setattr__(self, side, Frame(given, given.center))
+        a, b = two_frames(self, what)
+        mass = positive(self.mass, f"mass of {what}") if self.mass is not None else a.body.mass
+        if mass <= 0.0 or b.body.mass <= 0.0:
+            which = a if mass <= 0.0 else b
+            raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; a may have one given by mass=")
+        set_checked(self, a=a, b=b, constant=number(self.constant, f"constant of {what}"), mass=mass)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """The two centres."""
+        return self.a, self.b
+
+    @property
+    def _strength(self) -> float:
+        return self.constant * float(self.mass or 0.0) * self.b.body.mass
+
+    def apply(self, t, motion, loads):
+        """Attract."""
+        distance, _, along = line(self.a, self.b, motion)
+        pull = self._strength / distance**2 * along
+        loads.force(self.a, pull)
+        loads.force(self.b, -pull)
+
+    def energy(self, t, motion) -> float:
+        """Zero at infinite distance."""
+        d = motion.position(self.b) - motion.position(self.a)
+        return -self._strength / float(np.sqrt(d @ d))
+
+    def power(self, t, motion) -> float:
+        """None beside the potential."""
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drag(Force):
+    r"""Resistance of air or water at a point: :math:`F = -(c_1 + c_2 |w|)\, w`, with the velocity w against the medium.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force of the model has.
+    at : Body or Frame
+        Where it acts.
+    linear : float
+        :math:`c_1` (a small sphere: :math:`6 \pi \eta r`, Stokes).
+    quadratic : float
+        :math:`c_2 = \frac12 \rho\, c_w A`.
+    wind : vector
+        The velocity of the medium.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Drag, Free, Model, ground
+    >>> ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    >>> model = Model(Free("flight", ground, ball), Drag("air", ball, quadratic=0.5), planar=True)
+    >>> print(model.system().at(0.0, [0.0, 0.0, 0.0], [3.0, 4.0, 0.0]).force)
+    [ -7.5 -10.    0. ]
+    """
+
+    name: str
+    at: Any
+    linear: float = 0.0
+    quadratic: float = 0.0
+    wind: Any = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        what = title(self)
+        set_checked(
+            self,
+            at=frame_of(self.at, f"at of {what}"),
+            linear=number(self.linear, f"linear of {what}"),
+            quadratic=number(self.quadratic, f"quadratic of {what}"),
+            wind=point(self.wind, f"wind of {what}"),
+        )
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """Where it acts."""
+        return (self.at,)
+
+    def apply(self, t, motion, loads):
+        """Brake."""
+        w = motion.velocity(self.at) - self.wind
+        speed = np.sqrt(w[0] ** 2 + w[1] ** 2 + w[2] ** 2 + _SPEED_AT_REST)
+        loads.force(self.at, -(self.linear + self.quadratic * speed) * w)

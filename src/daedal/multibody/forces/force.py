@@ -1,0 +1,151 @@
+"""What a force is, and the checks that all of them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Body, Frame, checked_name
+from daedal.multibody.joints import Joint
+from daedal.multibody.motion import power_of
+from daedal.problems.checks import check_callable, check_real
+
+
+class Force:
+    """What acts on bodies besides gravity.
+
+    A force has a name, the `frames` that it acts on, the names of the `joints` that it reads or drives, and
+
+    * ``apply(t, motion, loads)``: asks `motion` where frames are and how they move and adds to `loads`;
+    * ``energy(t, motion)``: its potential energy, if it has one;
+    * ``power(t, motion)``: the power of what has no potential, by which kinetic and potential energy together grow;
+    * ``initial`` and ``state_rate(t, motion)``: values of states of its own, and how fast they change;
+      ``motion.state(self)`` are the states at a time.
+
+    ``apply`` and ``state_rate`` are traced, so they are plain arithmetic on what `motion` gives.
+
+    Examples
+    --------
+    A force of one's own, a magnet that pulls with c / distance^2:
+
+    >>> import numpy as np
+    >>> from daedal.multibody import Body, Force, Free, Model, ground
+    >>> class Magnet(Force):
+    ...     def __init__(self, name, at, body, c):
+    ...         self.name, self.frames, self.c = name, (at, body.at()), c
+    ...
+    ...     def apply(self, t, motion, loads):
+    ...         d = motion.position(self.frames[0]) - motion.position(self.frames[1])
+    ...         loads.force(self.frames[1], self.c * d / (d @ d) ** 1.5)
+    >>> ball = Body.sphere("ball", radius=0.1, mass=2.0)
+    >>> model = Model(Free("flight", ground, ball), Magnet("magnet", ground.at(0.5, 0, 0), ball, 1.0))
+    >>> print(model.system().at(0.0, *model.start()).force[:3])
+    [4. 0. 0.]
+    """
+
+    name: str
+    frames: tuple[Frame, ...] = ()
+    joints: tuple[str, ...] = ()
+    which: str | None = None  # of the coordinates of the joints
+    initial: tuple[float, ...] = ()
+
+    def apply(self, t, motion, loads):
+        """Add what this force does to `loads`."""
+        raise NotImplementedError
+
+    def state_rate(self, t, motion):
+        """How fast the states change, one rate for each entry of `initial`."""
+        return ()
+
+    def energy(self, t, motion) -> float:
+        """The potential energy; 0 for a force without."""
+        return 0.0
+
+    def power(self, t, motion) -> float:
+        """The power of what has no potential; by default of all of it."""
+        return power_of(self, t, motion)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def title(force: Force) -> str:
+    """How messages call a force: its class and its name."""
+    checked_name(force.name, "force")
+    return f"{type(force).__name__} '{force.name}'"
+
+
+def frame_of(given: Any, what: str) -> Frame:
+    """A frame from a frame or from a body (its origin)."""
+    if isinstance(given, Frame):
+        return given
+    if isinstance(given, Body):
+        return given.at()
+    raise InvalidProblemError(f"{what} must be a body or a frame on a body, got {given!r}")
+
+
+def two_frames(force: Any, what: str) -> tuple[Frame, Frame]:
+    """The ends a and b of a force between two bodies."""
+    a, b = frame_of(force.a, f"a of {what}"), frame_of(force.b, f"b of {what}")
+    if a.body is b.body:
+        raise InvalidProblemError(f"{what} has both ends on body '{a.body.name}', where it does nothing")
+    return a, b
+
+
+def joint_name(given: Any, what: str) -> str:
+    """The name of a joint from the joint or from its name."""
+    if isinstance(given, Joint):
+        return given.name
+    if isinstance(given, str) and given:
+        return given
+    raise InvalidProblemError(f"the joint of {what} must be a joint or the name of one, got {given!r}")
+
+
+def number(value: Any, what: str) -> float:
+    """A finite number."""
+    array = check_real(value, what, "be a number")
+    if array.ndim or not np.isfinite(array):
+        raise InvalidProblemError(f"{what} must be a finite number, got {value!r}")
+    return float(array)
+
+
+def positive(value: Any, what: str) -> float:
+    """A number above zero."""
+    checked = number(value, what)
+    if not checked > 0.0:
+        raise InvalidProblemError(f"{what} must be positive, got {value!r}")
+    return checked
+
+
+def three_numbers(values: Any, what: str) -> np.ndarray:
+    """Three finite numbers, from one number if all are equal."""
+    array = check_real(values, what, "be a number or three numbers")
+    if array.ndim == 0:
+        array = np.full(3, float(array))
+    if array.shape != (3,) or not np.all(np.isfinite(array)):
+        raise InvalidProblemError(f"{what} must be a finite number or three of them, got {values!r}")
+    return array
+
+
+def number_or_function(value: Any, what: str) -> Any:
+    """A finite number or a function."""
+    return value if callable(value) else number(value, what)
+
+
+def function(value: Any, what: str) -> Any:
+    """A function."""
+    check_callable(value, what)
+    return value
+
+
+def vector(values: Any, what: str):
+    """Three components of what a user's function has returned; of two, the third is zero."""
+    size = len(values) if hasattr(values, "__len__") else 0
+    if size not in (2, 3):
+        raise InvalidProblemError(f"{what} must return two or three numbers, got {values!r}")
+    result = np.zeros(3)
+    for k in range(size):
+        result[k] = values[k]
+    return result

@@ -1,0 +1,163 @@
+"""Machines as scenes in space: shapes of bodies, supports, springs, traces, arrows and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Body, Frame
+from daedal.multibody.course import Course
+from daedal.multibody.forces import Spring
+from daedal.multibody.joints import Z
+from daedal.multibody.tree import ABOUT_Z
+from daedal.viz import Arrow, Line, Part, Plot, Scene, SpringLine, Trace
+from daedal.viz.shapes3d import Cylinder, Rod, Shape, Sphere
+
+POINT = 0.025  # of the size of the machine: the radius of a mass in one point
+PIN = 0.02  # the radius of a bearing
+
+
+def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
+    """A machine in the course of a motion, or at one time."""
+    size = size_of(course)
+    parts: list[Any] = [_part(course, body, size) for body in course.model.bodies]
+    parts += [*_supports(course, size), *_rails(course, size), *_springs(course)]
+    up = "y" if _points_along_y(course) else "z"
+    found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces)]
+    return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+def _part(course: Course, body: Body, size: float) -> Part:
+    shapes = body.shapes or _skeleton(body, _attached(course.model, body), size)
+    frame = body.at()
+    return Part(body.name, shapes, course.position(frame).T, course.rotation(frame))
+
+
+def _attached(model: Any, body: Body) -> list[Frame]:
+    """The frames on a body that joints and forces hold on to."""
+    frames = [frame for part in (*model.joints, *model.forces) for frame in part.frames]
+    return [frame for frame in frames if frame.body.name == body.name]
+
+
+def _skeleton(body: Body, frames: list[Frame], size: float) -> tuple[Shape, ...]:
+    """Rods from the middle of the joints to each of them and to the centre of mass, where a ball is."""
+    center = np.asarray(body.center)
+    places = _distinct([frame.position for frame in frames], size)
+    middle = np.mean(places, axis=0) if len(places) > 1 else center
+    ends = [*places, center] if np.linalg.norm(center - middle) > POINT * size else places
+    rods = [Rod(tuple(middle), tuple(end)) for end in ends if np.linalg.norm(end - middle) > 1e-9 * size]
+    if len(ends) == 2:
+        rods = [Rod(tuple(ends[0]), tuple(ends[1]))]
+    return (Sphere(POINT * size, tuple(center)), *rods)
+
+
+def _distinct(places: Iterable[np.ndarray], size: float) -> list[np.ndarray]:
+    found: list[np.ndarray] = []
+    for place in places:
+        if all(np.linalg.norm(place - other) > 1e-9 * size for other in found):
+            found.append(place)
+    return found
+
+
+# --- what stands still ------------------------------------------------------------------------------------------------
+
+
+def _supports(course: Course, size: float) -> list[Part]:
+    """Bearings about the axes of hinges on the ground, points where anything else holds on to it."""
+    shapes: list[Shape] = []
+    for joint in course.model.joints:
+        frame = joint.a if joint.a.body.is_ground else joint.b
+        if not frame.body.is_ground:
+            continue
+        if joint.turn == ABOUT_Z and not joint.shifts:  # a hinge
+            axis = tuple(frame.rotation[:, 2])
+            shapes.append(Cylinder(PIN * size, 2.5 * PIN * size, axis, tuple(frame.position)))
+        elif not joint.shifts:
+            shapes.append(Sphere(PIN * size, tuple(frame.position)))
+    for force in course.model.forces:
+        shapes += [Sphere(0.7 * PIN * size, tuple(f.position)) for f in force.frames if f.body.is_ground]
+    return [Part("ground", shapes)] if shapes else []
+
+
+def _rails(course: Course, size: float) -> list[Line]:
+    """The ways of sliders along the ground."""
+    lines = []
+    for joint in course.model.joints:
+        fixed, moved = (joint.a, joint.b) if joint.a.body.is_ground else (joint.b, joint.a)
+        if joint.shifts != (Z,) or not fixed.body.is_ground:
+            continue
+        axis = fixed.rotation[:, 2]
+        ways = (course.position(moved) - fixed.position) @ axis
+        ends = [fixed.position + way * axis for way in _widened(ways, 0.08 * size)]
+        lines.append(Line(joint.name, np.array(ends)))
+    return lines
+
+
+def _widened(values: np.ndarray, by: float) -> tuple[float, float]:
+    return float(values.min()) - by, float(values.max()) + by
+
+
+# --- forces, traces, plots --------------------------------------------------------------------------------------------
+
+
+def _springs(course: Course) -> list[SpringLine]:
+    springs = [force for force in course.model.forces if isinstance(force, Spring)]
+    return [SpringLine(one.name, course.position(one.a).T, course.position(one.b).T) for one in springs]
+
+
+def _traced(given: Any) -> list[tuple[str, Frame]]:
+    """Names and frames of points whose paths are drawn."""
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        every = [given] if isinstance(given, (Body, Frame)) else list(given)
+        pairs = [(None, one) for one in every]
+    result: list[tuple[str, Frame]] = []
+    for name, one in pairs:
+        if not isinstance(one, (Body, Frame)):
+            raise InvalidProblemError(f"traces: {one!r} is neither a body nor a frame on a body")
+        frame = one.at() if isinstance(one, Body) else one
+        label = name or frame.body.name
+        used = sum(other.split(" (")[0] == label for other, _ in result)
+        result.append((label if not used else f"{label} ({used + 1})", frame))
+    return result
+
+
+def reaction_arrows(joints: Iterable[Any]) -> list[Arrow]:
+    """The forces of joints on their second bodies."""
+    return [Arrow(f"reaction at {view.joint.name}", view.position, view.reaction.force) for view in joints]
+
+
+def energy_plot(energy: Any) -> Plot:
+    """Kinetic, potential and total energy."""
+    return Plot("energy", {"kinetic": energy.kinetic, "potential": energy.potential, "total": energy.total})
+
+
+def joint_plot(view: Any) -> Plot:
+    """The coordinates of a joint."""
+    rows = view.coordinates
+    return Plot(view.joint.name, dict(zip(view.names, rows)))
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+
+def size_of(course: Course) -> float:
+    """The longest edge of a box about all joints and centres of mass in the course of the motion."""
+    frames = [frame for joint in course.model.joints for frame in joint.frames]
+    frames += [Frame(body, body.center) for body in course.model.bodies]
+    points = np.concatenate([course.position(frame) for frame in frames])
+    corners = [shape.corners for body in course.model.bodies for shape in body.shapes]
+    own = max((float(np.ptp(corner, axis=0).max()) for corner in corners if len(corner)), default=0.0)
+    return max(float(np.ptp(points, axis=0).max()), own) or 1.0
+
+
+def _points_along_y(course: Course) -> bool:
+    gravity = course.model.gravity
+    return course.model.planar or bool(np.argmax(np.abs(gravity)) == 1 and np.any(gravity))

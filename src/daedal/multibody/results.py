@@ -1,0 +1,156 @@
+"""What a solution of a model says about its bodies, joints and forces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import GROUND, ground
+from daedal.multibody.course import Course
+from daedal.multibody.forces import Force
+from daedal.multibody.joint_view import JointView
+from daedal.multibody.layout import Layout
+from daedal.multibody.reactions import JointForces
+from daedal.multibody.views import BodyView, ForceView
+from daedal.problems.checks import check_real
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energies over time.
+
+    Attributes
+    ----------
+    kinetic, potential : numpy.ndarray, shape (nt,)
+        Of all bodies; the potential energy is that of gravity, zero at the origin, and of forces that have one.
+    """
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Kinetic and potential energy together."""
+        return self.kinetic + self.potential
+
+
+class Results:
+    """Bodies, joints and forces of a solution, whatever its coordinates.
+
+    A solution of a :class:`Model` has the same methods and passes them on.
+    """
+
+    def __init__(self, model: Any, layout: Layout, solution: Any):
+        self.model, self.layout, self._solution = model, layout, solution
+
+    def body(self, name: str, t: Any = None) -> BodyView:
+        """The motion of a body."""
+        return BodyView(self.course(t), ground if name == GROUND else self.model.body(name))
+
+    def joint(self, name: str, t: Any = None) -> JointView:
+        """The motion of a joint, and what it carries."""
+        course = self.course(t)
+        joint = self.layout.joint_as_moved(self.model.joint(name))
+        return JointView(course, joint, self._joint_forces(course), lambda: self._counting(course))
+
+    def force(self, name: str, t: Any = None) -> ForceView:
+        """What a force does."""
+        return ForceView(self.course(t), self._force(name))
+
+    def energy(self, t: Any = None) -> Energy:
+        """Kinetic and potential energy of the model."""
+        course = self.course(t)
+        gravity = -np.sum(self.layout.tree.mass[:, None] * course.centers * self.layout.tree.gravity, axis=(1, 2))
+        stored = sum((ForceView(course, force).energies for force in self.model.forces), np.zeros(course.t.size))
+        return Energy(course.values(course.kinetic_energies.sum(axis=1)), course.values(gravity + stored))
+
+    def power(self, force: str | Force, t: Any = None) -> np.ndarray:
+        """The power of a force, given by itself or its name."""
+        return self.force(force.name if isinstance(force, Force) else force, t).power
+
+    def animate(self, path: Any = None, **options: Any):
+        """The motion as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
+        from daedal.multibody.animation import animate
+
+        return animate(self, path, **options)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The first and the last time of the solution, the earlier one first."""
+        t = self._solution.t
+        if not t.size:
+            raise InvalidProblemError("the solution holds no times; there is nothing to show")
+        return float(min(t[0], t[-1])), float(max(t[0], t[-1]))
+
+    def _force(self, name: str) -> Force:
+        for force in self.model.forces:
+            if force.name == name:
+                return force
+        known = ", ".join(f"'{force.name}'" for force in self.model.forces)
+        raise InvalidProblemError(
+            f"there is no force '{name}'; " + (f"there are {known}" if known else "there is none")
+        )
+
+    # --- motions at given times -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _at_output(self) -> Course:
+        solution = self._solution
+        rows = (solution.q, solution.v, solution.r)
+        return self._course(solution.t, rows, lambda: (solution.a.T, solution.lam.T))
+
+    @cached_property
+    def _forces_at_output(self) -> JointForces:
+        return JointForces(self._at_output)
+
+    def _joint_forces(self, course: Course) -> JointForces:
+        return self._forces_at_output if course is self._at_output else JointForces(course)
+
+    def course(self, t: Any = None) -> Course:
+        """The motion at the output points, or at the times `t`."""
+        if t is None:
+            return self._at_output
+        times = check_real(t, "t", "be a number or a vector")
+        return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
+
+    def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
+        solution, n = self._solution, self.layout.n_q
+        if solution.dense is None:
+            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+        states = solution.states(times)
+
+        def rest():
+            state = solution(times)
+            return state.a.T, state.lam.T
+
+        return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
+
+    def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
+        return Course(self.model, self.layout, t, *(row.T for row in rows), rest, is_single=is_single)
+
+    def _counting(self, course: Course) -> Course:
+        """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""
+        dense = self._solution.dense
+        if dense is None:
+            return course
+        ends = np.concatenate([[dense.t0], dense.ends])
+        low, high = dense.interval
+        parts = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(4) / 4.0
+        times = np.unique(np.concatenate([np.clip(np.append(parts.ravel(), ends[-1]), low, high), course.t]))
+        return self._between(times if ends[-1] >= ends[0] else times[::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A model in the coordinates of a layout: what a solution remembers of it, also when it is stored."""
+
+    model: Any
+    layout: Layout
+
+    def results(self, solution: Any) -> Results:
+        """Bodies, joints and forces of a solution."""
+        return Results(self.model, self.layout, solution)

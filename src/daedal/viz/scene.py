@@ -1,0 +1,197 @@
+"""A motion in space as plain data: parts with shapes, traces, arrows and plots at given times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import daedal
+from daedal.viz.scene_parts import Arrow, Line, Part, Plot, SpringLine, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "parts": (Part, SpringLine, Line),
+    "traces": (Trace,),
+    "arrows": (Arrow,),
+    "plots": (Plot,),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scene:
+    """A motion in space that can be shown as a page, printed as stills and written as a GIF.
+
+    Parameters
+    ----------
+    t : array (nt,)
+        Times, increasing. One time makes a picture that does not move.
+    parts : sequence of Part, SpringLine and Line
+        What is seen.
+    traces : sequence of Trace
+    arrows : sequence of Arrow
+    plots : sequence of Plot
+    title : str
+    up : {"z", "y"}
+        The axis that points upwards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Part, Rod, Scene, Sphere, Trace
+    >>> t = np.linspace(0.0, 6.0, 361)
+    >>> angle = 0.7 * np.cos(3.13 * t)
+    >>> bob = np.array([np.sin(angle), 0.0 * t, -np.cos(angle)])
+    >>> c, s, o = np.cos(angle), np.sin(angle), 0.0 * t
+    >>> turned = np.array([[c, o, -s], [o, o + 1.0, o], [s, o, c]]).transpose(2, 0, 1)
+    >>> pendulum = Part("pendulum", [Rod((0, 0, 0), (0, 0, -1)), Sphere(0.1, (0, 0, -1))], (0, 0, 0), turned)
+    >>> scene = Scene(t, [pendulum], traces=[Trace("bob", bob)], title="Pendulum")
+    >>> scene.save("pendulum.html").name
+    'pendulum.html'
+    """
+
+    t: Any
+    parts: Sequence[Part | SpringLine | Line]
+    traces: Sequence[Trace] = ()
+    arrows: Sequence[Arrow] = ()
+    plots: Sequence[Plot] = ()
+    title: str = ""
+    up: str = "z"
+
+    def __post_init__(self):
+        t = np.array(self.t, dtype=float)
+        if t.ndim != 1 or not t.size or not np.all(np.isfinite(t)):
+            raise daedal.InvalidProblemError(f"t must be finite times of shape (nt,), got shape {t.shape}")
+        if np.any(np.diff(t) <= 0.0):
+            k = int(np.argmax(np.diff(t) <= 0.0))
+            raise daedal.InvalidProblemError(f"t must increase, but t[{k + 1}] = {t[k + 1]:g} follows {t[k]:g}")
+        if self.up not in ("y", "z"):
+            raise daedal.InvalidProblemError(f"up={self.up!r} must be 'y' or 'z'")
+        object.__setattr__(self, "t", t)
+        for name, classes in _KINDS.items():
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            self._check(name, classes)
+        if not self.parts:
+            raise daedal.InvalidProblemError("parts is empty; there is nothing to show")
+
+    def _check(self, kind: str, classes: tuple[type, ...]) -> None:
+        members: tuple[Any, ...] = getattr(self, kind)
+        wrong = next((member for member in members if not isinstance(member, classes)), None)
+        if wrong is not None:
+            wanted = " or ".join(one.__name__ for one in classes)
+            raise daedal.InvalidProblemError(f"{kind}: {wrong!r} is not a {wanted}")
+        for member in members:
+            for name, count in member.counts().items():
+                if count not in (1, self.t.size):
+                    raise daedal.InvalidProblemError(
+                        f"{member.owner}: {name} is given at {count} times, but t of the scene has {self.t.size}"
+                    )
+        owners = Counter(member.owner for member in members)
+        for owner, count in owners.items():
+            if count > 1:
+                raise daedal.InvalidProblemError(f"{kind}: {owner} occurs {count} times; names tell them apart")
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.parts)} part" + ("s" if len(self.parts) > 1 else "")
+        return f"Scene({self.title!r}, {parts}, t = {self.t[0]:g} to {self.t[-1]:g} at {self.t.size} times)"
+
+    # --- what is seen -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest x, y, z of parts and traces over all times."""
+        points = np.concatenate([member.cloud() for member in (*self.parts, *self.traces)], axis=1)
+        return (points.min(axis=1), points.max(axis=1)) if points.size else (np.zeros(3), np.zeros(3))
+
+    @property
+    def size(self) -> float:
+        """The longest edge of the bounds; 1 if all is one point."""
+        low, high = self.bounds
+        return float(np.max(high - low)) or 1.0
+
+    @cached_property
+    def plane(self) -> str | None:
+        """The axis along which nothing moves, if there is one; the one that is seen best from the front first."""
+        if self.t.size < 2:
+            return None
+        tolerance = 1e-9 * self.size
+        for k in (2, 1, 0) if self.up == "y" else (1, 2, 0):
+            if all(member.stays_level(k, tolerance) for member in (*self.parts, *self.traces)):
+                return "xyz"[k]
+        return None
+
+    def resampled(self, t: np.ndarray) -> Scene:
+        """The scene at other times: positions on straight lines, rotations about fixed axes in between."""
+        if np.array_equal(t, self.t):
+            return self
+        others: dict[str, Any] = {
+            name: tuple(one.resampled(self.t, t) for one in getattr(self, name)) for name in _KINDS
+        }
+        return replace(self, t=t, **others)
+
+    # --- pages and pictures -------------------------------------------------------------------------------------------
+
+    def html(self, *, seconds: float | None = None) -> str:
+        """The scene as a page of its own that needs no network; it takes `seconds` at normal speed."""
+        from daedal.viz.scene_page import scene_page
+
+        return scene_page(self, seconds)
+
+    def save(self, path: str | Path, *, seconds: float | None = None) -> Path:
+        """Write the page to a file."""
+        path = Path(path)
+        if path.suffix.lower() != ".html":
+            raise daedal.InvalidProblemError(
+                f"path={str(path)!r} must end in .html; scene.gif and scene.still make others"
+            )
+        page = self.html(seconds=seconds)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        from daedal.viz.scene_page import scene_frame
+
+        return scene_frame(self)
+
+    def still(self, t: float, path: str | Path | None = None, **options: Any) -> Figure:
+        """A picture at one time, for print; options as for :meth:`stills`."""
+        return self.stills([t], path, **options)
+
+    def stills(self, times: Any, path: str | Path | None = None, **options: Any) -> Figure:
+        """Pictures at several times side by side, in one figure.
+
+        Parameters
+        ----------
+        times : sequence of float
+        path : path, optional
+            Where the figure is saved, in any format of Matplotlib.
+        view : str or (float, float), optional
+            "front", "side", "top", "space", or azimuth and elevation of the eye in degrees.
+        columns : int, optional
+            So many pictures in a row.
+        labels : bool
+            Whether parts are named.
+        arrows : bool
+            Whether arrows are drawn.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from daedal.viz.scene_still import stills
+
+        return stills(self, times, path, **options)
+
+    def gif(self, path: str | Path, *, seconds: float | None = None, frames: int = 80) -> Path:
+        """Write the motion to a GIF."""
+        from daedal.viz.scene_still import write_gif
+
+        return write_gif(self, Path(path), seconds, frames)

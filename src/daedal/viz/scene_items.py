@@ -1,0 +1,184 @@
+"""A scene as what a page and a still draw alike: triangles that are moved, turned and stretched, and lines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from daedal.viz import tessellation
+from daedal.viz.scene import Scene
+from daedal.viz.scene_parts import Arrow, Line, Part, SpringLine
+from daedal.viz.shapes3d import Piece, Plane, placed, turned_to
+from daedal.viz.tessellation import coarser
+
+# Those of daedal.viz.style, lighter: what is shaded looks darker than a line
+PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
+AT_REST = "#8b929c"  # parts that never move, springs
+ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit
+TRACES = ("red", "green", "purple")  # colours of the page, which has light and dark ones
+AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
+
+# How a piece takes part in the stretch of its item: not at all; z times the stretch; moved along z by the stretch, and
+# smaller where the stretch is less than half a head of an arrow
+RIGID, STRETCHED, AT_TIP = 0, 1, 2
+LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # of the size of the scene
+AXIS_LENGTH = 0.1
+MANY = 150  # parts: they are small then, and need not be as round
+SPRING_RADIUS, TURN = 0.025, 0.9  # of the size of the scene; the height of a turn in radii
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """Pieces that follow a frame: its position (nt, 3) and quaternion (nt, 4), x y z w; one row if it is at rest.
+
+    An item with a `stretch` (nt,) reaches from its origin so far along its z axis. `pieces` are pairs of a piece and
+    how it takes part in that. `value` (nt,) is what a label tells, with its `unit`.
+    """
+
+    name: str
+    kind: str  # part, spring, arrow or frame
+    color: str
+    position: np.ndarray
+    quaternion: np.ndarray
+    pieces: tuple[tuple[Piece, int], ...]
+    stretch: np.ndarray | None = None
+    value: np.ndarray | None = None
+    unit: str = ""
+
+    def placed(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
+        """The pieces and their matrices (3, 4) in the world at the time number k, in a scene of this size."""
+        from scipy.spatial.transform import Rotation
+
+        rotation = Rotation.from_quat(self.quaternion[min(k, len(self.quaternion) - 1)]).as_matrix()
+        position = self.position[min(k, len(self.position) - 1)]
+        stretch = 1.0 if self.stretch is None else max(self.stretch[min(k, len(self.stretch) - 1)], 1e-9 * size)
+        small = min(1.0, stretch / (0.5 * HEAD * size))
+        for piece, mode in self.pieces:
+            matrix = piece.matrix.copy()
+            if mode == STRETCHED:
+                matrix[2] *= stretch
+            elif mode == AT_TIP:
+                matrix *= small
+                matrix[2, 3] += stretch
+            matrix = rotation @ matrix
+            matrix[:, 3] += position
+            yield piece, matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line through points (n, 3, nt), or a trace (3, nt) that grows."""
+
+    name: str
+    kind: str  # line or trace
+    color: str  # #rrggbb or a colour of the page
+    points: np.ndarray
+
+
+def items(scene: Scene) -> list[Item]:
+    """The bodies, springs, arrows and frames of a scene, in this order."""
+    found: list[Item] = []
+    number = 0
+    for part in scene.parts:
+        if isinstance(part, Part):
+            at_rest = (scene.t.size > 1 and not part.moves) or all(isinstance(shape, Plane) for shape in part.shapes)
+            color = part.color or (AT_REST if at_rest else PALETTE[number % len(PALETTE)])
+            number += not (at_rest or part.color)
+            pieces = tuple((piece, RIGID) for shape in part.shapes for piece in shape.pieces(scene.size))
+            if len(scene.parts) > MANY:
+                pieces = tuple((replace(piece, triangles=coarser(piece.triangles)), RIGID) for piece, _ in pieces)
+            found.append(Item(part.name, "part", color, part.position.T, quaternions(part.rotation), pieces))
+        elif isinstance(part, SpringLine):
+            found.append(_spring(part, scene.size))
+    return [*found, *_arrows(scene), *_frames(scene)]
+
+
+def curves(scene: Scene) -> list[Curve]:
+    """The lines and traces of a scene."""
+    found = []
+    for line in scene.parts:
+        if isinstance(line, Line):
+            points = np.concatenate([line.points, line.points[:1]]) if line.closed else line.points
+            found.append(Curve(line.name, "line", line.color or "ink", points))
+    for k, trace in enumerate(scene.traces):
+        found.append(Curve(trace.name, "trace", trace.color or TRACES[k % len(TRACES)], trace.points))
+    return found
+
+
+def quaternions(rotation: np.ndarray) -> np.ndarray:
+    """Unit quaternions (nt, 4), x y z w, of rotations (nt, 3, 3); neighbours have equal signs as far as possible."""
+    from scipy.spatial.transform import Rotation
+
+    q = Rotation.from_matrix(rotation).as_quat()
+    turns = np.sum(q[1:] * q[:-1], axis=1) < 0.0
+    q[1:][np.cumsum(turns) % 2 == 1] *= -1.0
+    return q
+
+
+def _spring(spring: SpringLine, size: float) -> Item:
+    frame, length = _towards(spring.end - spring.start)
+    radius = spring.radius or SPRING_RADIUS * size
+    slender = float(np.round(max(np.mean(length) / radius, 1.0), 1))
+    turns = int(spring.coils or np.clip(round(slender / TURN), 5, 20))
+    coil = Piece(tessellation.coil(turns, slender), placed((0.0, 0.0, 0.0), np.eye(3), (radius, radius, 1.0)))
+    color = spring.color or AT_REST
+    return Item(spring.name, "spring", color, spring.start.T, frame, ((coil, STRETCHED),), length)
+
+
+def _arrows(scene: Scene) -> Iterator[Item]:
+    units = list(dict.fromkeys(arrow.unit for arrow in scene.arrows))
+    longest = {unit: max(_length(arrow) for arrow in scene.arrows if arrow.unit == unit) or 1.0 for unit in units}
+    radius, head = ARROW_RADIUS * scene.size, HEAD * scene.size
+    pieces = arrow_pieces(radius, head)
+    for arrow in scene.arrows:
+        frame, length = _towards(arrow.vector)
+        color = arrow.color or ARROWS[units.index(arrow.unit) % len(ARROWS)]
+        shown = LONGEST_ARROW * scene.size / longest[arrow.unit] * length
+        shaft = np.maximum(shown - 0.5 * head, 0.5 * shown)
+        yield Item(arrow.name, "arrow", color, arrow.origin.T, frame, pieces, shaft, length, arrow.unit)
+
+
+def _length(arrow: Arrow) -> float:
+    return float(np.linalg.norm(arrow.vector, axis=0).max())
+
+
+def arrow_pieces(radius: float, head: float) -> tuple[tuple[Piece, int], ...]:
+    """A shaft from 0 to the stretch along z, and a head with its middle there."""
+    shaft = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
+    tip = Piece(tessellation.cone(), placed((0.0, 0.0, -0.5 * head), np.eye(3), (2.8 * radius, 2.8 * radius, head)))
+    return ((shaft, STRETCHED), (tip, AT_TIP))
+
+
+def _frames(scene: Scene) -> Iterator[Item]:
+    """The axes of the parts that ask for them; those of all parts if none does."""
+    parts = [part for part in scene.parts if isinstance(part, Part)]
+    length = AXIS_LENGTH * scene.size
+    radius = 0.03 * length
+    pieces = []
+    for direction, color in zip(np.eye(3), AXIS_COLOURS):
+        turned = turned_to(direction)
+        bar = placed(0.5 * length * direction, turned, (radius, radius, length))
+        tip = placed(length * direction, turned, (2.5 * radius, 2.5 * radius, 0.25 * length))
+        pieces += [(Piece(tessellation.cylinder(), bar, color), RIGID), (Piece(tessellation.cone(), tip, color), RIGID)]
+    for part in [part for part in parts if part.frame] or parts:
+        yield Item(part.name, "frame", AT_REST, part.position.T, quaternions(part.rotation), tuple(pieces))
+
+
+def _towards(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quaternions (nt, 4) that take z to the vectors (3, nt), turning as little as they can, and their lengths."""
+    length = np.linalg.norm(vectors, axis=0)
+    before = np.array([0.0, 0.0, 1.0])
+    frame = np.eye(3)
+    found = []
+    for vector, size in zip(vectors.T, length):
+        if size > 1e-12 * length.max():
+            frame = _carried(before, vector / size) @ frame
+            before = vector / size
+        found.append(frame)
+    return quaternions(np.array(found)), length
+
+
+def _carried(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The rotation by the shortest way that takes one unit vector to another."""
+    basis = turned_to(old)
+    return basis @ turned_to(basis.T @ new) @ basis.T

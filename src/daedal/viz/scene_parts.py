@@ -1,0 +1,280 @@
+"""What a scene in space is made of: parts, springs, lines, traces, arrows and plots, at the times of the scene."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+import daedal
+from daedal.viz.shapes3d import Shape, rotation_matrices
+
+_SAMPLES = 60  # times at which the bounds of a part are taken
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Member:
+    """What all of them share: arrays that follow the time along their last axis, or have one entry there."""
+
+    kind: ClassVar[str] = ""
+    follow: ClassVar[tuple[str, ...]] = ()  # the names of these arrays
+
+    name: str
+
+    @property
+    def owner(self) -> str:
+        """How messages call it."""
+        return f"{self.kind} {self.name!r}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def counts(self) -> dict[str, int]:
+        """By name of an array, at how many times it is given."""
+        return {name: getattr(self, name).shape[-1] for name in self.follow}
+
+    def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
+        """The same at other times, on straight lines in between."""
+        moved: dict[str, Any] = {name: _between(getattr(self, name), old, new) for name in self.follow}
+        return replace(self, **moved)
+
+    def cloud(self) -> np.ndarray:
+        """Points (3, n) that hold it."""
+        return np.concatenate([np.moveaxis(getattr(self, name), -2, 0).reshape(3, -1) for name in self.follow], axis=1)
+
+    def stays_level(self, axis: int, tolerance: float) -> bool:
+        """Whether it moves at right angles to an axis only."""
+        return all(np.all(np.ptp(getattr(self, name)[..., axis, :], axis=-1) <= tolerance) for name in self.follow)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Part(Member):
+    """A rigid body: shapes in its frame, and where that frame is.
+
+    Parameters
+    ----------
+    name : str
+    shapes : sequence of shapes
+        Of :mod:`daedal.viz`: Box, Cylinder, Sphere, Ellipsoid, Rod, Disc, Gear, Mesh, Plane.
+    position : array (3, nt) or (3,)
+        The origin of the frame; three numbers if it does not move.
+    rotation : array (nt, 3, 3) or (3, 3), optional
+        Matrices that take the coordinates of the body to those of the world.
+    color : str, optional
+        Any colour that Matplotlib knows; by default the next one of the palette, or grey if the part never moves.
+    frame : bool
+        Whether its axes are drawn.
+    """
+
+    kind: ClassVar[str] = "part"
+    follow: ClassVar[tuple[str, ...]] = ("position",)
+
+    shapes: Sequence[Shape] = ()
+    position: Any = (0.0, 0.0, 0.0)
+    rotation: Any = None
+    color: str | None = None
+    frame: bool = False
+
+    def __post_init__(self):
+        shapes = (self.shapes,) if isinstance(self.shapes, Shape) else tuple(self.shapes)
+        for shape in shapes:
+            if not isinstance(shape, Shape):
+                raise daedal.InvalidProblemError(f"{self.owner}: {shape!r} is not a shape such as daedal.viz.Box")
+        rotation = rotation_matrices(np.eye(3) if self.rotation is None else self.rotation, self.owner)
+        if rotation.ndim not in (2, 3):
+            raise daedal.InvalidProblemError(
+                f"{self.owner}: rotation has shape {rotation.shape}, not (nt, 3, 3) or (3, 3)"
+            )
+        position = _points(self.position, self.owner, "position")
+        _set(self, shapes=shapes, position=position, rotation=rotation.reshape(-1, 3, 3))
+        _set(self, color=_color(self.color, self.owner))
+
+    def counts(self) -> dict[str, int]:
+        return {**super().counts(), "rotation": len(self.rotation)}
+
+    @property
+    def moves(self) -> bool:
+        """Whether its position or rotation changes."""
+        return bool(np.any(np.ptp(self.position, axis=1)) or np.any(np.ptp(self.rotation, axis=0)))
+
+    def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
+        rotation = self.rotation
+        if len(rotation) > 1:
+            from scipy.spatial.transform import Rotation, Slerp
+
+            rotation = Slerp(old, Rotation.from_matrix(rotation))(np.clip(new, old[0], old[-1])).as_matrix()
+        return replace(self, position=_between(self.position, old, new), rotation=rotation)
+
+    def cloud(self) -> np.ndarray:
+        corners = np.concatenate([np.zeros((0 if self.shapes else 1, 3)), *(shape.corners for shape in self.shapes)])
+        count = max(self.position.shape[1], len(self.rotation))
+        some = np.unique(np.linspace(0, count - 1, _SAMPLES).astype(int))
+        position = np.broadcast_to(self.position, (3, count))[:, some]
+        rotation = np.broadcast_to(self.rotation, (count, 3, 3))[some]
+        return (np.einsum("tij,cj->itc", rotation, corners) + position[:, :, None]).reshape(3, -1)
+
+    def stays_level(self, axis: int, tolerance: float) -> bool:
+        turns = np.ptp(self.rotation[:, axis, :], axis=0).max()
+        return bool(turns <= 1e-9) and super().stays_level(axis, tolerance)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpringLine(Member):
+    """A coil between two moving points, `start` and `end` (3, nt) or (3,).
+
+    Its radius follows the size of the scene and its coils its mean length, if they are not given.
+    """
+
+    kind: ClassVar[str] = "spring"
+    follow: ClassVar[tuple[str, ...]] = ("start", "end")
+
+    start: Any
+    end: Any
+    radius: float | None = None
+    coils: int | None = None
+    color: str | None = None
+
+    def __post_init__(self):
+        if self.radius is not None and not (np.isscalar(self.radius) and 0.0 < float(self.radius) < np.inf):
+            raise daedal.InvalidProblemError(f"{self.owner}: radius={self.radius!r} must be a positive number")
+        whole = isinstance(self.coils, (int, np.integer)) and not isinstance(self.coils, bool)
+        if self.coils is not None and not (whole and self.coils >= 1):
+            raise daedal.InvalidProblemError(f"{self.owner}: coils={self.coils!r} must be a positive integer")
+        _set(self, start=_points(self.start, self.owner, "start"), end=_points(self.end, self.owner, "end"))
+        _set(self, color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Line(Member):
+    """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam."""
+
+    kind: ClassVar[str] = "line"
+    follow: ClassVar[tuple[str, ...]] = ("points",)
+
+    points: Any
+    closed: bool = False
+    color: str | None = None
+
+    def __post_init__(self):
+        points = _finite(self.points, self.owner, "points")
+        if points.ndim not in (2, 3) or points.shape[0] < 2 or points.shape[1] != 3:
+            raise daedal.InvalidProblemError(
+                f"{self.owner}: points has shape {points.shape}, not (n, 3, nt) or (n, 3) with n of 2 or more"
+            )
+        _set(self, points=points.reshape(*points.shape[:2], -1), color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Member):
+    """The path of a point (3, nt), drawn up to the time that is shown."""
+
+    kind: ClassVar[str] = "trace"
+    follow: ClassVar[tuple[str, ...]] = ("points",)
+
+    points: Any
+    color: str | None = None
+
+    def __post_init__(self):
+        _set(self, points=_points(self.points, self.owner, "points"), color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arrow(Member):
+    """A vector (3, nt) at a moving point: a force, a torque, a velocity.
+
+    Arrows with the same `unit` have one scale, at which the longest of them is about a quarter of the picture.
+    """
+
+    kind: ClassVar[str] = "arrow"
+    follow: ClassVar[tuple[str, ...]] = ("origin", "vector")
+
+    origin: Any
+    vector: Any
+    unit: str = "N"
+    color: str | None = None
+
+    def __post_init__(self):
+        _set(self, origin=_points(self.origin, self.owner, "origin"))
+        _set(self, vector=_points(self.vector, self.owner, "vector"), color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plot:
+    """Curves over time beside the picture: by label, values (nt,)."""
+
+    title: str
+    series: Mapping[str, Any]
+    ylabel: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.series, Mapping) or not self.series:
+            raise daedal.InvalidProblemError(f"{self.owner}: series must be a dict of values (nt,) by label")
+        series = {str(label): np.array(values, dtype=float) for label, values in self.series.items()}
+        for label, values in series.items():
+            if values.ndim != 1:
+                raise daedal.InvalidProblemError(f"{self.owner}: {label!r} has shape {values.shape}, not (nt,)")
+        _set(self, series=series)
+
+    def __repr__(self) -> str:
+        return f"Plot({self.title!r})"
+
+    @property
+    def owner(self) -> str:
+        return f"plot {self.title!r}"
+
+    def counts(self) -> dict[str, int]:
+        """By label, at how many times a curve is given."""
+        return {repr(label): values.size for label, values in self.series.items()}
+
+    def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
+        """The same at other times."""
+        return replace(self, series={label: _between(values, old, new) for label, values in self.series.items()})
+
+
+def _between(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Values along the last axis at other times, on straight lines; what has one entry there does not change."""
+    if array.shape[-1] == 1:
+        return array
+    rows = array.reshape(-1, old.size)
+    return np.array([np.interp(new, old, row) for row in rows]).reshape(*array.shape[:-1], new.size)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _set(member: Any, **values: Any) -> None:
+    """Put checked values into a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(member, name, value)
+
+
+def _finite(value: Any, owner: str, name: str) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise daedal.InvalidProblemError(f"{owner}: {name} must be an array of numbers, got {value!r}") from None
+    if not np.all(np.isfinite(array)):
+        raise daedal.InvalidProblemError(f"{owner}: {name} is not finite everywhere")
+    return array
+
+
+def _points(value: Any, owner: str, name: str) -> np.ndarray:
+    """Positions (3, nt); (3, 1) for a point that does not move."""
+    array = _finite(value, owner, name)
+    if array.shape == (3,):
+        return array[:, None]
+    if array.ndim != 2 or array.shape[0] != 3:
+        hint = "; transpose it" if array.ndim == 2 and array.shape[1] == 3 else ""
+        raise daedal.InvalidProblemError(f"{owner}: {name} has shape {array.shape}, not (3, nt) or (3,){hint}")
+    return array
+
+
+def _color(value: str | None, owner: str) -> str | None:
+    if value is None:
+        return None
+    from matplotlib.colors import to_hex
+
+    try:
+        return to_hex(value)
+    except ValueError:
+        raise daedal.InvalidProblemError(f"{owner}: color={value!r} is not a colour that Matplotlib knows") from None

@@ -1,0 +1,367 @@
+"""Shapes of bodies in space, in the frame of the body; what draws them gets them as triangles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.viz import tessellation
+from daedal.viz.tessellation import Triangles
+
+Vector = Sequence[float] | np.ndarray
+ORIGIN = (0.0, 0.0, 0.0)
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+SLIM = 0.012  # of the size of the scene: the radius of a rod that does not say its own
+_ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Triangles placed in the frame of a body by a matrix (3, 4); a colour of its own, or that of the body."""
+
+    triangles: Triangles
+    matrix: np.ndarray
+    color: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What all shapes have: `pieces` to be drawn and `corners`, points (n, 3) that hold them."""
+
+    def pieces(self, size: float) -> list[Piece]:
+        """The triangles, for a scene of this size."""
+        raise NotImplementedError
+
+    @property
+    def corners(self) -> np.ndarray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Shape):
+    """A cuboid with edges of lengths `size` about `offset`, turned by `rotation` (3, 3).
+
+    Examples
+    --------
+    >>> from daedal.viz import Box
+    >>> Box((0.4, 0.1, 0.1), offset=(0.2, 0.0, 0.0)).corners.max(axis=0)
+    array([0.4 , 0.05, 0.05])
+    """
+
+    size: Vector
+    offset: Vector = ORIGIN
+    rotation: Any = None
+
+    def __post_init__(self):
+        _check(self, "size", _vector(self, "size", self.size))
+        _vector(self, "offset", self.offset)
+        _rotation(self, self.rotation)
+
+    def pieces(self, size: float) -> list[Piece]:
+        return [Piece(tessellation.cube(), placed(self.offset, _rotation(self, self.rotation), self.size))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        return 0.5 * (_ABOUT * np.asarray(self.size)) @ _rotation(self, self.rotation).T + np.asarray(self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(Shape):
+    """A ball about `offset`."""
+
+    radius: float
+    offset: Vector = ORIGIN
+
+    def __post_init__(self):
+        _check(self, "radius", self.radius)
+        _vector(self, "offset", self.offset)
+
+    def pieces(self, size: float) -> list[Piece]:
+        return [Piece(tessellation.sphere(), placed(self.offset, np.eye(3), 3 * [self.radius]))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        return self.radius * _ABOUT + np.asarray(self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid(Shape):
+    """An ellipsoid with the semi-axes `radii` about `offset`, turned by `rotation` (3, 3)."""
+
+    radii: Vector
+    offset: Vector = ORIGIN
+    rotation: Any = None
+
+    def __post_init__(self):
+        _check(self, "radii", _vector(self, "radii", self.radii))
+        _vector(self, "offset", self.offset)
+        _rotation(self, self.rotation)
+
+    def pieces(self, size: float) -> list[Piece]:
+        return [Piece(tessellation.sphere(), placed(self.offset, _rotation(self, self.rotation), self.radii))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        return (_ABOUT * np.asarray(self.radii)) @ _rotation(self, self.rotation).T + np.asarray(self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder(Shape):
+    """A cylinder about `offset`; its `axis` is "x", "y", "z" or a vector."""
+
+    radius: float
+    length: float
+    axis: str | Vector = "z"
+    offset: Vector = ORIGIN
+
+    def __post_init__(self):
+        _check(self, "radius", self.radius)
+        _check(self, "length", self.length)
+        _axis(self, self.axis)
+        _vector(self, "offset", self.offset)
+
+    def pieces(self, size: float) -> list[Piece]:
+        scale = (self.radius, self.radius, self.length)
+        return [Piece(tessellation.cylinder(), placed(self.offset, _along(self, self.axis), scale))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        half = np.array([self.radius, self.radius, 0.5 * self.length])
+        return (_ABOUT * half) @ _along(self, self.axis).T + np.asarray(self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Rod(Shape):
+    """A link between two points of a body, with knuckles at its ends. Its radius follows the scene if none is given."""
+
+    start: Vector
+    end: Vector
+    radius: float | None = None
+
+    def __post_init__(self):
+        start, end = _vector(self, "start", self.start), _vector(self, "end", self.end)
+        if np.array_equal(start, end):
+            raise daedal.InvalidProblemError(f"Rod: start and end are the same point, {tuple(start.tolist())}")
+        if self.radius is not None:
+            _check(self, "radius", self.radius)
+
+    def pieces(self, size: float) -> list[Piece]:
+        radius = SLIM * size if self.radius is None else self.radius
+        start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
+        bar = (radius, radius, float(np.linalg.norm(end - start)))
+        pieces = [Piece(tessellation.cylinder(), placed(0.5 * (start + end), _along(self, end - start), bar))]
+        knuckle = 3 * [1.45 * radius]
+        return pieces + [Piece(tessellation.sphere(), placed(place, np.eye(3), knuckle)) for place in (start, end)]
+
+    @property
+    def corners(self) -> np.ndarray:
+        return np.array([self.start, self.end], dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Disc(Shape):
+    """A flywheel about `offset`: a rim, a thinner web with bolts that show how it turns, and a hub."""
+
+    radius: float
+    thickness: float
+    axis: str | Vector = "z"
+    offset: Vector = ORIGIN
+
+    def __post_init__(self):
+        _check(self, "radius", self.radius)
+        _check(self, "thickness", self.thickness)
+        _axis(self, self.axis)
+        _vector(self, "offset", self.offset)
+
+    def pieces(self, size: float) -> list[Piece]:
+        turned = _along(self, self.axis)
+        return _wheel(tessellation.ring(0.82), 0.83, self.radius, self.thickness, turned, self.offset)
+
+    @property
+    def corners(self) -> np.ndarray:
+        return Cylinder(self.radius, self.thickness, self.axis, self.offset).corners
+
+
+@dataclass(frozen=True, eq=False)
+class Gear(Shape):
+    """A spur gear with this pitch radius.
+
+    The middle of its first tooth lies at the angle `phase` from the x axis, for a gear whose axis is z; gears about
+    other axes are turned from there by the shortest way.
+    """
+
+    radius: float
+    teeth: int
+    thickness: float
+    axis: str | Vector = "z"
+    offset: Vector = ORIGIN
+    phase: float = 0.0
+
+    def __post_init__(self):
+        _check(self, "radius", self.radius)
+        _check(self, "thickness", self.thickness)
+        _axis(self, self.axis)
+        _vector(self, "offset", self.offset)
+        if isinstance(self.teeth, bool) or not isinstance(self.teeth, (int, np.integer)) or self.teeth < 6:
+            raise daedal.InvalidProblemError(f"Gear: teeth={self.teeth!r} must be an integer, 6 or more")
+
+    def pieces(self, size: float) -> list[Piece]:
+        inner = 0.92 * (1.0 - 2.5 / self.teeth)
+        rim = tessellation.ring(inner, int(self.teeth), float(self.phase))
+        return _wheel(rim, 1.01 * inner, self.radius, self.thickness, _along(self, self.axis), self.offset)
+
+    @property
+    def corners(self) -> np.ndarray:
+        return Cylinder(self.radius * (1.0 + 2.0 / self.teeth), self.thickness, self.axis, self.offset).corners
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(Shape):
+    """A square with edges of length `size` about `offset`: a floor or a wall. It does not widen the view."""
+
+    size: float
+    normal: str | Vector = "z"
+    offset: Vector = ORIGIN
+
+    def __post_init__(self):
+        _check(self, "size", self.size)
+        _axis(self, self.normal)
+        _vector(self, "offset", self.offset)
+
+    def pieces(self, size: float) -> list[Piece]:
+        turned = _along(self, self.normal)
+        thickness = 0.004 * size
+        below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
+        return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        return np.empty((0, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh(Shape):
+    """Triangles of your own: vertices (n, 3) and faces (m, 3), numbers of vertices counterclockwise from outside."""
+
+    vertices: Any
+    faces: Any
+    smooth: bool = False
+    _arrays: tuple[np.ndarray, np.ndarray] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        vertices = np.array(self.vertices, dtype=float)
+        faces = np.array(self.faces)
+        if vertices.ndim != 2 or vertices.shape[1] != 3 or not len(vertices) or not np.all(np.isfinite(vertices)):
+            raise daedal.InvalidProblemError(
+                f"Mesh: vertices must be finite numbers of shape (n, 3), got {vertices.shape}"
+            )
+        if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
+            raise daedal.InvalidProblemError(
+                f"Mesh: faces must be integers of shape (m, 3), got {faces.dtype} {faces.shape}"
+            )
+        if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
+            raise daedal.InvalidProblemError(
+                f"Mesh: faces name vertices from {faces.min()} to {faces.max()}, but there are {len(vertices)}"
+            )
+        object.__setattr__(self, "_arrays", (vertices, faces))
+
+    @cached_property
+    def _triangles(self) -> Triangles:
+        return tessellation.surface(*self._arrays, bool(self.smooth))
+
+    def pieces(self, size: float) -> list[Piece]:
+        return [Piece(self._triangles, np.eye(3, 4))]
+
+    @property
+    def corners(self) -> np.ndarray:
+        low, high = self._arrays[0].min(axis=0), self._arrays[0].max(axis=0)
+        return np.where(_ABOUT > 0.0, high, low)
+
+
+# --- placing and checking ---------------------------------------------------------------------------------------------
+
+
+def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
+    """The matrix (3, 4) that scales, then turns, then moves."""
+    return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
+
+
+def turned_to(direction: np.ndarray) -> np.ndarray:
+    """The rotation by the shortest way that takes z to a direction (3,)."""
+    z = direction / np.linalg.norm(direction)
+    if z[2] < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    cross = np.array([[0.0, 0.0, z[0]], [0.0, 0.0, z[1]], [-z[0], -z[1], 0.0]])
+    return np.eye(3) + cross + cross @ cross / (1.0 + z[2])  # Rodrigues' formula
+
+
+def _wheel(rim: Triangles, web: float, radius: float, thickness: float, turned: np.ndarray, offset: Vector):
+    """A rim, and inside it a web, a hub and five bolts."""
+
+    def part(triangles, r, length, place=ORIGIN):
+        centre = np.asarray(offset) + turned @ (radius * np.asarray(place))
+        return Piece(triangles, placed(centre, turned, (r * radius, r * radius, length * thickness)))
+
+    solid = tessellation.cylinder()
+    turn = 2.0 * np.pi * np.arange(5) / 5
+    bolts = [part(solid, 0.09, 0.9, (0.5 * web * np.cos(a), 0.5 * web * np.sin(a), 0.0)) for a in turn]
+    return [part(rim, 1.0, 1.0), part(solid, web, 0.5), part(solid, 0.2, 1.2), *bolts]
+
+
+def _check(shape: Shape, name: str, value: Any) -> None:
+    try:
+        numbers = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if not (np.all(np.isfinite(numbers)) and np.all(numbers > 0.0)) or (numbers.ndim and np.ndim(value) != 1):
+        raise daedal.InvalidProblemError(f"{type(shape).__name__}: {name}={value!r} must be positive")
+
+
+def _vector(shape: Shape, name: str, value: Any) -> np.ndarray:
+    try:
+        vector = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise daedal.InvalidProblemError(f"{type(shape).__name__}: {name}={value!r} must be three finite numbers")
+    return vector
+
+
+def _axis(shape: Shape, value: Any) -> np.ndarray:
+    if isinstance(value, str):
+        if value not in AXES:
+            raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} must be x, y, z or a vector")
+        return np.array(AXES[value])
+    axis = _vector(shape, "axis", value)
+    if not np.any(axis):
+        raise daedal.InvalidProblemError(f"{type(shape).__name__}: axis={value!r} has no direction; its length is zero")
+    return axis
+
+
+def _along(shape: Shape, axis: Any) -> np.ndarray:
+    return turned_to(_axis(shape, axis))
+
+
+def _rotation(shape: Shape, value: Any) -> np.ndarray:
+    return np.eye(3) if value is None else rotation_matrices(value, type(shape).__name__)
+
+
+def rotation_matrices(value: Any, owner: str, tolerance: float = 1e-6) -> np.ndarray:
+    """Matrices (..., 3, 3), checked to be rotations."""
+    try:
+        matrices = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        matrices = np.empty(0)
+    if matrices.shape[-2:] != (3, 3):
+        raise daedal.InvalidProblemError(f"{owner}: rotation must be a matrix (3, 3), got {np.shape(value)}")
+    gap = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max(axis=(-1, -2))
+    proper = (gap <= tolerance) & (np.linalg.det(matrices) > 0.0)
+    if not np.all(proper):
+        k = int(np.argmin(np.atleast_1d(proper)))
+        at = f" number {k}" if matrices.ndim > 2 else ""
+        why = "its determinant is -1" if np.atleast_1d(gap)[k] <= tolerance else "its columns are not orthonormal"
+        raise daedal.InvalidProblemError(f"{owner}: rotation{at} is no rotation matrix; {why}")
+    return matrices

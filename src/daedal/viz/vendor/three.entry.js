@@ -1,0 +1,10 @@
+export {
+  AmbientLight, BufferAttribute, BufferGeometry, Color, DirectionalLight, DoubleSide, DynamicDrawUsage, Group,
+  HemisphereLight, InstancedMesh, LineBasicMaterial, LineSegments, Matrix4, Mesh, MeshStandardMaterial,
+  OrthographicCamera, PCFSoftShadowMap, PerspectiveCamera, PlaneGeometry, Quaternion, Raycaster, REVISION, Scene,
+  ShadowMaterial, Vector2, Vector3, VSMShadowMap, PCFShadowMap, WebGLRenderer,
+} from "three";
+export { OrbitControls } from "three/addons/controls/OrbitControls.js";
+export { Line2 } from "three/addons/lines/Line2.js";
+export { LineGeometry } from "three/addons/lines/LineGeometry.js";
+export { LineMaterial } from "three/addons/lines/LineMaterial.js";
