@@ -79,6 +79,22 @@ def animate(
     return Path(path)
 
 
+def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title: str = "", **options: Any):
+    """A machine at one time; see :meth:`Model.draw`."""
+    start = model.start() if start is None else start
+    layout = getattr(start, "layout", None) or model.layout()
+    q, v = (np.asarray(values, dtype=float)[None] for values in start[:2])
+    if q.shape != (1, layout.n_q) or v.shape != q.shape:
+        raise InvalidProblemError(
+            f"start has {q.size} coordinates and {v.size} velocities, but there are {layout.n_q} relative coordinates"
+        )
+    course = Course(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: (np.zeros_like(q), np.zeros((1, 0))))
+    scene = scene_of(course, title=title)
+    if path is not None and Path(path).suffix.lower() == ".html":
+        return scene.save(path)
+    return scene.still(0.0, path, **({"labels": True, "view": "front" if model.planar else None} | options))
+
+
 def _plot(results: Any, plot: Any, times: np.ndarray) -> Plot:
     if isinstance(plot, Plot):
         return plot
