@@ -28,7 +28,7 @@ def find_chromium() -> str | None:
 class Browser:
     """One tab. What the console, exceptions and failed requests say is collected in `complaints`."""
 
-    def __init__(self, program: str, folder: Path, limit: float = 60.0, webgl: bool = False):
+    def __init__(self, program: str, folder: Path, limit: float = 60.0):
         commands, self._out = os.pipe()
         self._in, answers = os.pipe()
         # Chromium reads commands from descriptor 3 and answers on 4
@@ -44,6 +44,7 @@ class Browser:
                 "--headless=new",
                 "--no-sandbox",
                 "--disable-gpu",
+                "--enable-unsafe-swiftshader",  # WebGL without a graphics card
                 "--disable-dev-shm-usage",
                 "--hide-scrollbars",
                 "--no-first-run",
@@ -52,7 +53,6 @@ class Browser:
                 "--disable-sync",
                 "--remote-debugging-pipe",
                 f"--user-data-dir={folder}",
-                *(["--enable-unsafe-swiftshader"] if webgl else []),  # computed, without a graphics card
             ],
             preexec_fn=place_pipes,
             pass_fds=(3, 4),

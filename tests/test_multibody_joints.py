@@ -84,12 +84,11 @@ def free_state(layout, q, rate, absolute):
         at, first = absolute.tree.first_q[i], absolute.tree.first_v[i]
         q_free[at : at + 7] = [*placed.r[j], *parameters_of(placed.rotation[j])]
         u_free[first : first + 6] = [*speeds.linear[j], *(placed.rotation[j].T @ speeds.angular[j])]
-    for one, sign in absolute.pointers.items():
-        kept = layout.joint_coordinates[one.joint.name, "second_angle" if one.second else "angle"]
-        k = absolute.massless[f"{'second ' if one.second else ''}angle of {one.joint.name}"]
-        q_free[k] = sign * kept.sign * q[kept.q]
-        i = absolute.index[f"{'second ' if one.second else ''}angle of {one.joint.name}"]
-        u_free[absolute.tree.first_v[i]] = sign * kept.sign * joint_velocities(layout.tree, q, rate)[kept.v]
+    for name, sign in absolute.pointers.items():
+        which, joint = name.split(" of ")
+        kept = layout.joint_coordinates[joint, which.replace(" ", "_")]
+        q_free[absolute.massless[name]] = sign * kept.sign * q[kept.q]
+        u_free[absolute.tree.first_v[absolute.index[name]]] = sign * kept.sign * rate[kept.q]
     return q_free, coordinate_rates(absolute.tree, q_free, u_free)
 
 

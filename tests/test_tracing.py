@@ -109,9 +109,10 @@ def test_exact_derivatives_need_no_residuals_for_matrices():
     assert traced.stats.jacobian_residual_evaluations == 0
 
 
-def test_velocity_constraints_have_exact_derivatives():
+@pytest.mark.parametrize("scale", [lambda q: 1.0, lambda q: np.sqrt(1.0 + q[0] ** 2) / (2.0 + q[1])])
+def test_velocity_constraints_have_exact_derivatives(scale):
     def knife_edge(t, q, v):
-        return [v[0] * np.sin(q[2]) - v[1] * np.cos(q[2])]
+        return [(v[0] * np.sin(q[2]) - v[1] * np.cos(q[2])) * scale(q)]
 
     system = daedal.MechanicalSystem(
         1.0,

@@ -6,6 +6,7 @@
 1
 """
 
+from daedal.multibody.algorithms import aba, accelerations, crba, rnea
 from daedal.multibody.body import Body, Frame, ground
 from daedal.multibody.constraints import (
     Belt,
@@ -39,6 +40,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.joints import (
+    Cartesian,
     Cylindrical,
     Fixed,
     Free,
@@ -51,6 +53,7 @@ from daedal.multibody.joints import (
     Universal,
 )
 from daedal.multibody.model import Model
+from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 
 __all__ = [
@@ -59,6 +62,7 @@ __all__ = [
     "Belt",
     "Body",
     "Bushing",
+    "Cartesian",
     "Constraint",
     "Controller",
     "Coupling",
@@ -84,6 +88,7 @@ __all__ = [
     "PrescribedMotion",
     "Prismatic",
     "Rack",
+    "Report",
     "Revolute",
     "Rolling",
     "RollingSphere",
@@ -95,5 +100,9 @@ __all__ = [
     "TorsionSpring",
     "Universal",
     "UserConstraint",
+    "aba",
+    "accelerations",
+    "crba",
     "ground",
+    "rnea",
 ]

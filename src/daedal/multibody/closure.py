@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
-from daedal.multibody.kinematics import cross
+from daedal.kernels.compilation import kernel, part
+from daedal.multibody.vectors import dot, minus, plus, product, row, times, vector_product
 
 OFFSET, ALONG, ACROSS = 0, 1, 2
 """d_k = 0; a_k . d = 0; a_k . b_l = 0."""
@@ -32,98 +32,101 @@ class Closures(NamedTuple):
     axes: np.ndarray  # (m, 2, 3, 3) from the axes of the frame to those of the body
 
 
-@kernel
-def _frame(r, rotation, body, place, axes):
-    if body < 0:
-        return place + 0.0, place, axes
-    turn = rotation[body]
-    arm = turn @ place
-    return r[body] + arm, arm, turn @ axes
+@part
+def _arm(closures, rotation, i, side):
+    """The way from the centre of mass to the frame on this side of condition i; from the origin on the ground."""
+    places, body = closures.place, closures.body[i, side]
+    place = places[i, side, 0], places[i, side, 1], places[i, side, 2]
+    return place if body < 0 else product(rotation, body, place)
+
+
+@part
+def _point(closures, r, i, side, arm):
+    """Where the frame is."""
+    body = closures.body[i, side]
+    return arm if body < 0 else plus(row(r, body), arm)
+
+
+@part
+def _axis(closures, rotation, i, side, k):
+    """Axis k of the frame."""
+    axes, body = closures.axes, closures.body[i, side]
+    axis = axes[i, side, 0, k], axes[i, side, 1, k], axes[i, side, 2, k]
+    return axis if body < 0 else product(rotation, body, axis)
+
+
+@part
+def _motion(closures, moving, i, side):
+    """A row of velocities for the body on this side of condition i, zero for the ground."""
+    body = closures.body[i, side]
+    return (0.0, 0.0, 0.0) if body < 0 else row(moving, body)
+
+
+@part
+def _unit(k):
+    return 1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0
 
 
 @kernel
 def residuals(closures, r, rotation):
     """The value of each condition for bodies at `r`, turned by `rotation`."""
-    m = closures.kind.size
-    values = np.zeros(m)
-    for i in range(m):
-        at_a, _, a = _frame(r, rotation, closures.body[i, 0], closures.place[i, 0], closures.axes[i, 0])
-        at_b, _, b = _frame(r, rotation, closures.body[i, 1], closures.place[i, 1], closures.axes[i, 1])
-        d = at_b - at_a
-        k = closures.k[i]
-        if closures.kind[i] == OFFSET:
-            values[i] = d[k]
-        elif closures.kind[i] == ALONG:
-            values[i] = a[0, k] * d[0] + a[1, k] * d[1] + a[2, k] * d[2]
+    values = np.zeros(closures.kind.size)
+    for i in range(closures.kind.size):
+        kind, k = closures.kind[i], closures.k[i]
+        a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
+        if kind == ACROSS:
+            values[i] = dot(a, _axis(closures, rotation, i, 1, closures.l[i]))
         else:
-            l = closures.l[i]
-            values[i] = a[0, k] * b[0, l] + a[1, k] * b[1, l] + a[2, k] * b[2, l]
+            arm_a, arm_b = _arm(closures, rotation, i, 0), _arm(closures, rotation, i, 1)
+            values[i] = dot(a, minus(_point(closures, r, i, 1, arm_b), _point(closures, r, i, 0, arm_a)))
     return values
 
 
 @kernel
 def gradients(closures, r, rotation):
     r"""The rows :math:`\phi_u`: shape (m, 2, 6), for (dr, dpi) of the first and the second body of each condition."""
-    m = closures.kind.size
-    rows = np.zeros((m, 2, 6))
-    for i in range(m):
-        at_a, arm_a, a = _frame(r, rotation, closures.body[i, 0], closures.place[i, 0], closures.axes[i, 0])
-        at_b, arm_b, b = _frame(r, rotation, closures.body[i, 1], closures.place[i, 1], closures.axes[i, 1])
-        d = at_b - at_a
-        k = closures.k[i]
-        if closures.kind[i] == ACROSS:
-            turning = cross(a[:, k], b[:, closures.l[i]])  # d(a . b) = (dpi_a x a) . b + a . (dpi_b x b)
-            rows[i, 0, 3:] = turning
-            rows[i, 1, 3:] = -turning
+    rows = np.zeros((closures.kind.size, 2, 6))
+    for i in range(closures.kind.size):
+        kind, k = closures.kind[i], closures.k[i]
+        a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
+        if kind == ACROSS:  # d(a . b) = (dpi_a x a) . b + a . (dpi_b x b)
+            first = vector_product(a, _axis(closures, rotation, i, 1, closures.l[i]))
+            second = times(-1.0, first)
         else:
-            n = np.zeros(3)
-            if closures.kind[i] == OFFSET:
-                n[k] = 1.0
-            else:
-                n = n + a[:, k]
-                rows[i, 0, 3:] = cross(n, d)
-            rows[i, 0, :3] = -n
-            rows[i, 0, 3:] -= cross(arm_a, n)
-            rows[i, 1, :3] = n
-            rows[i, 1, 3:] = cross(arm_b, n)
+            arm_a, arm_b = _arm(closures, rotation, i, 0), _arm(closures, rotation, i, 1)
+            first, second = times(-1.0, vector_product(arm_a, a)), vector_product(arm_b, a)
+            if kind == ALONG:
+                d = minus(_point(closures, r, i, 1, arm_b), _point(closures, r, i, 0, arm_a))
+                first = plus(first, vector_product(a, d))
+            for l in range(3):
+                rows[i, 0, l], rows[i, 1, l] = -a[l], a[l]
+        for l in range(3):
+            rows[i, 0, 3 + l], rows[i, 1, 3 + l] = first[l], second[l]
     return rows
 
 
 @kernel
 def biases(closures, r, rotation, linear, angular):
     r"""gamma of (2.45): minus what the second derivative of each condition has without accelerations of the bodies."""
-    m = closures.kind.size
-    values = np.zeros(m)
-    still = np.zeros(3)
-    for i in range(m):
-        body_a, body_b = closures.body[i, 0], closures.body[i, 1]
-        at_a, arm_a, a = _frame(r, rotation, body_a, closures.place[i, 0], closures.axes[i, 0])
-        at_b, arm_b, b = _frame(r, rotation, body_b, closures.place[i, 1], closures.axes[i, 1])
-        spin_a, spin_b = still, still
-        speed = np.zeros(3)
-        if body_a >= 0:
-            spin_a = angular[body_a]
-            speed = speed - linear[body_a]
-        if body_b >= 0:
-            spin_b = angular[body_b]
-            speed = speed + linear[body_b]
-        speed = speed + cross(spin_b, arm_b) - cross(spin_a, arm_a)
-        k = closures.k[i]
-        if closures.kind[i] == ACROSS:
-            one, two = a[:, k], b[:, closures.l[i]]
-            rate_one, rate_two = cross(spin_a, one), cross(spin_b, two)
-            second = (
-                np.dot(cross(spin_a, rate_one), two)
-                + 2.0 * np.dot(rate_one, rate_two)
-                + np.dot(one, cross(spin_b, rate_two))
-            )
+    values = np.zeros(closures.kind.size)
+    for i in range(closures.kind.size):
+        kind, k = closures.kind[i], closures.k[i]
+        spin_a, spin_b = _motion(closures, angular, i, 0), _motion(closures, angular, i, 1)
+        a = _unit(k) if kind == OFFSET else _axis(closures, rotation, i, 0, k)
+        rate = vector_product(spin_a, a)
+        if kind == ACROSS:
+            b = _axis(closures, rotation, i, 1, closures.l[i])
+            rate_b = vector_product(spin_b, b)
+            second = dot(vector_product(spin_a, rate), b) + dot(a, vector_product(spin_b, rate_b))
+            second += 2.0 * dot(rate, rate_b)
         else:
-            bend = cross(spin_b, cross(spin_b, arm_b)) - cross(spin_a, cross(spin_a, arm_a))
-            if closures.kind[i] == OFFSET:
-                second = bend[k]
-            else:
-                n = a[:, k]
-                rate = cross(spin_a, n)
-                second = np.dot(n, bend) + 2.0 * np.dot(rate, speed) + np.dot(cross(spin_a, rate), at_b - at_a)
+            arm_a, arm_b = _arm(closures, rotation, i, 0), _arm(closures, rotation, i, 1)
+            round_a, round_b = vector_product(spin_a, arm_a), vector_product(spin_b, arm_b)
+            second = dot(a, minus(vector_product(spin_b, round_b), vector_product(spin_a, round_a)))
+            if kind == ALONG:
+                d = minus(_point(closures, r, i, 1, arm_b), _point(closures, r, i, 0, arm_a))
+                centres = minus(_motion(closures, linear, i, 1), _motion(closures, linear, i, 0))
+                speed = plus(centres, minus(round_b, round_a))
+                second += 2.0 * dot(rate, speed) + dot(vector_product(spin_a, rate), d)
         values[i] = -second
     return values

@@ -52,16 +52,47 @@ def angle_between(layout, a: Frame, b: Frame) -> Sum:
     return Sum(columns, tuple(float(about * factors[k]) for k in columns), constant)
 
 
-def counted_angles(layout) -> dict[JointCoordinate, Sum]:
-    """The angles of joints outside the tree that follow from the coordinates of a layout."""
-    found: dict[JointCoordinate, Sum] = {}
+def counted_angles(layout) -> dict[str, Sum]:
+    """The angles of joints outside the tree that follow from the coordinates of a layout, by the names of angles."""
+    found: dict[str, Sum] = {}
     for one in layout.joint_coordinates.values():
         if one.q >= 0 or not one.turns:
             continue
-        if one in layout.pointers:
-            found[one] = Sum((layout.massless[angle_name(one)],), (layout.pointers[one],), 0.0)
+        name = angle_name(one)
+        if name in layout.pointers:
+            found[name] = Sum((layout.massless[name],), (layout.pointers[name],), 0.0)
         elif layout.planar:
-            found[one] = angle_between(layout, one.joint.a, one.joint.b)
+            found[name] = angle_between(layout, one.joint.a, one.joint.b)
+    return found
+
+
+def near_angles(layout, motion) -> np.ndarray:
+    """Coordinates of a layout with the angles of a motion that is known in another one; what is no angle is zero."""
+    near = np.zeros(layout.n_q)
+    for (joint, which), one in layout.joint_coordinates.items():
+        if one.q >= 0 and one.turns:
+            near[one.q] = one.sign * motion.coordinate(joint, which)
+    if layout.planar and not layout.is_relative:
+        for body in layout.topology.bodies[: layout.n_bodies]:
+            turned = angle_between(motion.layout, Frame(ground), Frame(body)).value(motion.q)
+            near[layout.tree.first_q[layout.index[body.name] + 1] - 1] = turned
+    return near
+
+
+def massless_state(layout, motion) -> list[tuple[int, float, float]]:
+    """Coordinates of bodies without mass: numbers, values and rates, for a motion that is known in another layout."""
+    found = []
+    for name, column in layout.massless.items():
+        there = motion.layout.massless.get(name)
+        if there is not None:
+            found.append(
+                (column, motion.q[there], motion.speeds[motion.layout.tree.first_v[motion.layout.index[name]]])
+            )
+    for (joint, which), one in layout.joint_coordinates.items():
+        name = angle_name(one)
+        if which is not None and name in layout.pointers and name not in motion.layout.massless:
+            values = motion.coordinate(joint, which), motion.rate(joint, which)
+            found.append((layout.massless[name], *(layout.pointers[name] * value for value in values)))
     return found
 
 

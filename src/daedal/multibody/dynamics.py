@@ -7,15 +7,35 @@ composite-rigid-body algorithm (``crba``) gives H. Both take what :mod:`daedal.m
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
-from daedal.multibody.kinematics import cross
+from daedal.kernels.compilation import kernel, part
+from daedal.multibody.vectors import (
+    add,
+    dot,
+    minus,
+    plus,
+    product,
+    put,
+    row,
+    times,
+    transposed_product,
+    vector_product,
+)
 
 
-@kernel
-def world_inertia(tree, placed, j):
-    """The moments of inertia of body j about its centre of mass, in the axes of the ground."""
-    turn = placed.rotation[j]
-    return turn @ tree.inertia[j] @ turn.T
+@part
+def moment_of_momentum(tree, placed, j, spin):
+    """The moments of inertia of body j about its centre of mass, times a vector in the axes of the ground."""
+    return product(placed.rotation, j, product(tree.inertia, j, transposed_product(placed.rotation, j, spin)))
+
+
+@part
+def world_inertia(tree, placed, j, target):
+    """Add the moments of inertia of body j about its centre of mass, in the axes of the ground, to target[j]."""
+    rotation, inertia = placed.rotation, tree.inertia
+    for k in range(3):
+        turned = product(inertia, j, (rotation[j, k, 0], rotation[j, k, 1], rotation[j, k, 2]))
+        for l in range(3):
+            target[j, k, l] += dot((rotation[j, l, 0], rotation[j, l, 1], rotation[j, l, 2]), turned)
 
 
 @kernel
@@ -25,71 +45,87 @@ def rnea(tree, placed, moving, accelerations, force, torque):
     `force` and `torque` (n, 3) act on the bodies at their centres of mass, in the axes of the ground, besides gravity.
     """
     n = tree.father.size
-    linear, angular = np.zeros((n, 3)), np.zeros((n, 3))
-    pull, twist = np.zeros((n, 3)), np.zeros((n, 3))
     result = np.zeros(tree.first_v[-1])
+    work = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3))
+    newton_euler(tree, placed, moving, accelerations, force, torque, work, result)
+    return result
+
+
+@part
+def newton_euler(tree, placed, moving, accelerations, force, torque, work, result):
+    """Both sweeps of ``rnea``; `work` has room for accelerations and for the forces that joints transmit."""
+    n = tree.father.size
+    linear, angular, pull, twist = work
     for j in range(n):
         i = tree.father[j]
-        linear[j] = moving.linear_bias[j]
-        angular[j] = moving.angular_bias[j]
+        speeding, turning = row(moving.linear_bias, j), row(moving.angular_bias, j)
         if i >= 0:
-            linear[j] += linear[i] + cross(angular[i], placed.arm[j])
-            angular[j] += angular[i]
+            carried = row(angular, i)
+            speeding = plus(speeding, plus(row(linear, i), vector_product(carried, row(placed.arm, j))))
+            turning = plus(turning, carried)
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
-            linear[j] += placed.linear[k] * accelerations[k]
-            angular[j] += placed.angular[k] * accelerations[k]
-        inertia = world_inertia(tree, placed, j)
-        spin = moving.angular[j]
-        pull[j] = tree.mass[j] * (linear[j] - tree.gravity) - force[j]
-        twist[j] = inertia @ angular[j] + cross(spin, inertia @ spin) - torque[j]
+            speeding = plus(speeding, times(accelerations[k], row(placed.linear, k)))
+            turning = plus(turning, times(accelerations[k], row(placed.angular, k)))
+        put(linear, j, speeding)
+        put(angular, j, turning)
+        spin = row(moving.angular, j)
+        change = plus(
+            moment_of_momentum(tree, placed, j, turning),
+            vector_product(spin, moment_of_momentum(tree, placed, j, spin)),
+        )
+        put(pull, j, minus(times(tree.mass[j], minus(speeding, tree.gravity)), row(force, j)))
+        put(twist, j, minus(change, row(torque, j)))
     for j in range(n - 1, -1, -1):
-        i = tree.father[j]
+        i, carried, moment = tree.father[j], row(pull, j), row(twist, j)
         for k in range(tree.first_v[j], tree.first_v[j + 1]):
-            result[k] = np.dot(placed.linear[k], pull[j]) + np.dot(placed.angular[k], twist[j])
+            result[k] = dot(row(placed.linear, k), carried) + dot(row(placed.angular, k), moment)
         if i >= 0:
-            pull[i] += pull[j]
-            twist[i] += twist[j] + cross(placed.arm[j], pull[j])
-    return result
+            add(pull, i, carried)
+            add(twist, i, plus(moment, vector_product(row(placed.arm, j), carried)))
 
 
 @kernel
 def crba(tree, placed):
     """The mass matrix in the velocities of the joints."""
     n, n_v = tree.father.size, tree.first_v[-1]
-    mass = np.zeros(n)  # of a body and all that it carries
-    moment = np.zeros((n, 3))  # mass times the way from the body's centre to that of the composite
-    inertia = np.zeros((n, 3, 3))  # of the composite about the body's centre of mass
     matrix = np.zeros((n_v, n_v))
+    composite_bodies(tree, placed, (np.zeros(n), np.zeros((n, 3)), np.zeros((n, 3, 3))), matrix)
+    return matrix
+
+
+@part
+def composite_bodies(tree, placed, work, matrix):
+    """Fill a matrix of zeros; `work`, zero, has room for mass, moment and inertia of every body and all it carries."""
+    n = tree.father.size
+    mass, moment, inertia = work  # moment: mass times the way from the body's centre to that of the composite
     for j in range(n):
         mass[j] += tree.mass[j]
-        inertia[j] += world_inertia(tree, placed, j)
+        world_inertia(tree, placed, j, inertia)
     for j in range(n - 1, -1, -1):
         first, end = tree.first_v[j], tree.first_v[j + 1]
+        heavy, lever = mass[j], row(moment, j)
         for k in range(first, end):
-            pull = mass[j] * placed.linear[k] + cross(placed.angular[k], moment[j])
-            twist = inertia[j] @ placed.angular[k] + cross(moment[j], placed.linear[k])
+            linear, angular = row(placed.linear, k), row(placed.angular, k)
+            pull = plus(times(heavy, linear), vector_product(angular, lever))
+            twist = plus(product(inertia, j, angular), vector_product(lever, linear))
             for l in range(first, k + 1):
-                matrix[k, l] = np.dot(placed.linear[l], pull) + np.dot(placed.angular[l], twist)
+                matrix[k, l] = dot(row(placed.linear, l), pull) + dot(row(placed.angular, l), twist)
                 matrix[l, k] = matrix[k, l]
             i = j
             while tree.father[i] >= 0:
-                twist = twist + cross(placed.arm[i], pull)
+                twist = plus(twist, vector_product(row(placed.arm, i), pull))
                 i = tree.father[i]
                 for l in range(tree.first_v[i], tree.first_v[i + 1]):
-                    matrix[k, l] = np.dot(placed.linear[l], pull) + np.dot(placed.angular[l], twist)
+                    matrix[k, l] = dot(row(placed.linear, l), pull) + dot(row(placed.angular, l), twist)
                     matrix[l, k] = matrix[k, l]
         i = tree.father[j]
         if i >= 0:
-            arm = placed.arm[j]
-            whole = moment[j] + mass[j] * arm
-            mass[i] += mass[j]
+            arm = row(placed.arm, j)
+            mass[i] += heavy
+            add(moment, i, plus(lever, times(heavy, arm)))
             # (parallel axes) of the composite about the father's centre: I - (m~ a~ + a~ m~) - m a~ a~
+            trace = 2.0 * dot(lever, arm) + heavy * dot(arm, arm)
             for k in range(3):
                 for l in range(3):
-                    inertia[i, k, l] += inertia[j, k, l] - moment[j, k] * arm[l] - arm[k] * moment[j, l]
-                    inertia[i, k, l] -= mass[j] * arm[k] * arm[l]
-            trace = 2.0 * np.dot(moment[j], arm) + mass[j] * np.dot(arm, arm)
-            for k in range(3):
+                    inertia[i, k, l] += inertia[j, k, l] - lever[k] * arm[l] - arm[k] * (lever[l] + heavy * arm[l])
                 inertia[i, k, k] += trace
-            moment[i] += whole
-    return matrix

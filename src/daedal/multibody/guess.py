@@ -10,7 +10,6 @@ import numpy as np
 from daedal.multibody.body import Body
 from daedal.multibody.held import Held, StatedJoint, seen_from_the_father
 from daedal.multibody.poses import BodyStates, coordinates_of, pose_of, relative_pose
-from daedal.multibody.tree import ANY_ROTATION
 
 
 def characteristic_length(layout: Any) -> float:
@@ -28,12 +27,10 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
     for one in values:
         given.setdefault(one.joint.name, []).append(one)
     n = len(topology.bodies)
-    q, nothing = np.zeros(layout.n_q), np.zeros((n, 3))
+    q, nothing = layout.zero.copy(), np.zeros((n, 3))
     states = BodyStates(layout.index, np.zeros((n, 3)), np.zeros((n, 3, 3)), nothing, nothing)
     for j, (body, joint) in enumerate(zip(topology.bodies, topology.joints)):
         place = slice(tree.first_q[j], tree.first_q[j + 1])
-        if joint.turn == ANY_ROTATION:
-            q[place.stop - 4] = 1.0
         if _is_drawn(body):
             states.r[j] = body.position + body.orientation @ body.center
             states.rotation[j] = body.orientation

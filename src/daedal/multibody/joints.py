@@ -122,7 +122,7 @@ class Joint:
 class Fixed(Joint):
     """Two bodies joined rigidly."""
 
-    closure = (*_TOGETHER, (ACROSS, X, Y), (ACROSS, X, Z), (ACROSS, Y, Z))
+    closure = (*_TOGETHER, (ACROSS, X, Y), *_PARALLEL)
 
 
 class Revolute(Joint):
@@ -139,6 +139,22 @@ class Prismatic(Joint):
     shifts = (Z,)
     coordinates = ("displacement",)
     closure = ((ALONG, X, 0), (ALONG, Y, 0), *_PARALLEL, (ACROSS, X, Y))
+
+
+class Cartesian(Joint):
+    """Translation in all directions, no rotation: how particles move."""
+
+    shifts = (X, Y, Z)
+    coordinates = ("x", "y", "z")
+    closure = ((ACROSS, X, Y), *_PARALLEL)
+
+
+class Shifted(Joint):
+    """Translation in the xy plane, no rotation: :class:`Cartesian` in a model of the plane."""
+
+    shifts = (X, Y)
+    coordinates = ("x", "y")
+    closure = ((ALONG, Z, 0), *Cartesian.closure)
 
 
 class Cylindrical(Joint):

@@ -11,13 +11,26 @@ with :math:`v = (\dot r, \omega)`. Here :math:`\dot q_j` are the velocities of t
 parameters.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from daedal.kernels.compilation import kernel
-from daedal.multibody.rotation import about_y, about_z, of_parameters
+from daedal.kernels.compilation import kernel, part
+from daedal.multibody.rotation import rows_of_parameters
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
+from daedal.multibody.vectors import (
+    add,
+    column,
+    combined,
+    minus,
+    plus,
+    product,
+    put,
+    row,
+    times,
+    vector_product,
+)
 
 
 class Placement(NamedTuple):
@@ -55,69 +68,104 @@ def cross(a, b):
 def placement(tree, q):
     """Positions (2.16), (2.17) and the matrices B_j (2.24) of all bodies."""
     n, n_v = tree.father.size, tree.first_v[-1]
-    r, rotation = np.zeros((n, 3)), np.zeros((n, 3, 3))
-    arm, lever = np.zeros((n, 3)), np.zeros((n, 3))
-    linear, angular, slide = np.zeros((n_v, 3)), np.zeros((n_v, 3)), np.zeros((n_v, 3))
-    for j in range(n):
-        i = tree.father[j]
-        frame = tree.axes[j] if i < 0 else rotation[i] @ tree.axes[j]
-        start = tree.place[j] if i < 0 else rotation[i] @ tree.place[j]
+    placed = Placement(
+        np.zeros((n, 3)),
+        np.zeros((n, 3, 3)),
+        np.zeros((n, 3)),
+        np.zeros((n, 3)),
+        np.zeros((n_v, 3)),
+        np.zeros((n_v, 3)),
+        np.zeros((n_v, 3)),
+    )
+    place(tree, q, placed)
+    return placed
+
+
+@part
+def place(tree, q, placed):
+    """Fill a :class:`Placement` of zeros."""
+    rotation, angular = placed.rotation, placed.angular
+    for j in range(tree.father.size):
+        i, turn = tree.father[j], tree.turn[j]
+        x, y, z = column(tree.axes, j, 0), column(tree.axes, j, 1), column(tree.axes, j, 2)  # of the joint's frame
+        where = row(tree.place, j)
+        if i >= 0:
+            x, y, z = product(rotation, i, x), product(rotation, i, y), product(rotation, i, z)
+            where = product(rotation, i, where)
         first, end, at = tree.first_v[j], tree.first_v[j + 1], tree.first_q[j]
-        shift = np.zeros(3)
         for k in range(first, end):
-            slide[k] = frame @ tree.slide[k]
-            if tree.turn[j] != ANY_ROTATION or k < end - 3:
-                shift += slide[k] * q[at + k - first]
-        turned = frame
-        if tree.turn[j] == ABOUT_Z:
-            angular[end - 1] = frame[:, 2]
-            turned = frame @ about_z(q[at + end - 1 - first])
-        elif tree.turn[j] == ABOUT_Z_AND_Y:
-            angular[end - 2] = frame[:, 2]
-            between = frame @ about_z(q[at + end - 2 - first])
-            angular[end - 1] = between[:, 1]
-            turned = between @ about_y(q[at + end - 1 - first])
-        elif tree.turn[j] == ANY_ROTATION:
-            turned = frame @ of_parameters(q[at + end - 3 - first : at + end + 1 - first])
-            for k in range(3):
-                angular[end - 3 + k] = turned[:, k]
-        rotation[j] = turned @ tree.own_axes[j].T
-        lever[j] = -(rotation[j] @ tree.own_place[j])
-        arm[j] = start + shift + lever[j]
-        r[j] = arm[j] if i < 0 else r[i] + arm[j]
+            along = combined(x, y, z, row(tree.slide, k))
+            put(placed.slide, k, along)
+            if turn != ANY_ROTATION or k < end - 3:
+                where = plus(where, times(q[at + k - first], along))
+        if turn == ABOUT_Z or turn == ABOUT_Z_AND_Y:
+            k = end - turn  # the first of as many angles as the name has axes
+            put(angular, k, z)
+            c, s = math.cos(q[at + k - first]), math.sin(q[at + k - first])
+            x, y = plus(times(c, x), times(s, y)), minus(times(c, y), times(s, x))
+        if turn == ABOUT_Z_AND_Y:
+            put(angular, end - 1, y)
+            c, s = math.cos(q[at + end - 1 - first]), math.sin(q[at + end - 1 - first])
+            x, z = minus(times(c, x), times(s, z)), plus(times(s, x), times(c, z))
+        elif turn == ANY_ROTATION:
+            p = at + end - 3 - first
+            first_row, second_row, third_row = rows_of_parameters(q[p], q[p + 1], q[p + 2], q[p + 3])
+            x, y, z = (
+                combined(x, y, z, (first_row[0], second_row[0], third_row[0])),
+                combined(x, y, z, (first_row[1], second_row[1], third_row[1])),
+                combined(x, y, z, (first_row[2], second_row[2], third_row[2])),
+            )
+            put(angular, end - 3, x)
+            put(angular, end - 2, y)
+            put(angular, end - 1, z)
+        for k in range(3):  # axis k of the body, with its components along those of the joint
+            own = tree.own_axes[j, k, 0], tree.own_axes[j, k, 1], tree.own_axes[j, k, 2]
+            rotation[j, 0, k], rotation[j, 1, k], rotation[j, 2, k] = combined(x, y, z, own)
+        lever = times(-1.0, product(rotation, j, row(tree.own_place, j)))
+        arm = plus(where, lever)
+        put(placed.lever, j, lever)
+        put(placed.arm, j, arm)
+        put(placed.r, j, arm)
+        if i >= 0:
+            add(placed.r, j, row(placed.r, i))
         for k in range(first, end):
-            linear[k] = slide[k] + cross(angular[k], lever[j])
-    return Placement(r, rotation, arm, lever, linear, angular, slide)
+            put(placed.linear, k, plus(row(placed.slide, k), vector_product(row(angular, k), lever)))
 
 
 @kernel
 def velocities(tree, placed, v):
     r"""Velocities (2.22), (2.18) and what accelerations have without :math:`\ddot q`, c_j of (2.27)."""
     n = tree.father.size
-    linear, angular = np.zeros((n, 3)), np.zeros((n, 3))
-    linear_bias, angular_bias = np.zeros((n, 3)), np.zeros((n, 3))
-    for j in range(n):
-        i, first, end = tree.father[j], tree.first_v[j], tree.first_v[j + 1]
-        carried, slip, spin = np.zeros(3), np.zeros(3), np.zeros(3)
-        turning = np.zeros(3)  # the derivative of H_j times the speeds
+    moving = Velocities(np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3)))
+    move(tree, placed, v, moving)
+    return moving
+
+
+@part
+def move(tree, placed, v, moving):
+    """Fill :class:`Velocities`."""
+    for j in range(tree.father.size):
+        i, turn = tree.father[j], tree.turn[j]
+        arm, lever = row(placed.arm, j), row(placed.lever, j)
+        speed, carried, slip = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        turning = (0.0, 0.0, 0.0)  # the derivative of H_j times the speeds
         if i >= 0:
-            linear[j] = linear[i] + cross(angular[i], placed.arm[j])
-            carried += angular[i]
-        for k in range(first, end):
-            slip += placed.slide[k] * v[k]
-            if tree.turn[j] == ABOUT_Z_AND_Y:
-                turning += cross(carried + spin, placed.angular[k] * v[k])
-            spin += placed.angular[k] * v[k]
-        if tree.turn[j] != ABOUT_Z_AND_Y:
-            turning = cross(carried, spin)
-        angular[j] = carried + spin
-        linear[j] = linear[j] + slip + cross(spin, placed.lever[j])
-        angular_bias[j] = turning
-        joint = placed.arm[j] - placed.lever[j]  # from the father's centre of mass to the joint's frame on the body
-        linear_bias[j] = (
-            cross(carried, cross(carried, joint))
-            + 2.0 * cross(carried, slip)
-            + cross(turning, placed.lever[j])
-            + cross(angular[j], cross(angular[j], placed.lever[j]))
+            carried = row(moving.angular, i)
+            speed = plus(row(moving.linear, i), vector_product(carried, arm))
+        angular = carried
+        for k in range(tree.first_v[j], tree.first_v[j + 1]):
+            slip = plus(slip, times(v[k], row(placed.slide, k)))
+            spin = times(v[k], row(placed.angular, k))
+            # the axes of a joint turn with the father, the second one of Cardan's joint with the first rotation, too
+            turning = plus(turning, vector_product(angular if turn == ABOUT_Z_AND_Y else carried, spin))
+            angular = plus(angular, spin)
+        spin = minus(angular, carried)
+        put(moving.angular, j, angular)
+        put(moving.angular_bias, j, turning)
+        put(moving.linear, j, plus(plus(speed, slip), vector_product(spin, lever)))
+        joint = minus(arm, lever)  # from the father's centre of mass to the joint's frame on the body
+        bias = plus(
+            vector_product(carried, plus(vector_product(carried, joint), times(2.0, slip))),
+            vector_product(angular, vector_product(angular, lever)),
         )
-    return Velocities(linear, angular, linear_bias, angular_bias)
+        put(moving.linear_bias, j, plus(bias, vector_product(turning, lever)))

@@ -8,14 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
+from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
+from daedal.multibody.chains import chains_of
 from daedal.multibody.closure import ACROSS, Closures, gradients
 from daedal.multibody.constraints import Constraint
 from daedal.multibody.constraints.couplings import Thread
-from daedal.multibody.counted_angles import Sum, angle_between, counted_angles, pointer, runner
+from daedal.multibody.counted_angles import Sum, angle_between, angle_name, counted_angles, pointer, runner
 from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
-from daedal.multibody.joints import Free, Joint, Planar, Screw, X, Y
+from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
+from daedal.multibody.packed import packed
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
@@ -32,11 +35,15 @@ class Layout:
     stated: tuple[Joint, ...] = ()  # the joints as they were stated
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
-    pointers: Mapping[tuple[str, str | None], float] = field(
-        default_factory=dict
-    )  # angles with bodies that measure them
+    pointers: Mapping[str, float] = field(default_factory=dict)  # bodies that measure angles, and the signs of these
     alignments: tuple[Joint, ...] = ()  # of these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
+
+    @property
+    def spanning(self) -> Topology:
+        """The spanning tree of the bodies that were stated, without those that are there for constraints."""
+        tree, n = self.topology, len(self.topology.bodies) - len(self.guesses)
+        return Topology(tree.bodies[:n], tree.joints[:n], tree.reversed[:n], tree.fathers[:n], tree.cut)
 
     @cached_property
     def joint_coordinates(self) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -44,7 +51,7 @@ class Layout:
         return joint_coordinates(self)
 
     @cached_property
-    def counted_angles(self) -> dict[JointCoordinate, Sum]:
+    def counted_angles(self) -> dict[str, Sum]:
         """Angles of joints outside the tree that count turns."""
         return counted_angles(self)
 
@@ -52,6 +59,11 @@ class Layout:
     def turns(self) -> dict[str, Sum]:
         """Relative angles of bodies in the plane, for the constraints that read one."""
         return {one.name: angle_between(self, *one.turns) for one in self.constraints if one.turns}
+
+    @property
+    def n_bodies(self) -> int:
+        """Number of bodies of the model; those without mass that constraints need come behind them."""
+        return len(self.topology.bodies) - len(self.guesses)
 
     @cached_property
     def massless(self) -> dict[str, int]:
@@ -92,6 +104,16 @@ class Layout:
             inertia=_rows([body.inertia.moments for body in bodies], (3, 3)),
             gravity=np.array(self.gravity, dtype=float),
         )
+
+    @cached_property
+    def packed(self) -> Record:
+        """Tree, conditions and their chains for kernels that take them by their address."""
+        return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
+
+    @cached_property
+    def no_loads(self) -> np.ndarray:
+        """Forces and torques on bodies that are free of them."""
+        return np.zeros((2, len(self.topology.bodies), 3))
 
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:
@@ -142,7 +164,7 @@ class Layout:
 
     def remember(self):
         """Compute what is computed once; functions that are traced must change nothing outside of them."""
-        return self.index, self.joint_coordinates, self.tree, self.closures, self.counted_angles, self.turns
+        return self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless, self.closures
 
     @property
     def n_q(self) -> int:
@@ -174,7 +196,8 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
     stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
-        layout = Layout(spanning_tree(bodies, stated, cut), gravity, planar, stated, True)
+        read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
+        layout = Layout(spanning_tree(bodies, stated, cut, keep=read), gravity, planar, stated, True)
     else:
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)
@@ -188,14 +211,15 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
 def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> Layout:
     """The layout with constraints, and with the bodies without mass that these need."""
     added, alignments = [], []
-    pointers: dict[JointCoordinate, float] = {}
+    pointers: dict[str, float] = {}
     guesses: dict[str, float] = {}
     for constraint in constraints:
         for joint, which in constraint.joints:
             one = coordinate_of(layout, joint, which)
-            if layout.planar or one.q >= 0 or not one.turns or one in pointers:
+            if layout.planar or one.q >= 0 or not one.turns or angle_name(one) in pointers:
                 continue
-            body, hinge, alignment, pointers[one] = pointer(one)
+            body, hinge, alignment, sign = pointer(one)
+            pointers[body.name] = sign
             added.append((body, hinge))
             alignments.append(alignment)
             guesses[body.name] = 0.0
@@ -221,8 +245,9 @@ def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> La
 
 
 def in_the_plane(joint: Joint) -> Joint:
-    """The joint as one of a model of the plane, where a free body has three coordinates."""
-    if not isinstance(joint, Free):
-        return joint
-    a, b = joint.a, joint.b
-    return Planar(joint.name, a, b)
+    """The joint as one of a model of the plane, where nothing moves along z."""
+    if isinstance(joint, Free):
+        return Planar(joint.name, joint.a, joint.b)
+    if isinstance(joint, Cartesian):
+        return Shifted(joint.name, joint.a, joint.b)
+    return joint

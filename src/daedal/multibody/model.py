@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
+from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
 from daedal.multibody.forces import Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
+from daedal.multibody.report import Report, check_inertia, report_of
 from daedal.multibody.rotation import point
 from daedal.multibody.system import MultibodySystem, system_of
+from daedal.multibody.topology import Topology
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
@@ -61,6 +64,7 @@ class Model:
         _check_names(self.forces, "force")
         for force in self.forces:
             self._check_joints(force)
+        check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
 
@@ -104,7 +108,59 @@ class Model:
         cut : sequence of str
             Joints that are to be cut; by default the choice is made by itself.
         """
-        return system_of(self, self.layout(coordinates, cut))
+        system = system_of(self, self.layout(coordinates, cut))
+        check_inertia(self, system)
+        return system
+
+    def topology(self, cut: Sequence[str] = ()) -> Topology:
+        """The spanning tree of bodies and joints: connection array, chains, joints that are cut.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> a, b, c = (Body.rod(name, length=1.0, mass=1.0) for name in "abc")
+        >>> tree = Model(Revolute("A", ground, a), Revolute("B", a.end, b), Revolute("C", a.end, c)).topology()
+        >>> tree.connection_array, tree.junctions
+        ((0, 1, 1), (0,))
+        """
+        return self.layout(cut=cut).spanning
+
+    def report(self) -> Report:
+        """Bodies, joints and loops, degrees of freedom by count and by rank, what is redundant or without inertia.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rods = [Body.rod(name, length=length, mass=1.0) for name, length in (("a", 1.0), ("b", 3.0), ("c", 2.0))]
+        >>> four_bar = Model(
+        ...     Revolute("A", ground, rods[0].start),
+        ...     Revolute("B", rods[0].end, rods[1].start),
+        ...     Revolute("C", rods[1].end, rods[2].end),
+        ...     Revolute("D", ground.at(3.0, 0.0), rods[2].start),
+        ... )
+        >>> found = four_bar.report()
+        >>> found.gruebler, found.degrees_of_freedom, len(found.redundant)
+        (-2, 1, 3)
+        >>> found.loop_mobilities[0].family
+        'a planar linkage in space'
+        """
+        return report_of(self, system_of(self, self.layout()))
+
+    def draw_graph(self, *, cut: Sequence[str] = (), pyplot: bool = True, save=None):
+        """Draw bodies and joints as a graph: the spanning tree, and dashed the joints that are cut.
+
+        Parameters
+        ----------
+        cut : sequence of str
+            As in :meth:`system`.
+        pyplot : bool
+            Whether the figure is one of ``matplotlib.pyplot``, shown by a notebook.
+        save : path, optional
+            A file to write.
+        """
+        from daedal.multibody.graph import draw_graph
+
+        return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.kinematics import cross
 from daedal.multibody.tree import ABOUT_Z_AND_Y
@@ -17,7 +18,7 @@ class Motion:
 
     def __init__(self, layout, q, u, placed, moving, states=None):
         self.layout, self.placed, self.moving, self.speeds = layout, placed, moving, u
-        self._q, self._states = q, {} if states is None else states
+        self.q, self._states = q, {} if states is None else states
 
     def position(self, frame):
         """Where the frame is."""
@@ -49,9 +50,9 @@ class Motion:
         """
         one = coordinate_of(self.layout, joint, which)
         if one.q >= 0:
-            return one.sign * self._q[one.q]
-        if one in self.layout.counted_angles:
-            return self.layout.counted_angles[one].value(self._q)
+            return one.sign * self.q[one.q]
+        if one.turns and angle_name(one) in self.layout.counted_angles:
+            return self.layout.counted_angles[angle_name(one)].value(self.q)
         a, b = one.joint.frames
         axes = self.rotation(a)
         if not one.turns:
@@ -83,11 +84,11 @@ class Motion:
 
     def parameter(self, name):
         """A coordinate without mass that a constraint brought."""
-        return self._q[self.layout.massless[name]]
+        return self.q[self.layout.massless[name]]
 
     def turn(self, constraint):
         """The relative angle of the two bodies of a constraint in the plane."""
-        return self.layout.turns[constraint].value(self._q)
+        return self.layout.turns[constraint].value(self.q)
 
     @property
     def planar(self):

@@ -129,7 +129,7 @@ def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = No
     """The coordinates and rates of a layout for bodies that are where its joints allow them to be."""
     tree = layout.tree
     q, u = np.zeros(layout.n_q), np.zeros(layout.n_v)
-    for j, joint in enumerate(layout.topology.joints):
+    for j, joint in enumerate(layout.topology.joints[: layout.n_bodies]):
         place = slice(tree.first_q[j], tree.first_q[j + 1])
         q[place] = coordinates_of(joint, *relative_pose(states, joint), None if near is None else near[place])
         u[tree.first_v[j] : tree.first_v[j + 1]] = velocities_of(states, joint, q[place])

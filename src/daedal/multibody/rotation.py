@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.kernels.compilation import kernel
+from daedal.kernels.compilation import kernel, part
 from daedal.problems.checks import check_real
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -39,17 +39,23 @@ def about_y(angle):
     return matrix
 
 
+@part
+def rows_of_parameters(a, b, c, d):
+    r"""The rows of :math:`(p_0^2 - e^T e) I + 2 e e^T + 2 p_0 \tilde e` for Euler parameters p_0 = a, e = (b, c, d)."""
+    return (
+        (a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)),
+        (2.0 * (b * c + a * d), a * a - b * b + c * c - d * d, 2.0 * (c * d - a * b)),
+        (2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a - b * b - c * c + d * d),
+    )
+
+
 @kernel
 def of_parameters(p):
-    r"""The matrix :math:`(p_0^2 - e^T e) I + 2 e e^T + 2 p_0 \tilde e` of Euler parameters (p_0, e)."""
+    """The rotation matrix of Euler parameters."""
     matrix = np.zeros((3, 3))
-    a, b, c, d = p[0], p[1], p[2], p[3]
-    matrix[0, 0] = a * a + b * b - c * c - d * d
-    matrix[1, 1] = a * a - b * b + c * c - d * d
-    matrix[2, 2] = a * a - b * b - c * c + d * d
-    matrix[0, 1], matrix[1, 0] = 2.0 * (b * c - a * d), 2.0 * (b * c + a * d)
-    matrix[0, 2], matrix[2, 0] = 2.0 * (b * d + a * c), 2.0 * (b * d - a * c)
-    matrix[1, 2], matrix[2, 1] = 2.0 * (c * d - a * b), 2.0 * (c * d + a * b)
+    rows = rows_of_parameters(p[0], p[1], p[2], p[3])
+    for k in range(3):
+        matrix[0, k], matrix[1, k], matrix[2, k] = rows[0][k], rows[1][k], rows[2][k]
     return matrix
 
 
@@ -107,6 +113,8 @@ def matrix_of(rotation, argument: str = "orientation") -> np.ndarray:
     if hasattr(rotation, "as_matrix"):
         return np.asarray(rotation.as_matrix(), dtype=float)
     values = check_real(rotation, argument, "be an angle about z, Euler parameters or a rotation matrix")
+    if not np.all(np.isfinite(values)):
+        raise InvalidProblemError(f"{argument} holds values that are not finite")
     if values.ndim == 0:
         return np.asarray(about_z(float(values)))
     if values.shape == (4,):

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.counted_angles import massless_state, near_angles
 from daedal.multibody.held import stated_joints
+from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.motion import Motion
 from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
 
 
@@ -93,8 +97,16 @@ class Start(tuple):
         layout = self.model.layout(coordinates, cut)
         if layout is self.layout:
             return self
-        q, v = coordinates_in(layout, self.bodies)
+        q, v = coordinates_in(layout, self.bodies, near_angles(layout, self._motion))
+        for column, value, rate in massless_state(layout, self._motion):
+            q[column], v[column] = value, rate
         return Start(q, v, self.model, layout, self.t)
+
+    @property
+    def _motion(self) -> Motion:
+        tree = self.layout.tree
+        u, placed = joint_velocities(tree, self.q, self.v), placement(tree, self.q)
+        return Motion(self.layout, self.q, u, placed, velocities(tree, placed, u))
 
     def _body(self, name: str):
         return self.model.body(name)

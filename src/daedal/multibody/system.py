@@ -59,9 +59,9 @@ def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
     """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
     tree, closures = layout.tree, layout.closures
+    forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
     n_closures = closures.kind.size
-    forces = model.forces
     n_states = sum(len(element.initial) for element in forces)
     planar, others = layout.planar, layout.constraints
     n_others = sum(other.size(planar) for other in others)

@@ -207,7 +207,7 @@ class Tracer:
         try:
             array = np.asarray(nodes(), dtype=np.int64)
             self._check_arguments(array, arguments)
-            raises = may_raise(self.graph, of.nodes, of.raises)
+            raises = self._raises(of, array, arguments)
             code = self.code(arguments, array, [(raises, RAISES)], skip_zeros=True)
         except Untraceable as reason:
             self.result.refused[name] = reason.forgetting()
@@ -267,6 +267,15 @@ class Tracer:
         parameters = {} if self.layout is None else {NAME: self.layout.count}
         parameters = parameters if self.modal is None else self.modal.sizes
         return compile_function(self.graph, sizes, {"result": nodes}, parameters, statuses, skip_zeros=skip_zeros)
+
+    def _raises(self, of: Traced, nodes: np.ndarray, arguments: Sequence[str]) -> int:
+        """When Python must be asked for a derivative: where the function is not finite, or, if that depends on other
+        arguments (velocities, in which it is linear), where the derivative is not."""
+        raises = may_raise(self.graph, of.nodes, of.raises)
+        if self.foreign([raises], arguments) is not None:
+            raises = may_raise(self.graph, nodes.ravel().tolist(), of.raises)
+            self._check_arguments(np.array([raises]), arguments)
+        return raises
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
         """A derivative may not depend on anything but its arguments."""

@@ -74,7 +74,7 @@ def animate(
         raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .html or .gif")
     most = MOST if ending == ".html" else 200
     scene = make_scene(sol, drawing, t_span=t_span, frames=frames, most=most)
-    shown = playing_time(scene, seconds)
+    shown = playing_time(scene.t, seconds)
     path.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".html":
         path.write_text(player_page(scene, shown, title), encoding="utf-8")
@@ -183,13 +183,13 @@ def _named_points(names: Sequence[str]) -> Drawing | None:
     return Drawing(points, masses=list(points), traces=list(points))
 
 
-def playing_time(scene: MovingDrawing, seconds: float | None) -> float:
-    """How long the motion is shown, in seconds."""
+def playing_time(t: np.ndarray, seconds: float | None) -> float:
+    """How long a motion over the times `t` is shown, in seconds."""
     if seconds is not None:
         if not (isinstance(seconds, (int, float)) and np.isfinite(seconds) and seconds > 0.0):
             raise daedal.InvalidProblemError(f"seconds={seconds!r} must be a positive number")
         return float(seconds)
-    length = abs(float(scene.t[-1] - scene.t[0]))
+    length = abs(float(t[-1] - t[0]))
     return length if SECONDS[0] <= length <= SECONDS[1] else SHOWN
 
 

@@ -244,7 +244,7 @@ def _picture(model: daedal.library.Model, sol: Any) -> tuple[str, bool]:
         plot = Markup(plot_svg(sol, model.title, model.plot))
         return Markup('<figure class="picture">{}</figure>').format(plot), False
     scene = make_scene(sol, drawing)
-    return player_element(scene, playing_time(scene, None), model.title), True
+    return player_element(scene, playing_time(scene.t, None), model.title), True
 
 
 def _said(error: BaseException) -> str:

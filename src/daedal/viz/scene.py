@@ -25,7 +25,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scene:
     """A motion in space that can be shown as a page, printed as stills and written as a GIF.
 
@@ -82,11 +82,12 @@ class Scene:
             raise daedal.InvalidProblemError("parts is empty; there is nothing to show")
 
     def _check(self, kind: str, classes: tuple[type, ...]) -> None:
-        members = getattr(self, kind)
+        members: tuple[Any, ...] = getattr(self, kind)
+        wrong = next((member for member in members if not isinstance(member, classes)), None)
+        if wrong is not None:
+            wanted = " or ".join(one.__name__ for one in classes)
+            raise daedal.InvalidProblemError(f"{kind}: {wrong!r} is not a {wanted}")
         for member in members:
-            if not isinstance(member, classes):
-                wanted = " or ".join(one.__name__ for one in classes)
-                raise daedal.InvalidProblemError(f"{kind}: {member!r} is not a {wanted}")
             for name, count in member.counts().items():
                 if count not in (1, self.t.size):
                     raise daedal.InvalidProblemError(
@@ -96,6 +97,10 @@ class Scene:
         for owner, count in owners.items():
             if count > 1:
                 raise daedal.InvalidProblemError(f"{kind}: {owner} occurs {count} times; names tell them apart")
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.parts)} part" + ("s" if len(self.parts) > 1 else "")
+        return f"Scene({self.title!r}, {parts}, t = {self.t[0]:g} to {self.t[-1]:g} at {self.t.size} times)"
 
     # --- what is seen -------------------------------------------------------------------------------------------------
 
@@ -126,7 +131,9 @@ class Scene:
         """The scene at other times: positions on straight lines, rotations about fixed axes in between."""
         if np.array_equal(t, self.t):
             return self
-        others = {name: tuple(one.resampled(self.t, t) for one in getattr(self, name)) for name in _KINDS}
+        others: dict[str, Any] = {
+            name: tuple(one.resampled(self.t, t) for one in getattr(self, name)) for name in _KINDS
+        }
         return replace(self, t=t, **others)
 
     # --- pages and pictures -------------------------------------------------------------------------------------------
@@ -183,7 +190,7 @@ class Scene:
 
         return stills(self, times, path, **options)
 
-    def gif(self, path: str | Path, *, seconds: float | None = None, frames: int = 100) -> Path:
+    def gif(self, path: str | Path, *, seconds: float | None = None, frames: int = 80) -> Path:
         """Write the motion to a GIF."""
         from daedal.viz.scene_still import write_gif
 

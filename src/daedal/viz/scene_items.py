@@ -1,14 +1,15 @@
 """A scene as what a page and a still draw alike: triangles that are moved, turned and stretched, and lines."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from daedal.viz import tessellation
 from daedal.viz.scene import Scene
 from daedal.viz.scene_parts import Arrow, Line, Part, SpringLine
-from daedal.viz.shapes3d import Piece, placed, turned_to
+from daedal.viz.shapes3d import Piece, Plane, placed, turned_to
+from daedal.viz.tessellation import coarser
 
 # Those of daedal.viz.style, lighter: what is shaded looks darker than a line
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
@@ -22,6 +23,7 @@ AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
 RIGID, STRETCHED, AT_TIP = 0, 1, 2
 LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # of the size of the scene
 AXIS_LENGTH = 0.1
+MANY = 150  # parts: they are small then, and need not be as round
 SPRING_RADIUS, TURN = 0.025, 0.9  # of the size of the scene; the height of a turn in radii
 
 
@@ -43,6 +45,25 @@ class Item:
     value: np.ndarray | None = None
     unit: str = ""
 
+    def placed(self, k: int, size: float) -> Iterator[tuple[Piece, np.ndarray]]:
+        """The pieces and their matrices (3, 4) in the world at the time number k, in a scene of this size."""
+        from scipy.spatial.transform import Rotation
+
+        rotation = Rotation.from_quat(self.quaternion[min(k, len(self.quaternion) - 1)]).as_matrix()
+        position = self.position[min(k, len(self.position) - 1)]
+        stretch = 1.0 if self.stretch is None else max(self.stretch[min(k, len(self.stretch) - 1)], 1e-9 * size)
+        small = min(1.0, stretch / (0.5 * HEAD * size))
+        for piece, mode in self.pieces:
+            matrix = piece.matrix.copy()
+            if mode == STRETCHED:
+                matrix[2] *= stretch
+            elif mode == AT_TIP:
+                matrix *= small
+                matrix[2, 3] += stretch
+            matrix = rotation @ matrix
+            matrix[:, 3] += position
+            yield piece, matrix
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -60,10 +81,12 @@ def items(scene: Scene) -> list[Item]:
     number = 0
     for part in scene.parts:
         if isinstance(part, Part):
-            at_rest = scene.t.size > 1 and not part.moves
+            at_rest = (scene.t.size > 1 and not part.moves) or all(isinstance(shape, Plane) for shape in part.shapes)
             color = part.color or (AT_REST if at_rest else PALETTE[number % len(PALETTE)])
             number += not (at_rest or part.color)
             pieces = tuple((piece, RIGID) for shape in part.shapes for piece in shape.pieces(scene.size))
+            if len(scene.parts) > MANY:
+                pieces = tuple((replace(piece, triangles=coarser(piece.triangles)), RIGID) for piece, _ in pieces)
             found.append(Item(part.name, "part", color, part.position.T, quaternions(part.rotation), pieces))
         elif isinstance(part, SpringLine):
             found.append(_spring(part, scene.size))

@@ -51,11 +51,11 @@ def scene_element(scene: Scene, seconds: float | None, label: str) -> str:
 
 def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
     """What the player needs; arrays are 32 bit numbers in base64, those that do not change have one row."""
-    shown = playing_time(scene, seconds) if scene.t.size > 1 else 1.0
+    shown = playing_time(scene.t, seconds) if scene.t.size > 1 else 1.0
     scene = scene.resampled(frame_times(scene, shown))
-    known: dict[Triangles, int] = {}
-    looks: dict[tuple[Any, ...], int] = {}
-    bodies = [_item(item, known, looks) for item in items(scene)]
+    tables = _Tables()
+    bodies = [_item(item, tables) for item in items(scene)]
+    lines = [_line(curve, tables) for curve in curves(scene)]
     low, high = scene.bounds
     behind = backdrop(scene)
     return {
@@ -71,10 +71,11 @@ def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
         "backdrop": [_rounded(behind.point), _rounded(behind.normal), behind.spacing],
         "head": 0.5 * HEAD * float(scene.size),
         "framesOn": any(isinstance(part, Part) and part.frame for part in scene.parts),
-        "meshes": [[_floats(mesh.vertices), _numbers(mesh.faces)] for mesh in known],
-        "looks": list(looks),
+        "meshes": [[_floats(mesh.vertices), _numbers(mesh.faces)] for mesh in tables.meshes],
+        "looks": list(tables.looks),
+        "arrays": list(tables.arrays),
         "items": bodies,
-        "lines": [_line(curve) for curve in curves(scene)],
+        "lines": lines,
         "plots": [[[label, _floats(values)] for label, values in plot.series.items()] for plot in scene.plots],
     }
 
@@ -96,36 +97,50 @@ def frame_times(scene: Scene, seconds: float) -> np.ndarray:
     return np.linspace(scene.t[0], scene.t[-1], min(most, max(n, round(RATE * seconds), FEWEST)))
 
 
-def _item(item: Item, known: dict[Triangles, int], looks: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    look = tuple(
-        (known.setdefault(piece.triangles, len(known)), tuple(_rounded(piece.matrix.ravel())), mode, piece.color)
-        for piece, mode in item.pieces
-    )
+class _Tables:
+    """What several items share is written once: triangles, sets of pieces, arrays; by what they are, their numbers."""
+
+    def __init__(self) -> None:
+        self.meshes: dict[Triangles, int] = {}
+        self.looks: dict[tuple[Any, ...], int] = {}
+        self.arrays: dict[str, int] = {}
+
+    def mesh(self, triangles: Triangles) -> int:
+        return self.meshes.setdefault(triangles, len(self.meshes))
+
+    def look(self, item: Item) -> int:
+        look = tuple(
+            (self.mesh(piece.triangles), tuple(_rounded(piece.matrix.ravel())), mode, piece.color)
+            for piece, mode in item.pieces
+        )
+        return self.looks.setdefault(look, len(self.looks))
+
+    def array(self, rows: np.ndarray) -> int:
+        """An array with time first; one row if it does not change."""
+        constant = len(rows) > 1 and np.all(rows == rows[0])
+        return self.arrays.setdefault(_floats(rows[:1] if constant else rows), len(self.arrays))
+
+
+def _item(item: Item, tables: _Tables) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": item.name,
         "kind": item.kind,
         "color": item.color,
-        "look": looks.setdefault(look, len(looks)),
-        "p": _floats(_one_if_constant(item.position)),
-        "q": _floats(_one_if_constant(item.quaternion)),
+        "look": tables.look(item),
+        "p": tables.array(item.position),
+        "q": tables.array(item.quaternion),
     }
     if item.stretch is not None:
-        data["s"] = _floats(_one_if_constant(item.stretch))
+        data["s"] = tables.array(item.stretch)
     if item.value is not None:
-        data["value"], data["unit"] = _floats(_one_if_constant(item.value)), item.unit
+        data["value"], data["unit"] = tables.array(item.value), item.unit
     return data
 
 
-def _line(curve: Curve) -> dict[str, Any]:
-    points = np.moveaxis(curve.points, -1, 0)  # time first
-    if curve.kind == "line":
-        points = _one_if_constant(points)
+def _line(curve: Curve, tables: _Tables) -> dict[str, Any]:
+    points = np.moveaxis(curve.points, -1, 0)
     width = int(np.prod(points.shape[1:]))
-    return {"name": curve.name, "kind": curve.kind, "color": curve.color, "width": width, "points": _floats(points)}
-
-
-def _one_if_constant(rows: np.ndarray) -> np.ndarray:
-    return rows[:1] if len(rows) > 1 and np.all(rows == rows[0]) else rows
+    return {"kind": curve.kind, "color": curve.color, "width": width, "points": tables.array(points)}
 
 
 def _rounded(values: np.ndarray) -> list[float]:

@@ -12,7 +12,7 @@ from daedal.viz.shapes3d import Shape, rotation_matrices
 _SAMPLES = 60  # times at which the bounds of a part are taken
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Member:
     """What all of them share: arrays that follow the time along their last axis, or have one entry there."""
 
@@ -26,13 +26,17 @@ class Member:
         """How messages call it."""
         return f"{self.kind} {self.name!r}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def counts(self) -> dict[str, int]:
         """By name of an array, at how many times it is given."""
         return {name: getattr(self, name).shape[-1] for name in self.follow}
 
     def resampled(self, old: np.ndarray, new: np.ndarray) -> Self:
         """The same at other times, on straight lines in between."""
-        return replace(self, **{name: _between(getattr(self, name), old, new) for name in self.follow})
+        moved: dict[str, Any] = {name: _between(getattr(self, name), old, new) for name in self.follow}
+        return replace(self, **moved)
 
     def cloud(self) -> np.ndarray:
         """Points (3, n) that hold it."""
@@ -43,7 +47,7 @@ class Member:
         return all(np.all(np.ptp(getattr(self, name)[..., axis, :], axis=-1) <= tolerance) for name in self.follow)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Part(Member):
     """A rigid body: shapes in its frame, and where that frame is.
 
@@ -114,7 +118,7 @@ class Part(Member):
         return bool(turns <= 1e-9) and super().stays_level(axis, tolerance)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SpringLine(Member):
     """A coil between two moving points, `start` and `end` (3, nt) or (3,).
 
@@ -140,7 +144,7 @@ class SpringLine(Member):
         _set(self, color=_color(self.color, self.owner))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Line(Member):
     """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam."""
 
@@ -160,7 +164,7 @@ class Line(Member):
         _set(self, points=points.reshape(*points.shape[:2], -1), color=_color(self.color, self.owner))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace(Member):
     """The path of a point (3, nt), drawn up to the time that is shown."""
 
@@ -174,7 +178,7 @@ class Trace(Member):
         _set(self, points=_points(self.points, self.owner, "points"), color=_color(self.color, self.owner))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
@@ -194,7 +198,7 @@ class Arrow(Member):
         _set(self, vector=_points(self.vector, self.owner, "vector"), color=_color(self.color, self.owner))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plot:
     """Curves over time beside the picture: by label, values (nt,)."""
 
@@ -210,6 +214,9 @@ class Plot:
             if values.ndim != 1:
                 raise daedal.InvalidProblemError(f"{self.owner}: {label!r} has shape {values.shape}, not (nt,)")
         _set(self, series=series)
+
+    def __repr__(self) -> str:
+        return f"Plot({self.title!r})"
 
     @property
     def owner(self) -> str:

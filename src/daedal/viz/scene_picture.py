@@ -8,7 +8,7 @@ import numpy as np
 from daedal.viz.rasteriser import visible
 from daedal.viz.scene import Scene
 from daedal.viz.scene_camera import Backdrop, backdrop, camera_axes
-from daedal.viz.scene_items import AT_TIP, HEAD, RIGID, STRETCHED, Curve, Item, curves, items
+from daedal.viz.scene_items import Curve, Item, curves, items
 from daedal.viz.style import COLOURS, INK
 
 _FINER = 2  # so many points of the computed picture, in each direction, make one of the result
@@ -78,10 +78,13 @@ def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arro
     if any(getattr(part, "frame", False) for part in scene.parts):
         kinds.add("frame")
     shown = [item for item in items(scene) if item.kind in kinds]
-    vertices, normals, faces, colours = _surfaces(shown, k, scene.size)
+    vertices, normals, faces, colours, closed = _surfaces(shown, k, scene.size)
     light = _light(scene, camera.axes)
-    image = _ground(scene, camera, vertices[faces], light)
+    behind = _ground(scene, make_camera(scene, eye, height, width), vertices[faces], light)
+    image = np.repeat(np.repeat(behind.reshape(height, width, 3), _FINER, axis=0), _FINER, axis=1).reshape(-1, 3)
     corners = camera.project(vertices)[faces]
+    outside = (_areas(corners) < 0.0) | ~closed  # y points downwards
+    corners, faces, colours = corners[outside], faces[outside], colours[outside]
     ribbons, ribbon_colours = _ribbons(curves(scene), k, camera)
     point, triangle, weights = visible(np.concatenate([corners, ribbons]), camera.height, camera.width)
     solid = triangle < len(faces)
@@ -95,50 +98,31 @@ def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arro
 # --- triangles --------------------------------------------------------------------------------------------------------
 
 
-def _surfaces(shown: Iterable[Item], k: int, size: float):
-    """Vertices, normals, faces and the colour of each face of items at the time number k."""
+def _areas(corners: np.ndarray) -> np.ndarray:
+    """Twice the areas of triangles in the picture, positive where the corners follow each other from x to y."""
+    u, v = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    return u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
+
+
+def _surfaces(shown: Iterable[Item], k: int, size: float) -> tuple[np.ndarray, ...]:
+    """Vertices, normals and faces of items at the time number k; of the faces their colours and if they are closed."""
     from matplotlib.colors import to_rgb
 
-    vertices, normals, faces, colours = (
-        [np.empty((0, 3))],
-        [np.empty((0, 3))],
-        [np.empty((0, 3), int)],
-        [np.empty((0, 3))],
-    )
+    none = np.empty((0, 3))
+    found = [(none, none, none.astype(int), none, np.empty(0, dtype=bool))]
     start = 0
     for item in shown:
-        frame = _frame(item, k)
-        for piece, mode in item.pieces:
-            matrix = _placed(piece.matrix, mode, item, k, size)
-            whole = frame[:, :3] @ matrix[:, :3]
-            moved = piece.triangles.vertices @ whole.T + frame[:, :3] @ matrix[:, 3] + frame[:, 3]
-            lengths = np.linalg.norm(whole, axis=0)
-            turned = (piece.triangles.normals / np.maximum(lengths, 1e-300) ** 2) @ whole.T
-            vertices.append(moved)
-            normals.append(turned / np.maximum(np.linalg.norm(turned, axis=1), 1e-300)[:, None])
-            faces.append(piece.triangles.faces + start)
-            colours.append(np.broadcast_to(to_rgb(piece.color or item.color), (len(piece.triangles.faces), 3)))
-            start += len(moved)
-    return np.concatenate(vertices), np.concatenate(normals), np.concatenate(faces), np.concatenate(colours)
-
-
-def _frame(item: Item, k: int) -> np.ndarray:
-    from scipy.spatial.transform import Rotation
-
-    rotation = Rotation.from_quat(item.quaternion[min(k, len(item.quaternion) - 1)]).as_matrix()
-    return np.column_stack([rotation, item.position[min(k, len(item.position) - 1)]])
-
-
-def _placed(matrix: np.ndarray, mode: int, item: Item, k: int, size: float) -> np.ndarray:
-    """The matrix of a piece with the stretch of its item."""
-    if mode == RIGID or item.stretch is None:
-        return matrix
-    stretch = max(float(item.stretch[min(k, len(item.stretch) - 1)]), 1e-9 * size)
-    if mode == STRETCHED:
-        return matrix * np.array([[1.0], [1.0], [stretch]])
-    assert mode == AT_TIP
-    small = min(1.0, stretch / (0.5 * HEAD * size))
-    return small * matrix + np.column_stack([np.zeros((3, 3)), [0.0, 0.0, stretch]])
+        for piece, matrix in item.placed(k, size):
+            triangles, linear = piece.triangles, matrix[:, :3]
+            lengths = np.maximum(np.linalg.norm(linear, axis=0), 1e-300)  # the columns are at right angles
+            normals = (triangles.normals / lengths**2) @ linear.T
+            normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
+            count = len(triangles.faces)
+            colours = np.tile(to_rgb(piece.color or item.color), (count, 1))
+            vertices = triangles.vertices @ linear.T + matrix[:, 3]
+            found.append((vertices, normals, triangles.faces + start, colours, np.full(count, triangles.closed)))
+            start += len(vertices)
+    return tuple(np.concatenate(arrays) for arrays in zip(*found))
 
 
 def _ribbons(lines: Iterable[Curve], k: int, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
@@ -219,6 +203,6 @@ def _near_line(coordinate: np.ndarray, spacing: float, camera: Camera) -> np.nda
     """How much of a point of the picture lies on a line of the grid, between 0 and 1."""
     grid = coordinate.reshape(camera.height, camera.width)
     with np.errstate(invalid="ignore"):
-        width = np.hypot(*np.gradient(grid)).ravel() * _FINER
+        width = np.hypot(*np.gradient(grid)).ravel()
         gap = np.abs(coordinate - spacing * np.rint(coordinate / spacing))
-        return np.clip(1.2 - gap / np.maximum(width, 1e-300), 0.0, 1.0) * (width < 0.3 * spacing)
+        return np.clip(1.1 - gap / np.maximum(width, 1e-300), 0.0, 1.0) * (width < 0.3 * spacing)

@@ -90,7 +90,7 @@ def write_gif(scene: Scene, path: Path, seconds: float | None, frames: int) -> P
         raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer from 2 to {_GIF_MOST}")
     if scene.t.size < 2:
         raise daedal.InvalidProblemError("the scene has one time only; there is nothing to animate")
-    shown = playing_time(scene, seconds)
+    shown = playing_time(scene.t, seconds)
     scene = scene.resampled(np.linspace(scene.t[0], scene.t[-1], int(frames)))
     eye = eye_direction(scene)
     pictures = []

@@ -151,7 +151,7 @@ class Rod(Shape):
     def pieces(self, size: float) -> list[Piece]:
         radius = SLIM * size if self.radius is None else self.radius
         start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
-        bar = (radius, radius, np.linalg.norm(end - start))
+        bar = (radius, radius, float(np.linalg.norm(end - start)))
         pieces = [Piece(tessellation.cylinder(), placed(0.5 * (start + end), _along(self, end - start), bar))]
         knuckle = 3 * [1.45 * radius]
         return pieces + [Piece(tessellation.sphere(), placed(place, np.eye(3), knuckle)) for place in (start, end)]

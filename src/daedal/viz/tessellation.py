@@ -13,11 +13,13 @@ ROUND = 40  # corners of a circle
 class Triangles:
     """A surface: vertices (n, 3) and faces (m, 3), counterclockwise seen from outside.
 
-    Faces that share a vertex meet there smoothly; at an edge that is seen each side has vertices of its own.
+    Faces that share a vertex meet there smoothly; at an edge that is seen each side has vertices of its own. Of a
+    `closed` surface nobody sees the inner side.
     """
 
     vertices: np.ndarray
     faces: np.ndarray
+    closed: bool = True
 
     @cached_property
     def normals(self) -> np.ndarray:
@@ -69,10 +71,10 @@ def cube() -> Triangles:
 
 
 @cache
-def cylinder() -> Triangles:
+def cylinder(corners: int = ROUND) -> Triangles:
     """Radius 1 and length 1 along z, about the origin."""
-    bottom, top = _circle(1.0, -0.5), _circle(1.0, 0.5)
-    axis = np.zeros((ROUND, 3))
+    bottom, top = _circle(1.0, -0.5, corners), _circle(1.0, 0.5, corners)
+    axis = np.zeros((corners, 3))
     lid, floor = _strip(top, axis + [0.0, 0.0, 0.5]), _strip(axis - [0.0, 0.0, 0.5], bottom)
     return _joined([_strip(bottom, top), lid, floor])
 
@@ -86,9 +88,8 @@ def cone() -> Triangles:
 
 
 @cache
-def sphere() -> Triangles:
+def sphere(rows: int = 13, columns: int = 24) -> Triangles:
     """Radius 1 about the origin."""
-    rows, columns = 13, 24
     polar = np.pi * np.arange(rows) / (rows - 1)
     circles = [_circle(np.sin(p), np.cos(p), columns) for p in polar]
     vertices = np.concatenate(circles)
@@ -158,8 +159,13 @@ def coil(turns: int, slenderness: float) -> Triangles:
     return Triangles(tube.reshape(-1, 3) / [1.0, 1.0, slenderness], np.concatenate(bands))
 
 
+def coarser(triangles: Triangles) -> Triangles:
+    """Fewer triangles for one of thousands of balls and rods; anything else as it is."""
+    return {sphere(): sphere(7, 10), cylinder(): cylinder(12)}.get(triangles, triangles)
+
+
 def surface(vertices: np.ndarray, faces: np.ndarray, smooth: bool) -> Triangles:
     """A user's surface; unless it is smooth each face has vertices of its own."""
     if smooth:
-        return Triangles(vertices, faces)
-    return Triangles(vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3))
+        return Triangles(vertices, faces, False)
+    return Triangles(vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3), False)

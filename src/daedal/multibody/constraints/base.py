@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ class Constraint:
     """
 
     name: str
-    frames: tuple[Frame, ...] = ()
-    joints: tuple[tuple[Any, str | None], ...] = ()  # coordinates of joints that it reads: joint, and which of them
+    frames: Sequence[Any] = ()  # those of class Frame
+    joints: Sequence[Any] = ()  # coordinates of joints that it reads: joint, and which of them
     parameters: Mapping[str, float] = {}  # its own coordinates without mass, and where the search for them starts
 
     turns: tuple[Frame, ...] = ()  # two frames of a model of the plane whose relative angle it reads

@@ -51,7 +51,7 @@ class Prescribed(Constraint):
             object.__setattr__(self, "function", finite(self.function, f"the function of drive '{self.name}'"))
 
     @property
-    def joints(self):  # type: ignore[override]
+    def joints(self):
         """The joint that is driven."""
         return (named_coordinate(self.joint),)
 
@@ -113,7 +113,7 @@ class PrescribedMotion(Constraint):
 
     def residual(self, t, motion):
         """Position less the given one; axes across each other that should be."""
-        values: list[Any] = []
+        values = []
         if self.position is not None:
             given, here = self.position(t), motion.position(self.frame)
             if len(np.shape(given)) != 1 or len(given) not in (2, 3):
@@ -135,5 +135,5 @@ class PrescribedMotion(Constraint):
         if shape == ():
             return about_z(given)
         if shape == (4,):
-            return of_parameters(given)
-        return np.asarray(of_shape(given, (3, 3), f"orientation of drive '{self.name}'"))
+            return of_parameters(np.array(given))
+        return np.array(of_shape(given, (3, 3), f"orientation of drive '{self.name}'"))

@@ -63,12 +63,12 @@ class PointOnCurve(_Guided):
     --------
     A bead on a parabola:
 
-    >>> from daedal.multibody import Body, Free, Model, PointOnCurve, ground
+    >>> from daedal.multibody import Body, Cartesian, Model, PointOnCurve, ground
     >>> bead = Body.particle("bead", mass=1.0)
     >>> wire = PointOnCurve("wire", bead, lambda s: (s, s**2))
-    >>> model = Model(Free("motion", ground, bead), wire, gravity=(0.0, -9.81), planar=True)
+    >>> model = Model(Cartesian("motion", ground, bead), wire, gravity=(0.0, -9.81), planar=True)
     >>> model.system().names
-    ('motion.x', 'motion.y', 'motion.angle', 's of wire')
+    ('motion.x', 'motion.y', 's of wire')
     """
 
     name: str
@@ -82,7 +82,7 @@ class PointOnCurve(_Guided):
         object.__setattr__(self, "start", finite(self.start, f"the start of constraint '{self.name}'"))
 
     @property
-    def parameters(self):  # type: ignore[override]
+    def parameters(self):
         """The place on the curve."""
         return {f"s of {self.name}": self.start}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, Unevaluable
 from daedal.multibody.body import Frame, checked_name, ground
 from daedal.multibody.constraints.base import Constraint, finite, frame_along_axis, positive
 from daedal.multibody.kinematics import cross
@@ -148,6 +148,11 @@ class _Disc(_OnPlane):
         """Velocity of the point that touches."""
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
         lean = _dot(n, e)
+        if isinstance(lean, float) and abs(lean) >= 1.0:  # of numbers; the traced function has no branch
+            raise Unevaluable(
+                f"the wheel of constraint '{self.name}' lies flat, so that no point of its rim is the lowest. "
+                "Remedy: start with a wheel that leans, by the orientation of the body or the angles of its joints"
+            )
         return self._slip(motion, -self.radius / np.sqrt(1.0 - lean**2) * (n - lean * e))
 
 

@@ -2,7 +2,6 @@
 (function () {
   "use strict";
   const page = window.daedalPage, control = page.control;
-  const FIELD = 30; // degrees
   const RIGID = 0, STRETCHED = 1;
   const NO_WEBGL = "This picture needs WebGL, which this browser does not offer or has switched off. Another browser, " +
     "or hardware acceleration in the settings of this one, will show it.";
@@ -56,21 +55,31 @@
       }
       this.context = this.canvas.getContext("2d");
       this.scene = new THREE.Scene();
+      this.view = new page.View(this.data, this.scene, this.canvas, this.render.bind(this));
       this.build();
-      this.addBackdrop();
-      this.addLights();
       this.addLabels();
+      this.listen();
       this.paint();
-      this.addCameras();
       dark.addEventListener("change", function () { this.paint(); this.render(); }.bind(this));
-      new ResizeObserver(function () { this.fit(); this.render(); }.bind(this)).observe(box);
+      new ResizeObserver(function () { this.view.fit(); this.render(); }.bind(this)).observe(box);
       return this.canvas;
+    }
+
+    listen() {
+      let from = null; // a drag is no click
+      this.canvas.addEventListener("pointerdown", function (event) { from = [event.clientX, event.clientY]; });
+      this.canvas.addEventListener("click", function (event) {
+        if (from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 5) event.stopImmediatePropagation();
+      });
+      this.canvas.addEventListener("pointermove", this.point.bind(this));
+      this.canvas.addEventListener("pointerleave", this.point.bind(this, null));
     }
 
     // --- what is in the scene ---------------------------------------------------------------------------------------
 
     build() {
       const data = this.data, counts = {}, layers = { part: "parts", spring: "parts", arrow: "arrows", frame: "frames" };
+      const arrays = data.arrays.map(floats);
       const geometries = data.meshes.map(function (mesh) {
         const geometry = new THREE.BufferGeometry();
         geometry.setAttribute("position", new THREE.BufferAttribute(floats(mesh[0]), 3));
@@ -92,7 +101,7 @@
         });
         return {
           name: item.name, kind: item.kind, layer: layers[item.kind], color: item.color, unit: item.unit, pieces: pieces,
-          p: floats(item.p), q: floats(item.q), s: item.s && floats(item.s), value: item.value && floats(item.value),
+          p: arrays[item.p], q: arrays[item.q], s: arrays[item.s], value: arrays[item.value],
           place: new THREE.Vector3(),
         };
       });
@@ -118,7 +127,7 @@
         }, this);
       }, this);
       this.lines = data.lines.map(function (line) {
-        const points = floats(line.points), grows = line.kind === "trace", geometry = new THREE.LineGeometry();
+        const points = arrays[line.points], grows = line.kind === "trace", geometry = new THREE.LineGeometry();
         geometry.setPositions(grows ? points : points.subarray(0, line.width));
         const material = new THREE.LineMaterial({ linewidth: 1 }), object = new THREE.Line2(geometry, material);
         object.frustumCulled = false;
@@ -130,146 +139,13 @@
       }, this);
     }
 
-    addLights() {
-      const size = this.data.size, up = this.up(), eye = this.vector(this.data.eyes.space);
-      this.scene.add(new THREE.HemisphereLight(0xffffff, 0x8a8f99, 2.1));
-      const sun = new THREE.DirectionalLight(0xffffff, 2.2), reach = 1.1 * size;
-      const side = new THREE.Vector3().crossVectors(up, eye);
-      const flat = this.data.view !== "space", to = flat ? this.vector(this.data.backdrop[1]) : up;
-      sun.position.copy(this.middle()).addScaledVector(to, 3 * size).addScaledVector(side, -1.1 * size);
-      sun.position.addScaledVector(flat ? up : eye, 1.1 * size);
-      sun.target.position.copy(this.middle());
-      sun.castShadow = true;
-      sun.shadow.mapSize.set(2048, 2048);
-      Object.assign(sun.shadow.camera, { left: -reach, right: reach, top: reach, bottom: -reach, near: size, far: 7 * size });
-      sun.shadow.radius = 4;
-      sun.shadow.normalBias = 0.004 * size;
-      sun.shadow.bias = -0.0005;
-      this.scene.add(sun, sun.target);
-    }
-
-    // A grid that fades towards its rim, on a plane that takes shadows.
-    addBackdrop() {
-      const point = this.vector(this.data.backdrop[0]), normal = this.vector(this.data.backdrop[1]);
-      const spacing = this.data.backdrop[2], reach = 1.3 * this.data.size, places = [], shades = [];
-      const turned = new THREE.Quaternion().setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
-      const u = new THREE.Vector3(1, 0, 0).applyQuaternion(turned), v = new THREE.Vector3(0, 1, 0).applyQuaternion(turned);
-      const put = function (a, b) {
-        const x = a - point.dot(u), y = b - point.dot(v), r = Math.hypot(x, y) / reach;
-        places.push(...point.clone().addScaledVector(u, x).addScaledVector(v, y).toArray());
-        shades.push(1, 1, 1, Math.max(0, 1 - r * r));
-      };
-      const range = function (centre) {
-        const numbers = [];
-        for (let k = Math.ceil((centre - reach) / spacing); k <= (centre + reach) / spacing; k++) numbers.push(k * spacing);
-        return numbers;
-      };
-      const across = range(point.dot(u)), along = range(point.dot(v));
-      across.forEach(function (a) {
-        for (let k = 0; k + 1 < along.length; k++) { put(a, along[k]); put(a, along[k + 1]); }
-      });
-      along.forEach(function (b) {
-        for (let k = 0; k + 1 < across.length; k++) { put(across[k], b); put(across[k + 1], b); }
-      });
-      const geometry = new THREE.BufferGeometry();
-      geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(places), 3));
-      geometry.setAttribute("color", new THREE.BufferAttribute(new Float32Array(shades), 4));
-      this.grid = new THREE.LineBasicMaterial({ vertexColors: true, transparent: true, depthWrite: false });
-      this.scene.add(new THREE.LineSegments(geometry, this.grid));
-      this.shade = new THREE.ShadowMaterial({ opacity: 0.2, depthWrite: false });
-      const floor = new THREE.Mesh(new THREE.PlaneGeometry(8 * reach, 8 * reach), this.shade);
-      floor.position.copy(point).addScaledVector(normal, -0.001 * this.data.size);
-      floor.quaternion.copy(turned);
-      floor.receiveShadow = true;
-      this.scene.add(floor);
-    }
-
-    // --- from where it is seen --------------------------------------------------------------------------------------
-
-    vector(numbers) { return new THREE.Vector3(...numbers); }
-
-    up() { return this.data.up === "z" ? new THREE.Vector3(0, 0, 1) : new THREE.Vector3(0, 1, 0); }
-
-    middle() { return this.vector(this.data.low).add(this.vector(this.data.high)).multiplyScalar(0.5); }
-
-    addCameras() {
-      const far = 60 * this.data.size;
-      this.cameras = [
-        new THREE.PerspectiveCamera(FIELD, 1, 0.002 * far, far), new THREE.OrthographicCamera(-1, 1, 1, -1, -far, far),
-      ];
-      this.orbits = this.cameras.map(function (camera) {
-        camera.up.copy(this.up());
-        const orbit = new THREE.OrbitControls(camera, this.canvas);
-        orbit.zoomSpeed = 1.4;
-        orbit.addEventListener("change", this.render.bind(this));
-        return orbit;
-      }, this);
-      let from = null; // a drag is no click
-      this.canvas.addEventListener("pointerdown", function (event) { from = [event.clientX, event.clientY]; });
-      this.canvas.addEventListener("click", function (event) {
-        if (from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 5) event.stopImmediatePropagation();
-      });
-      this.canvas.addEventListener("pointermove", this.point.bind(this));
-      this.canvas.addEventListener("pointerleave", this.point.bind(this, null));
-      this.look(this.data.view);
-    }
-
-    // A view by name: everything is seen, in space with perspective, otherwise straight on.
-    look(name) {
-      this.current = name === "space" ? 0 : 1;
-      const camera = this.cameras[this.current], orbit = this.orbits[this.current], eye = this.vector(this.data.eyes[name]);
-      this.orbits.forEach(function (one) { one.enabled = one === orbit; });
-      if (name === "top") eye.addScaledVector(this.data.up === "z" ? new THREE.Vector3(0, -1, 0) : new THREE.Vector3(0, 0, 1), 1e-4);
-      this.fit();
-      orbit.target.copy(this.middle());
-      camera.zoom = 1;
-      camera.position.copy(orbit.target).addScaledVector(eye.normalize(), this.distance(eye));
-      camera.updateProjectionMatrix();
-      orbit.update();
-      this.render();
-    }
-
-    // The corners of the bounds as seen by an eye: how far to the right, upwards and towards it.
-    corners(eye) {
-      const right = new THREE.Vector3().crossVectors(this.up(), eye).normalize();
-      const above = new THREE.Vector3().crossVectors(eye, right), centre = this.middle(), found = [];
-      for (let k = 0; k < 8; k++) {
-        const corner = new THREE.Vector3(...[0, 1, 2].map(function (i) {
-          return (k >> i) & 1 ? this.data.high[i] : this.data.low[i];
-        }, this)).sub(centre);
-        found.push([Math.abs(corner.dot(right)), Math.abs(corner.dot(above)), corner.dot(eye)]);
-      }
-      return found;
-    }
-
-    distance(eye) {
-      const slope = 0.86 * Math.tan((FIELD * Math.PI) / 360), wide = slope * this.aspect;
-      const needed = this.corners(eye).map(function (c) { return c[2] + Math.max(c[0] / wide, c[1] / slope); });
-      return Math.max(...needed, 0.5 * this.data.size);
-    }
-
-    fit() {
-      const ratio = Math.min(window.devicePixelRatio || 1, 2), aspect = this.box.clientWidth / this.box.clientHeight;
-      this.canvas.width = Math.max(1, Math.round(ratio * this.box.clientWidth));
-      this.canvas.height = Math.max(1, Math.round(ratio * this.box.clientHeight));
-      this.ratio = ratio;
-      this.aspect = aspect || 1;
-      this.cameras[0].aspect = this.aspect;
-      const half = 1.16 * Math.max(0.05 * this.data.size, ...["front", "side", "top"].map(function (name) {
-        if (this.data.view !== "space" && name !== this.data.view) return 0;
-        const eye = this.vector(this.data.eyes[name]).add(new THREE.Vector3(1e-6, -1e-6, 1e-6));
-        return Math.max(...this.corners(eye).map(function (c) { return Math.max(c[1], c[0] / this.aspect); }, this));
-      }, this));
-      Object.assign(this.cameras[1], { left: -half * this.aspect, right: half * this.aspect, top: half, bottom: -half });
-      this.cameras.forEach(function (camera) { camera.updateProjectionMatrix(); });
-    }
-
     // --- drawing ----------------------------------------------------------------------------------------------------
 
     draw(frame) {
       this.plots.draw(frame);
       if (!this.scene) return;
-      const p = [0, 0, 0], one = [0], matrix = new THREE.Matrix4(), whole = new THREE.Matrix4(), ones = new THREE.Vector3(1, 1, 1);
+      const p = [0, 0, 0], one = [0], ones = new THREE.Vector3(1, 1, 1);
+      const matrix = new THREE.Matrix4(), whole = new THREE.Matrix4();
       const a = new THREE.Quaternion(), b = new THREE.Quaternion();
       this.items.forEach(function (item) {
         const last = item.q.length / 4 - 1, k = Math.max(0, Math.min(Math.floor(frame), last - 1));
@@ -297,7 +173,9 @@
       const pairs = line.object.geometry.attributes.instanceStart.data, now = row(line.points, line.width, frame, line.now);
       if (line.grows) {
         const k = Math.floor(frame);
-        if (line.cut !== undefined) pairs.array.set(line.points.subarray(3 * line.cut + 3, 3 * line.cut + 6), 6 * line.cut + 3);
+        if (line.cut !== undefined) {
+          pairs.array.set(line.points.subarray(3 * line.cut + 3, 3 * line.cut + 6), 6 * line.cut + 3);
+        }
         line.cut = k < pairs.count ? k : undefined; // the piece that is still growing
         if (line.cut !== undefined) pairs.array.set(now, 6 * k + 3);
         line.object.geometry.instanceCount = Math.min(k + 1, pairs.count);
@@ -312,8 +190,8 @@
       const style = getComputedStyle(this.root);
       const resolve = function (name) { return name[0] === "#" ? name : style.getPropertyValue("--" + name).trim(); };
       this.lines.forEach(function (line) { line.material.color.set(resolve(line.color)); });
-      this.grid.color.set(resolve("line"));
-      this.shade.opacity = dark.matches ? 0.45 : 0.2;
+      this.view.grid.color.set(resolve("line"));
+      this.view.shade.opacity = dark.matches ? 0.45 : 0.2;
     }
 
     // At most one picture for each that the screen shows.
@@ -325,9 +203,9 @@
       this.due = 0;
       const gl = renderer(), width = this.canvas.width, height = this.canvas.height;
       for (const name in this.layers) this.layers[name].visible = this.shown[name] !== false;
-      this.lines.forEach(function (line) { line.material.linewidth = (line.grows ? 2 : 3) * this.ratio; }, this);
+      this.lines.forEach(function (line) { line.material.linewidth = (line.grows ? 2 : 3) * this.view.ratio; }, this);
       if (gl.domElement.width !== width || gl.domElement.height !== height) gl.setSize(width, height, false);
-      gl.render(this.scene, this.cameras[this.current]);
+      gl.render(this.scene, this.view.camera);
       this.context.clearRect(0, 0, width, height);
       this.context.drawImage(gl.domElement, 0, 0);
       this.placeLabels();
@@ -350,13 +228,14 @@
       this.tags.forEach(function (pair) {
         pair[1].hidden = !this.shown.labels;
         if (!this.shown.labels) return;
-        place.copy(pair[0].place).project(this.cameras[this.current]);
+        place.copy(pair[0].place).project(this.view.camera);
         this.move(pair[1], (place.x + 1) / 2, (1 - place.y) / 2);
       }, this);
     }
 
     move(tag, x, y) {
-      tag.style.transform = "translate(" + x * this.box.clientWidth + "px," + y * this.box.clientHeight + "px) translate(.5em,-120%)";
+      const left = x * this.box.clientWidth, top = y * this.box.clientHeight;
+      tag.style.transform = "translate(" + left + "px," + top + "px) translate(.5em,-120%)";
     }
 
     // What the mouse points at is named.
@@ -364,7 +243,7 @@
       this.tip.hidden = true;
       if (!event || event.buttons || event.pointerType !== "mouse") return;
       const x = event.offsetX / this.box.clientWidth, y = event.offsetY / this.box.clientHeight, ray = new THREE.Raycaster();
-      ray.setFromCamera(new THREE.Vector2(2 * x - 1, 1 - 2 * y), this.cameras[this.current]);
+      ray.setFromCamera(new THREE.Vector2(2 * x - 1, 1 - 2 * y), this.view.camera);
       const seen = Object.values(this.meshes).filter(function (mesh) { return mesh.parent.visible; });
       seen.forEach(function (mesh) { mesh.boundingSphere = null; });
       const hit = ray.intersectObjects(seen, false)[0];
@@ -378,7 +257,8 @@
     addControls() {
       super.addControls();
       if (!this.scene) return;
-      const bar = control("div", this.desk, { class: "choices" }), kinds = { arrows: "arrow", frames: "frame", labels: "part" };
+      const bar = control("div", this.desk, { class: "choices" });
+      const kinds = { arrows: "arrow", frames: "frame", labels: "part" };
       for (const name in this.shown) {
         const there = name === "traces" ? this.lines.some(function (line) { return line.grows; })
           : this.items.some(function (item) { return item.kind === kinds[name]; });
@@ -397,10 +277,10 @@
         option.textContent = name === "space" ? "3D view" : name + " view";
         option.selected = name === this.data.view;
       }
-      views.addEventListener("change", function () { this.look(views.value); }.bind(this));
+      views.addEventListener("change", function () { this.view.look(views.value); }.bind(this));
       const again = control("button", bar, { type: "button" });
       again.textContent = "reset view";
-      again.addEventListener("click", function () { this.look(views.value); }.bind(this));
+      again.addEventListener("click", function () { this.view.look(views.value); }.bind(this));
     }
   };
 })();

@@ -1,0 +1,302 @@
+r"""The recursive algorithms under the names of the textbooks: ``rnea``, ``crba``, ``aba``; with closed loops,
+``accelerations``.
+
+The equations of motion of a tree in the velocities u of its joints are :math:`H(q) \dot u + C(q, u) = \tau`; gravity is
+in C. For Euler parameters in q, u has the angular velocity in the axes of the joint's second frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.kernels.compilation import kernel
+from daedal.kernels.records import data_of, record_at
+from daedal.multibody.articulated import accelerate, eliminate
+from daedal.multibody.dynamics import composite_bodies, newton_euler
+from daedal.multibody.kinematics import move, place
+from daedal.multibody.packed import (
+    ELIMINATION,
+    MACHINE,
+    PLACEMENT,
+    VELOCITIES,
+    chains_at,
+    closures_at,
+    elimination_at,
+    floats_for,
+    keep,
+    matrices,
+    placement_at,
+    rows,
+    tree_at,
+    velocities_at,
+)
+from daedal.multibody.recursive import constrained_accelerations
+from daedal.problems.checks import check_real
+
+
+class Accelerations(NamedTuple):
+    """What :func:`accelerations` gives."""
+
+    u: np.ndarray  # accelerations of the joints
+    multipliers: np.ndarray  # one for each condition of the joints that close loops
+    redundant: int  # how many of these conditions follow from the others
+
+
+def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
+    r"""Forces of the joints for given accelerations: the recursive Newton-Euler algorithm.
+
+    Parameters
+    ----------
+    model : Model or Layout
+        A model, in the relative coordinates of its spanning tree, or what ``model.layout(...)`` gives, which is faster
+        in loops. Joints that close loops and the forces of the model take no part.
+    q : array
+        Coordinates, in the order of ``layout.names``.
+    u, a : array
+        Velocities and accelerations of the joints.
+    forces, torques : array of shape (number of bodies, 3), optional
+        What acts on the centres of mass of the bodies besides gravity, in the axes of the ground and in the order of
+        ``layout.topology.bodies``.
+
+    Returns
+    -------
+    numpy.ndarray
+        :math:`\tau = H(q) \dot u + C(q, u)`.
+
+    Examples
+    --------
+    The torque that holds a rod of 2 m and 1 kg level:
+
+    >>> from daedal.multibody import Body, Model, Revolute, ground, rnea
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> arm = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81))
+    >>> print(rnea(arm, [0.0], [0.0], [0.0]))
+    [9.81]
+    """
+    layout = layout_of(model)
+    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
+    result = _rnea(layout.packed.address, vector(q), vector(u), vector(a), loads)
+    return result if result.size else _nothing_to_do(layout, q=q, u=u, a=a)
+
+
+def crba(model: Any, q) -> np.ndarray:
+    r"""The mass matrix H(q) in the velocities of the joints: the composite-rigid-body algorithm.
+
+    Parameters
+    ----------
+    model : Model or Layout
+        As for :func:`rnea`.
+    q : array
+        Coordinates.
+
+    Returns
+    -------
+    numpy.ndarray
+        Symmetric, with as many rows as there are velocities of joints.
+
+    Examples
+    --------
+    >>> from daedal.multibody import Body, Model, Revolute, crba, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=3.0)
+    >>> print(crba(Model(Revolute("pivot", ground, rod.start)), [0.3]))
+    [[4.]]
+    """
+    layout = layout_of(model)
+    result = _crba(layout.packed.address, vector(q))
+    return result if result.size else _nothing_to_do(layout, q=q).reshape(0, 0)
+
+
+def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
+    r"""Accelerations of the joints for given forces, in O(n): the articulated-body algorithm.
+
+    Parameters
+    ----------
+    model : Model or Layout
+        As for :func:`rnea`; :func:`accelerations` also has closed loops and the forces of the model.
+    q, u : array
+        Coordinates, and velocities of the joints.
+    tau : array
+        Forces of the joints.
+    forces, torques : array, optional
+        As for :func:`rnea`.
+
+    Returns
+    -------
+    numpy.ndarray
+        :math:`\dot u = H^{-1} (\tau - C)`. Entries are not finite where a joint moves nothing that has mass.
+
+    Examples
+    --------
+    A rod that is let go begins to turn with 3 g / (2 l):
+
+    >>> from daedal.multibody import Body, Model, Revolute, aba, ground
+    >>> rod = Body.rod("rod", length=1.0, mass=1.0)
+    >>> arm = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -10.0))
+    >>> print(aba(arm, [0.0], [0.0], [0.0]))
+    [-15.]
+    """
+    layout = layout_of(model)
+    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
+    result = _aba(layout.packed.address, vector(q), vector(u), vector(tau), loads)
+    return result if result.size else _nothing_to_do(layout, q=q, u=u, tau=tau)
+
+
+def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> Accelerations:
+    r"""Accelerations and reactions of a machine with closed loops, by recursive elimination in O(n).
+
+    The equations are :math:`H \dot u + J^T \lambda = \tau - C` and :math:`J \dot u = \gamma` for the conditions of the
+    joints that close loops, in the order of ``layout.closing_joints``. Bodies are eliminated from the tips to the base,
+    where one small system remains for each set of loops that share bodies.
+
+    Where conditions follow from others, as in Bricard's mechanism or a spatial parallelogram, reactions are not unique.
+    Then the :math:`\lambda` of least norm is taken, and ``redundant`` says how many conditions are to spare.
+
+    Parameters
+    ----------
+    model : Model or Layout
+        As for :func:`rnea`.
+    q, u : array
+        Coordinates, and velocities of the joints, which satisfy the conditions.
+    tau : array, optional
+        Forces of the joints.
+    forces, torques : array, optional
+        As for :func:`rnea`.
+
+    Returns
+    -------
+    Accelerations
+        A triple: ``u`` (the accelerations of the joints), ``multipliers`` and ``redundant``.
+
+    Examples
+    --------
+    A parallelogram in space, with its cranks upright; three of the five conditions of the hinge that closes it keep it
+    in the plane, in which it moves anyway:
+
+    >>> from daedal.multibody import Body, Model, Revolute, accelerations, ground
+    >>> crank, coupler = Body.rod("crank", length=1.0, mass=1.0), Body.rod("coupler", length=2.0, mass=1.0)
+    >>> rocker = Body.rod("rocker", length=1.0, mass=1.0)
+    >>> four_bar = Model(
+    ...     Revolute("A", ground, crank.start),
+    ...     Revolute("B", crank.end, coupler.start),
+    ...     Revolute("C", rocker.end, coupler.end),
+    ...     Revolute("D", ground.at(2.0, 0.0), rocker.start),
+    ...     gravity=(0.0, -9.81),
+    ... )
+    >>> four_bar.layout().names
+    ['A', 'D', 'B']
+    >>> result = accelerations(four_bar, [1.571, 1.571, -1.571], [0.0, 0.0, 0.0])
+    >>> print(result.redundant)
+    3
+    """
+    layout = layout_of(model)
+    loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
+    drive = np.zeros(layout.n_v) if tau is None else vector(tau)
+    found, multipliers, redundant = _accelerations(layout.packed.address, vector(q), vector(u), drive, loads)
+    if not found.size:
+        found = _nothing_to_do(layout, q=q, u=u, tau=drive)
+    return Accelerations(found, multipliers, redundant)
+
+
+@kernel
+def _rnea(address, q, u, a, loads):
+    record = record_at(address, MACHINE)
+    n, n_v = record.n, record.n_v
+    if q.size != record.n_q or u.size != n_v or a.size != n_v:
+        return np.zeros(0)
+    tree, result = tree_at(address), np.empty(n_v)
+    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+    block = np.zeros(n_placed + n_moving + 12 * n)
+    room = data_of(block)
+    placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
+    further = room + 8 * (n_placed + n_moving)
+    work = rows(further, n), rows(further + 24 * n, n), rows(further + 48 * n, n), rows(further + 72 * n, n)
+    place(tree, q, placed)
+    move(tree, placed, u, moving)
+    newton_euler(tree, placed, moving, a, loads[0], loads[1], work, result)
+    keep(block)
+    return result
+
+
+@kernel
+def _crba(address, q):
+    record = record_at(address, MACHINE)
+    n, n_v = record.n, record.n_v
+    if q.size != record.n_q:
+        return np.zeros((0, 0))
+    tree, matrix = tree_at(address), np.zeros((n_v, n_v))
+    n_placed = floats_for(n, n_v, PLACEMENT)
+    block = np.zeros(n_placed + 13 * n)
+    room = data_of(block)
+    placed, further = placement_at(room, n, n_v), room + 8 * n_placed
+    work = block[n_placed : n_placed + n], rows(further + 8 * n, n), matrices(further + 32 * n, n)
+    place(tree, q, placed)
+    composite_bodies(tree, placed, work, matrix)
+    keep(block)
+    return matrix
+
+
+@kernel
+def _aba(address, q, u, tau, loads):
+    record = record_at(address, MACHINE)
+    n, n_v = record.n, record.n_v
+    if q.size != record.n_q or u.size != n_v or tau.size != n_v:
+        return np.zeros(0)
+    tree, result = tree_at(address), np.empty(n_v)
+    n_placed, n_moving = floats_for(n, n_v, PLACEMENT), floats_for(n, n_v, VELOCITIES)
+    block = np.zeros(n_placed + n_moving + floats_for(n, n_v, ELIMINATION) + 6 * n)
+    room = data_of(block)
+    placed, moving = placement_at(room, n, n_v), velocities_at(room + 8 * n_placed, n)
+    left = elimination_at(room + 8 * (n_placed + n_moving), n, n_v)
+    further = room + 8 * (block.size - 6 * n)
+    place(tree, q, placed)
+    move(tree, placed, u, moving)
+    eliminate(tree, placed, moving, tau, loads[0], loads[1], left)
+    accelerate(tree, placed, moving, left, (rows(further, n), rows(further + 24 * n, n)), result)
+    keep(block)
+    return result
+
+
+@kernel
+def _accelerations(address, q, u, tau, loads):
+    record = record_at(address, MACHINE)
+    if q.size != record.n_q or u.size != record.n_v or tau.size != record.n_v:
+        return np.zeros(0), np.zeros(0), 0
+    machine = tree_at(address), closures_at(address), chains_at(address)
+    return constrained_accelerations(*machine, q, u, tau, loads[0], loads[1])
+
+
+def layout_of(model: Any):
+    """A layout is taken as it is; a model gives that of its relative coordinates."""
+    return model if hasattr(model, "packed") else model.layout()
+
+
+def vector(values) -> np.ndarray:
+    """Floats one behind the other, as compiled code takes them; what they are is checked where they do not fit."""
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblemError(f"q, u, a and tau must be arrays of numbers, got {values!r}") from error
+
+
+def _loads(layout, forces, torques) -> np.ndarray:
+    loads = np.zeros_like(layout.no_loads)
+    for target, given, name in zip(loads, (forces, torques), ("forces", "torques")):
+        if given is not None:
+            values = check_real(given, name, "be an array with three numbers for each body")
+            if values.shape != target.shape:
+                raise InvalidProblemError(f"{name} has shape {values.shape}; expected {target.shape}")
+            target[:] = values
+    return loads
+
+
+def _nothing_to_do(layout, **given) -> np.ndarray:
+    """The empty result of a model that cannot move, or an error that names the argument with the wrong size."""
+    for name, values in given.items():
+        size, shape = layout.n_q if name == "q" else layout.n_v, np.shape(values)
+        if shape != (size,):
+            what = "coordinates" if name == "q" else "velocities of joints"
+            raise InvalidProblemError(f"{name} has shape {shape}; expected ({size},), as the model has {size} {what}")
+    return np.zeros(0)

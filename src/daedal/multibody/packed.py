@@ -1,0 +1,168 @@
+"""A machine behind one address, and room for what is computed from it: calls from Python stay short.
+
+Numba takes longer to unpack a tuple of a dozen arrays than to compute with a tree of seven bodies. Kernels therefore
+get the address of a record with the addresses of the arrays, and cut the room that they need from one block of memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.compilation import part
+from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integer_rows, integers, record_at
+from daedal.multibody.articulated import Elimination
+from daedal.multibody.chains import Chains
+from daedal.multibody.closure import Closures
+from daedal.multibody.kinematics import Placement, Velocities
+from daedal.multibody.tree import Tree
+
+_SIZES = ("n", "n_q", "n_v", "m", "places", "sets")
+_GROUPS = (Tree, Closures, Chains)
+MACHINE = np.dtype(
+    [
+        *((name, INTEGER) for name in _SIZES),
+        *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
+    ]
+)
+"""Sizes, and the address of each array of a tree, of the conditions that close its loops, and of their chains."""
+
+PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
+"""How many floats these take for each body and for each velocity of a joint."""
+
+
+def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
+    """The record of a machine; it keeps the arrays alive."""
+    arrays: dict[str, Any] = {
+        f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
+        for group in (tree, closures, chains)
+        for name, values in group._asdict().items()
+    }
+    return Record(
+        MACHINE,
+        n=tree.father.size,
+        n_q=int(tree.first_q[-1]),
+        n_v=int(tree.first_v[-1]),
+        m=closures.kind.size,
+        places=chains.condition.size,
+        sets=chains.first_entry.size - 1,
+        **arrays,
+    )
+
+
+@part
+def tree_at(address):
+    """The tree of the machine whose record is at an address."""
+    record = record_at(address, MACHINE)
+    n, n_v = record.n, record.n_v
+    return Tree(
+        integers(record.Tree_father, n),
+        integers(record.Tree_turn, n),
+        integers(record.Tree_first_q, n + 1),
+        integers(record.Tree_first_v, n + 1),
+        rows(record.Tree_place, n),
+        matrices(record.Tree_axes, n),
+        rows(record.Tree_own_place, n),
+        matrices(record.Tree_own_axes, n),
+        rows(record.Tree_slide, n_v),
+        floats(record.Tree_mass, n),
+        matrices(record.Tree_inertia, n),
+        floats(record.Tree_gravity, 3),
+    )
+
+
+@part
+def closures_at(address):
+    """The conditions that close its loops."""
+    record = record_at(address, MACHINE)
+    m = record.m
+    return Closures(
+        integers(record.Closures_kind, m),
+        integers(record.Closures_k, m),
+        integers(record.Closures_l, m),
+        integer_rows(record.Closures_body, m, 2),
+        floats(record.Closures_place, 6 * m).reshape((m, 2, 3)),
+        floats(record.Closures_axes, 18 * m).reshape((m, 2, 3, 3)),
+    )
+
+
+@part
+def chains_at(address):
+    """The chains of these conditions."""
+    record = record_at(address, MACHINE)
+    n, m, places, sets = record.n, record.m, record.places, record.sets
+    return Chains(
+        integers(record.Chains_first_place, n + 1),
+        integers(record.Chains_condition, places),
+        integers(record.Chains_up, places),
+        integers(record.Chains_first_product, n + 1),
+        integer_rows(record.Chains_side, m, 2),
+        integers(record.Chains_group, m),
+        integers(record.Chains_within, m),
+        integers(record.Chains_member, m),
+        integers(record.Chains_first_member, sets + 1),
+        integers(record.Chains_first_entry, sets + 1),
+    )
+
+
+@part
+def rows(address, n):
+    """n rows of three floats at an address."""
+    return floats(address, 3 * n).reshape((n, 3))
+
+
+@part
+def matrices(address, n):
+    """n matrices of 3 by 3 floats at an address."""
+    return floats(address, 9 * n).reshape((n, 3, 3))
+
+
+@part
+def placement_at(address, n, n_v):
+    """Room for a placement at an address."""
+    a, b = address, address + 8 * 18 * n
+    return Placement(
+        rows(a, n),
+        matrices(a + 24 * n, n),
+        rows(a + 96 * n, n),
+        rows(a + 120 * n, n),
+        rows(b, n_v),
+        rows(b + 24 * n_v, n_v),
+        rows(b + 48 * n_v, n_v),
+    )
+
+
+@part
+def velocities_at(address, n):
+    """Room for velocities at an address."""
+    return Velocities(rows(address, n), rows(address + 24 * n, n), rows(address + 48 * n, n), rows(address + 72 * n, n))
+
+
+@part
+def elimination_at(address, n, n_v):
+    """Room for an elimination at an address."""
+    a, b = address, address + 8 * 33 * n
+    return Elimination(
+        matrices(a, n),
+        matrices(a + 72 * n, n),
+        matrices(a + 144 * n, n),
+        rows(a + 216 * n, n),
+        rows(a + 240 * n, n),
+        rows(b, n_v),
+        rows(b + 24 * n_v, n_v),
+        floats(b + 48 * n_v, n_v),
+        floats(b + 56 * n_v, n_v),
+    )
+
+
+@part
+def floats_for(n, n_v, shares):
+    """How many floats these :data:`PLACEMENT`, :data:`VELOCITIES`, ... take."""
+    return shares[0] * n + shares[1] * n_v
+
+
+@part
+def keep(block):
+    """Keep a block of memory alive to this point."""
+    return block.size

@@ -1,0 +1,93 @@
+"""Vectors of three numbers as tuples, for loops over bodies: machine code keeps them in registers.
+
+``a[i]`` of an array with rows of three is read by :func:`row` and written by :func:`put`; ``m[i]`` of an array of 3 by
+3 matrices acts by :func:`product`. All of them can be traced.
+"""
+
+from daedal.kernels.compilation import part
+
+
+@part
+def row(a, i):
+    """Row i."""
+    return a[i, 0], a[i, 1], a[i, 2]
+
+
+@part
+def put(a, i, v):
+    """Write row i."""
+    a[i, 0], a[i, 1], a[i, 2] = v[0], v[1], v[2]
+
+
+@part
+def add(a, i, v):
+    """Add to row i."""
+    a[i, 0] += v[0]
+    a[i, 1] += v[1]
+    a[i, 2] += v[2]
+
+
+@part
+def plus(a, b):
+    """a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@part
+def minus(a, b):
+    """a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@part
+def times(s, a):
+    """s a."""
+    return s * a[0], s * a[1], s * a[2]
+
+
+@part
+def dot(a, b):
+    """a . b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@part
+def vector_product(a, b):
+    """a x b."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@part
+def combined(x, y, z, v):
+    """The vector with components v along x, y, z."""
+    return (
+        x[0] * v[0] + y[0] * v[1] + z[0] * v[2],
+        x[1] * v[0] + y[1] * v[1] + z[1] * v[2],
+        x[2] * v[0] + y[2] * v[1] + z[2] * v[2],
+    )
+
+
+@part
+def product(m, i, v):
+    """m[i] v."""
+    return (
+        m[i, 0, 0] * v[0] + m[i, 0, 1] * v[1] + m[i, 0, 2] * v[2],
+        m[i, 1, 0] * v[0] + m[i, 1, 1] * v[1] + m[i, 1, 2] * v[2],
+        m[i, 2, 0] * v[0] + m[i, 2, 1] * v[1] + m[i, 2, 2] * v[2],
+    )
+
+
+@part
+def transposed_product(m, i, v):
+    """m[i]^T v."""
+    return (
+        m[i, 0, 0] * v[0] + m[i, 1, 0] * v[1] + m[i, 2, 0] * v[2],
+        m[i, 0, 1] * v[0] + m[i, 1, 1] * v[1] + m[i, 2, 1] * v[2],
+        m[i, 0, 2] * v[0] + m[i, 1, 2] * v[1] + m[i, 2, 2] * v[2],
+    )
+
+
+@part
+def column(m, i, k):
+    """Column k of m[i]."""
+    return m[i, 0, k], m[i, 1, k], m[i, 2, k]

@@ -1,0 +1,144 @@
+"""Models that cannot be meant so: each is refused with a message that names the part."""
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal.multibody import (
+    Body,
+    Cylindrical,
+    Fixed,
+    Frame,
+    Free,
+    Model,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Spring,
+    Universal,
+    ground,
+)
+
+NAN = float("nan")
+
+
+def box(name, **others):
+    return Body.box(name, size=(1.0, 1.0, 1.0), mass=1.0, **others)
+
+
+def one_joint(kind, **options):
+    return lambda: Model(kind("A", ground, box("b"), **options), planar=True)
+
+
+def refused(make, *words):
+    with pytest.raises(daedal.InvalidProblemError) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Model(Revolute("A", ground, box("b")), Revolute("A", ground, box("c"))), ["two joints", "'A'"]),
+        (lambda: Model(Revolute("A", ground, box("b")), Revolute("B", ground, box("b"))), ["two different", "'b'"]),
+        (lambda: Model(box("ground")), ["'ground'", "rename"]),
+        (lambda: Model(Revolute("A", box("ground"), box("b"))), ["joint 'A'", "'ground'"]),
+        (lambda: Model("crank"), ["not of 'crank'"]),
+        (lambda: Revolute("A", ground, box("b"), axis=(0, 0, 0)), ["axis of joint 'A'", "length zero"]),
+        (lambda: Revolute("A", ground, box("b"), axis=(0, NAN, 0)), ["axis of joint 'A'", "finite"]),
+        (lambda: (lambda b: Revolute("A", b, b.at(1, 0)))(box("b")), ["joint 'A'", "'b' to itself"]),
+        (lambda: Body("b", mass=1.0, inertia=(1.0, 1.0, 3.0)), ["body 'b'", "triangle"]),
+        (lambda: Body("b", mass=1.0, inertia=(1.0, 1.0, -0.1)), ["body 'b'", "negative"]),
+        (lambda: Body("b", mass=-1.0), ["mass of body 'b'"]),
+        (lambda: Body("b", mass=NAN), ["mass of body 'b'"]),
+        (lambda: Body("b", mass=1.0, inertia=NAN), ["inertia of body 'b'"]),
+        (lambda: Body("b", mass=1.0, center=(NAN, 0)), ["centre of body 'b'"]),
+        (lambda: box("b", orientation=NAN), ["orientation of body 'b'"]),
+        (lambda: Model(Spring("s", ground, box("b"), stiffness=NAN)), ["stiffness of spring 's'"]),
+        (lambda: Model(Revolute("A", ground, Frame(box("b"), np.array([NAN, 0, 0])))), ["joint 'A'", "'b'", "finite"]),
+        (lambda: Model(Revolute("A", ground, Frame(box("b"), rotation=2 * np.eye(3)))), ["joint 'A'", "orthonormal"]),
+        (lambda: Model(gravity=(0, NAN)), ["gravity"]),
+    ],
+)
+def test_parts_that_no_machine_has(make, words):
+    refused(make, *words)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (one_joint(Revolute, axis="x"), ["joint 'A' (Revolute)", "(1, 0, 0)", "along z"]),
+        (one_joint(Prismatic, axis="z"), ["joint 'A' (Prismatic)", "out of the plane"]),
+        (one_joint(Prismatic, axis=(1, 0, 1)), ["joint 'A'", "out of the plane"]),
+        (one_joint(Planar, axis="y"), ["joint 'A' (Planar)", "along z"]),
+        (one_joint(Free, axis="y"), ["joint 'A' (Free)", "along z"]),
+        (one_joint(Cylindrical), ["joint 'A' (Cylindrical)", "out of the plane"]),
+        (one_joint(Spherical), ["joint 'A' (Spherical)", "use Revolute"]),
+        (one_joint(Universal), ["joint 'A' (Universal)", "use Revolute"]),
+        (lambda: Model(Fixed("A", ground.at(axis="x"), box("b")), planar=True), ["joint 'A' (Fixed)", "tilts"]),
+        (lambda: Model(Revolute("A", ground.at(0, 0, 1), box("b")), planar=True), ["joint 'A'", "'ground'", "z = 1"]),
+        (
+            lambda: Model(Revolute("A", ground, box("b", center=(0, 0, 2))), planar=True),
+            ["centre of body 'b'", "z = 2"],
+        ),
+        (lambda: Model(Spring("s", ground.at(0, 0, 1), box("b")), planar=True), ["spring 's'", "z = 1"]),
+        (lambda: Model(gravity=(0, 0, -9.81), planar=True), ["gravity", "-9.81", "along z"]),
+    ],
+)
+def test_parts_that_leave_the_plane(make, words):
+    refused(make, *words)
+
+
+@pytest.mark.parametrize("axis", ["z", "-z"])
+def test_parts_that_stay_in_the_plane_are_taken(axis):
+    a, b, c = box("a"), box("b"), box("c")
+    Model(
+        Revolute("A", ground, a, axis=axis),
+        Prismatic("B", a, b, axis=(1.0, 2.0)),
+        Planar("C", ground, c, axis=axis),
+        Fixed("D", b.at(1.0, 0.0), ground.at(2.0, 0.0, rotation=0.3)),
+        planar=True,
+        gravity=(0.0, -9.81),
+    )
+
+
+def test_a_body_without_mass_that_moves_freely_is_named():
+    bob, arm = Body("bob"), box("arm")
+    refused(
+        Model(Revolute("A", ground, arm), Revolute("B", arm, bob.at(1.0, 0.0)), planar=True).system,
+        *("body 'bob' has no mass", "joint 'B'", "give a mass"),
+    )
+
+
+def test_a_body_without_mass_is_taken_where_others_move_it():
+    """The coupler of a four-bar without mass follows the cranks, and one fixed to a body moves with it."""
+    crank, rocker = Body.rod("crank", length=1.0, mass=1.0), Body.rod("rocker", length=2.0, mass=1.0)
+    coupler, plate = Body("coupler"), Body("plate")
+    model = Model(
+        Revolute("A", ground, crank.start),
+        Revolute("B", crank.end, coupler),
+        Revolute("C", coupler.at(3.0, 0.0), rocker.end),
+        Revolute("D", ground.at(3.0, 0.0), rocker.start),
+        Fixed("E", crank.end, plate),
+        planar=True,
+    )
+    assert model.system().n_q == 3
+    assert model.report().without_inertia == ()
+
+
+def test_a_thin_rod_that_spins_about_itself_is_named():
+    def model(**options):
+        rod = Body.rod("rod", length=1.0, mass=1.0, **options)
+        crank, slider = box("crank"), box("slider")
+        return Model(
+            Revolute("A", ground, crank),
+            Spherical("B", crank.at(0.3, 0.0, 0.0), rod.start),
+            Spherical("C", rod.end, slider),
+            Prismatic("D", ground.at(1.0, 0.2, 0.3), slider, axis="x"),
+        )
+
+    refused(model().system, "body 'rod' can turn", "'B'", "Universal in place of Spherical", "radius")
+    report = model(radius=0.01).report()
+    assert (report.without_inertia, report.degrees_of_freedom) == ((), 2)
