@@ -39,6 +39,7 @@ from daedal.multibody.forces import (
     Torque,
     TorsionSpring,
 )
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -54,13 +55,16 @@ from daedal.multibody.joints import (
 )
 from daedal.multibody.model import Model
 from daedal.multibody.report import Report
+from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
 
 __all__ = [
     "PID",
     "Actuator",
     "Belt",
     "Body",
+    "BodyView",
     "Bushing",
     "Cartesian",
     "Constraint",
@@ -70,15 +74,20 @@ __all__ = [
     "Damper",
     "Distance",
     "Drag",
+    "Energy",
     "Fixed",
     "Force",
+    "ForceAndTorque",
+    "ForceView",
     "Frame",
+    "FrameView",
     "Free",
     "Gear",
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
     "Joint",
+    "JointView",
     "Model",
     "Motor",
     "Planar",
@@ -89,6 +98,7 @@ __all__ = [
     "Prismatic",
     "Rack",
     "Report",
+    "Results",
     "Revolute",
     "Rolling",
     "RollingSphere",

@@ -18,44 +18,17 @@ NEAR, TURN = 0.03, 0.2  # no body moves farther (of the size of the machine) or 
 
 def animate(
     results: Any,
-    path: str | Path | None = None,
+    path: str | Path | None,
     *,
-    t_span: Any = None,
-    frames: int | None = None,
-    seconds: float | None = None,
-    title: str = "",
-    traces: Any = (),
-    reactions: Any = (),
-    plots: Any = ("energy",),
+    t_span: Any,
+    frames: int | None,
+    seconds: float | None,
+    title: str,
+    traces: Any,
+    reactions: Any,
+    plots: Any,
 ) -> Scene | Path:
-    """The motion of a machine: a scene, which notebooks show, or a file.
-
-    Parameters
-    ----------
-    results : Results
-        Of a solution.
-    path : path, optional
-        ``.html`` for a page to play, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
-    t_span : tuple of float, optional
-        The part of the solution to show.
-    frames : int, optional
-        Number of pictures; by default as many as a smooth motion takes.
-    seconds : float, optional
-        How long it takes at normal speed.
-    title : str
-        Heading of the page; by default the name of the model.
-    traces : Body, Frame, sequence or dict of them
-        Points whose paths are drawn: ``rod.end``, ``[crank, rod.end]``, ``{"pen": rod.at(0.5, 0.1)}``.
-    reactions : bool or sequence of str
-        Joints whose forces are drawn as arrows; True for all.
-    plots : sequence of str or Plot
-        What is plotted beside the picture: "energy", names of joints, plots of your own.
-
-    Returns
-    -------
-    daedal.viz.Scene or pathlib.Path
-        The file that was written, or the scene if no path was given.
-    """
+    """See :meth:`daedal.multibody.Results.animate`."""
     ending = None if path is None else Path(path).suffix.lower()
     if ending not in (None, ".html", ".gif", ".png", ".pdf", ".svg"):
         raise InvalidProblemError(f"path={str(path)!r} must end in .html, .gif, .png, .pdf or .svg")
