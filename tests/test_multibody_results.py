@@ -165,7 +165,7 @@ def test_tree_of_all_joints_in_both_coordinates():
     )
     layout = model.layout()
     generator = np.random.default_rng(3)
-    q, v = generator.normal(size=layout.n_q), generator.normal(size=layout.n_q)
+    q, v = 0.7 * generator.normal(size=layout.n_q), generator.normal(size=layout.n_q)
     spherical = layout.names.index("spherical.p0")
     p = q[spherical : spherical + 4]
     p /= np.linalg.norm(p)

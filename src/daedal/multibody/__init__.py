@@ -23,10 +23,12 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.forces import (
     PID,
     Actuator,
     Bushing,
+    Contact,
     Controller,
     Damper,
     Drag,
@@ -34,11 +36,15 @@ from daedal.multibody.forces import (
     GeneralForce,
     Gravitation,
     Hydraulics,
+    JointFriction,
     Motor,
+    SmoothFriction,
+    SoftContact,
     Spring,
     Torque,
     TorsionSpring,
 )
+from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -52,7 +58,10 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
+from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
 from daedal.multibody.start import Start
 from daedal.multibody.urdf import from_urdf
@@ -65,12 +74,15 @@ __all__ = [
     "Bushing",
     "Cartesian",
     "Constraint",
+    "Contact",
     "Controller",
     "Coupling",
     "Cylindrical",
     "Damper",
+    "DeadPointError",
     "Distance",
     "Drag",
+    "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
@@ -79,9 +91,15 @@ __all__ = [
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
+    "InverseDynamics",
     "Joint",
+    "JointFriction",
+    "KinematicSolution",
+    "Linearised",
+    "Mode",
     "Model",
     "Motor",
+    "NoEquilibriumError",
     "Planar",
     "PointOnCurve",
     "PointOnSurface",
@@ -94,6 +112,8 @@ __all__ = [
     "Rolling",
     "RollingSphere",
     "Screw",
+    "SmoothFriction",
+    "SoftContact",
     "Spherical",
     "Spring",
     "Start",
