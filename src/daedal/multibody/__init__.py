@@ -23,6 +23,7 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -99,6 +100,7 @@ __all__ = [
     "Rolling",
     "RollingSphere",
     "Screw",
+    "Segmented",
     "SmoothFriction",
     "SoftContact",
     "Spherical",
@@ -110,6 +112,8 @@ __all__ = [
     "UserConstraint",
     "aba",
     "accelerations",
+    "beam",
+    "cable",
     "crba",
     "ground",
     "rnea",
