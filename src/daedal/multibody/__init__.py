@@ -23,6 +23,7 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
@@ -44,6 +45,7 @@ from daedal.multibody.forces import (
     Torque,
     TorsionSpring,
 )
+from daedal.multibody.inverse_dynamics import InverseDynamics
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -57,9 +59,13 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
+from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
 from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
 
 __all__ = [
     "PID",
@@ -74,8 +80,10 @@ __all__ = [
     "Coupling",
     "Cylindrical",
     "Damper",
+    "DeadPointError",
     "Distance",
     "Drag",
+    "Equilibrium",
     "Fixed",
     "Force",
     "Frame",
@@ -84,10 +92,15 @@ __all__ = [
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
+    "InverseDynamics",
     "Joint",
     "JointFriction",
+    "KinematicSolution",
+    "Linearised",
+    "Mode",
     "Model",
     "Motor",
+    "NoEquilibriumError",
     "Planar",
     "PointOnCurve",
     "PointOnSurface",
@@ -115,6 +128,7 @@ __all__ = [
     "beam",
     "cable",
     "crba",
+    "from_urdf",
     "ground",
     "rnea",
 ]
