@@ -5,7 +5,6 @@ import pytest
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-import daedal
 from daedal.errors import InvalidProblemError
 from daedal.multibody import Fixed, GeneralForce, Model, Revolute, beam, cable, ground
 
@@ -99,14 +98,11 @@ def test_sag_of_a_cable_between_two_points_converges_to_the_catenary():
     exact = -a * (np.cosh(0.5 * span / a) - 1.0)
     errors = []
     for n in (4, 8):
-        rope = cable("rope", LENGTH, n, RHO, damping=0.15)
+        rope = cable("rope", LENGTH, n, RHO)
         hooks = Revolute("left", ground, rope.start), Revolute("right", rope.end, ground.at(span, 0.0))
         model = Model(*hooks, *rope, gravity=(0.0, -G), planar=True)
-        start = model.assemble(guess={"left": -1.0, **{f"rope joint {i}": 2.0 / n for i in range(1, n)}})
-        system = model.system()
-        sol = daedal.solve(system, (0.0, 20.0), start, rtol=1e-6, atol=1e-8)
-        assert np.abs(sol.v[:, -1]).max() < 1e-4
-        errors.append(system.motion(sol.q[:, -1], sol.v[:, -1]).position(rope.at(0.5 * LENGTH))[1] / exact - 1.0)
+        rest = model.equilibrium(guess={"left": -1.0, **{f"rope joint {i}": 2.0 / n for i in range(1, n)}})
+        errors.append(model.system().motion(*rest).position(rope.at(0.5 * LENGTH))[1] / exact - 1.0)
     assert orders(np.array(errors)) == pytest.approx([2.0], abs=0.2)
 
 

@@ -46,6 +46,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.inverse_dynamics import InverseDynamics
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -64,14 +65,17 @@ from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
+from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
 from daedal.multibody.urdf import from_urdf
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
 
 __all__ = [
     "PID",
     "Actuator",
     "Belt",
     "Body",
+    "BodyView",
     "Bushing",
     "Cartesian",
     "Constraint",
@@ -83,10 +87,14 @@ __all__ = [
     "DeadPointError",
     "Distance",
     "Drag",
+    "Energy",
     "Equilibrium",
     "Fixed",
     "Force",
+    "ForceAndTorque",
+    "ForceView",
     "Frame",
+    "FrameView",
     "Free",
     "Gear",
     "GeneralForce",
@@ -95,6 +103,7 @@ __all__ = [
     "InverseDynamics",
     "Joint",
     "JointFriction",
+    "JointView",
     "KinematicSolution",
     "Linearised",
     "Mode",
@@ -109,6 +118,7 @@ __all__ = [
     "Prismatic",
     "Rack",
     "Report",
+    "Results",
     "Revolute",
     "Rolling",
     "RollingSphere",
