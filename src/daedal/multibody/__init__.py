@@ -24,6 +24,7 @@ from daedal.multibody.constraints import (
     UserConstraint,
 )
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -122,6 +123,7 @@ __all__ = [
     "Rolling",
     "RollingSphere",
     "Screw",
+    "Segmented",
     "SmoothFriction",
     "SoftContact",
     "Spherical",
@@ -133,6 +135,8 @@ __all__ = [
     "UserConstraint",
     "aba",
     "accelerations",
+    "beam",
+    "cable",
     "crba",
     "from_urdf",
     "ground",
