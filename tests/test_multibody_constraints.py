@@ -32,6 +32,7 @@ from daedal.multibody import (
     UserConstraint,
     ground,
 )
+from daedal.multibody.algorithms import accelerations
 from daedal.multibody.coordinates import coordinate_rates
 from daedal.multibody.rotation import of_parameters, parameters_of
 
@@ -409,6 +410,8 @@ def test_bad_constraints_are_refused_by_name():
         Model(Cylindrical("A", ground, rod), Prescribed("motor", "A", lambda t: t))
     with pytest.raises(InvalidProblemError, match="have the name 'A'"):
         Model(hinge, Prescribed("A", "A", lambda t: t))
+    with pytest.raises(InvalidProblemError, match="the model has 'motor' besides"):
+        accelerations(Model(hinge, Prescribed("motor", "A", lambda t: t)), [0.0], [1.0])
     with pytest.raises(InvalidProblemError, match="the ratio of gear 'gear' must not be zero"):
         Gear("gear", "A", "B", ratio=0.0)
     with pytest.raises(InvalidProblemError, match="the length of rod 'tie' must be positive"):
