@@ -404,6 +404,8 @@ def test_bad_constraints_are_refused_by_name():
     hinge, ball = Revolute("A", ground, rod.start), Spherical("A", ground, rod.start)
     with pytest.raises(InvalidProblemError, match="constraint 'gear': there is no joint 'Z'; there are 'A'"):
         Model(hinge, Gear("gear", "A", "Z", ratio=2.0))
+    with pytest.raises(InvalidProblemError, match="constraint 'gear' refers to joint 'A' twice"):
+        Model(hinge, Gear("gear", "A", hinge, ratio=2.0))
     with pytest.raises(InvalidProblemError, match=r"constraint 'motor'.*no angle"):
         Model(ball, Prescribed("motor", "A", lambda t: t))
     with pytest.raises(InvalidProblemError, match=r"constraint 'motor'.*several coordinates"):
