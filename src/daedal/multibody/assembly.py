@@ -20,7 +20,15 @@ from daedal.multibody.coordinates import coordinate_rates, map_matrix
 from daedal.multibody.guess import characteristic_length, first_guess
 from daedal.multibody.held import Held, held_rates, held_values, seen_from_the_father, stated_joints
 from daedal.multibody.joints import Joint
-from daedal.multibody.poses import coordinates_of, gap_of, pose_of, relative_pose, states_of, velocities_of
+from daedal.multibody.poses import (
+    coordinates_of,
+    gap_of,
+    length_flags,
+    pose_of,
+    relative_pose,
+    states_of,
+    velocities_of,
+)
 from daedal.multibody.rotation import parameters_of
 from daedal.multibody.start import Start
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
@@ -45,14 +53,7 @@ class Assembly:
         self.conditions = model.conditions(self.layout)
         self.joints = stated_joints(self.layout)
         self.length = characteristic_length(self.layout)
-        self.column_scale = np.where(self._is_length(), self.length, 1.0)
-
-    def _is_length(self) -> np.ndarray:
-        flags: list[bool] = []
-        for joint in self.layout.topology.joints:
-            turning = {ABOUT_Z: 1, ABOUT_Z_AND_Y: 2, ANY_ROTATION: 3}.get(joint.turn, 0)
-            flags += [True] * (len(joint.slides) - turning) + [False] * (turning + (joint.turn == ANY_ROTATION))
-        return np.array(flags, dtype=bool)
+        self.column_scale = np.where(length_flags(self.layout), self.length, 1.0)
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
