@@ -69,6 +69,23 @@ def test_a_joint_that_closes_the_loop_can_be_driven(slider):
     np.testing.assert_allclose(motion.a[a], CubicSpline(t, motion.v[a])(t, 1), atol=1e-5)
 
 
+def test_a_driven_mechanism_is_asked_as_a_solution_is(slider):
+    """Bodies, joints, and the reaction of the driven joint, which carries the driving torque."""
+    motion = slider.kinematics(np.linspace(0.0, 1.0, 101), {"A": lambda t: 0.5 + t + t**2})
+    x, speed, acceleration = crank_slider_motion(1.25, 2.0, 2.0)
+    there = motion.body("slider", 0.5)
+    np.testing.assert_allclose(there.position, [x, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        motion.body("slider", 0.503).position[0], crank_slider_motion(1.256009, 0, 0)[0], atol=1e-11
+    )
+    np.testing.assert_allclose([there.velocity[0], there.acceleration[0]], [speed, acceleration], atol=1e-10)
+    needed = slider.inverse_dynamics(motion)
+    np.testing.assert_allclose(motion.joint("A").reaction.torque[2], needed["A"], atol=1e-9)
+    np.testing.assert_allclose(motion.joint("A").angle, 0.5 + motion.t + motion.t**2, atol=1e-12)
+    with pytest.raises(daedal.InvalidProblemError, match="a joint that closes a loop is driven, here 'C'"):
+        _ = slider.kinematics([0.0, 0.1], {"C": lambda t: 0.1 + t}).lam
+
+
 def test_dead_points_are_named(slider):
     with pytest.raises(DeadPointError, match=r"dead point at t = 0\.5: joint 'B' moves there although 'D'") as caught:
         slider.kinematics(np.linspace(0.0, 1.0, 11), {"D": lambda t: 6.5 + t}, side={"A": "+"})
@@ -298,6 +315,8 @@ def test_modes_move_and_loops_stay_closed(tmp_path):
     np.testing.assert_allclose(motion.q[:, 0], motion.q[:, -1], atol=1e-9)
     assert np.max(np.abs(motion.q[:, 0] - small.start.q)) == pytest.approx(0.3, rel=0.3)
     assert "frequency" in str(small)
+    scene = small.animate(0, frames=10)
+    assert scene.t.size == 10
     figure = small.plot(save=tmp_path / "eigenvalues.png", pyplot=False)
     assert figure.axes[0].get_xlabel() == "real part"
 

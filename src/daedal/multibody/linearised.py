@@ -89,6 +89,10 @@ class Linearised:
 
         return plot_eigenvalues(self.eigenvalues, **options)
 
+    def animate(self, mode: int = 0, path: Any = None, **options: Any):
+        """A mode, given by its number in `modes`, as a scene or a file; see :meth:`Mode.animate`."""
+        return self.modes[mode].animate(path, **options)
+
     def __str__(self):
         rows = [
             (str(k + 1), f"{mode.eigenvalue:.6g}", f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}", mode.joint)
