@@ -5,7 +5,18 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import daedal
-from daedal.multibody import Body, DeadPointError, Force, Model, NoEquilibriumError, Prismatic, Revolute, Spring, ground
+from daedal.multibody import (
+    PID,
+    Body,
+    DeadPointError,
+    Force,
+    Model,
+    NoEquilibriumError,
+    Prismatic,
+    Revolute,
+    Spring,
+    ground,
+)
 from daedal.multibody.dynamics import rnea
 from daedal.multibody.kinematics import placement, velocities
 from test_multibody_assembly import crank_slider, four_bar
@@ -158,6 +169,22 @@ def test_equilibrium_of_a_loop_in_both_coordinates():
 def test_a_held_joint_takes_a_torque():
     rest = held_rod(2.0).equilibrium(pivot=0.4)
     np.testing.assert_allclose(rest.holding["pivot"], [(3.0 * GRAVITY - 8.0) * np.cos(0.4)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("integral", [30.0, 3000.0])
+def test_a_controlled_arm_rests_where_its_controller_wants(integral):
+    """The integral carries the weight; small motions by the third-order polynomial J s^3 + d s^2 + (p - w) s + i."""
+    rod = Body.rod("rod", length=2.0, mass=3.0)
+    control = PID("control", "pivot", target=0.5, proportional=50.0, integral=integral, derivative=5.0)
+    arm = Model(Revolute("pivot", ground, rod.start), control, gravity=(0.0, -GRAVITY), planar=True)
+    rest = arm.equilibrium()
+    assert rest.joint("pivot") == pytest.approx(0.5, abs=1e-12)
+    np.testing.assert_allclose(integral * rest.r, [3.0 * GRAVITY * np.cos(0.5)], rtol=1e-10)
+    roots = np.roots([4.0, 5.0, 50.0 - 3.0 * GRAVITY * np.sin(0.5), integral])
+    small = arm.linearise(rest)
+    np.testing.assert_allclose(np.sort_complex(small.eigenvalues), np.sort_complex(roots), rtol=1e-9)
+    assert rest.stability == ("stable" if np.all(roots.real < 0) else "unstable")
+    assert small.is_equilibrium
 
 
 def test_no_equilibrium_is_said():
