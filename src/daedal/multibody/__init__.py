@@ -28,6 +28,7 @@ from daedal.multibody.forces import (
     PID,
     Actuator,
     Bushing,
+    Contact,
     Controller,
     Damper,
     Drag,
@@ -35,12 +36,16 @@ from daedal.multibody.forces import (
     GeneralForce,
     Gravitation,
     Hydraulics,
+    JointFriction,
     Motor,
+    SmoothFriction,
+    SoftContact,
     Spring,
     Torque,
     TorsionSpring,
 )
 from daedal.multibody.inverse_dynamics import InverseDynamics
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -60,16 +65,21 @@ from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
+from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
 
 __all__ = [
     "PID",
     "Actuator",
     "Belt",
     "Body",
+    "BodyView",
     "Bushing",
     "Cartesian",
     "Constraint",
+    "Contact",
     "Controller",
     "Coupling",
     "Cylindrical",
@@ -77,10 +87,14 @@ __all__ = [
     "DeadPointError",
     "Distance",
     "Drag",
+    "Energy",
     "Equilibrium",
     "Fixed",
     "Force",
+    "ForceAndTorque",
+    "ForceView",
     "Frame",
+    "FrameView",
     "Free",
     "Gear",
     "GeneralForce",
@@ -88,6 +102,8 @@ __all__ = [
     "Hydraulics",
     "InverseDynamics",
     "Joint",
+    "JointFriction",
+    "JointView",
     "KinematicSolution",
     "Linearised",
     "Mode",
@@ -102,10 +118,13 @@ __all__ = [
     "Prismatic",
     "Rack",
     "Report",
+    "Results",
     "Revolute",
     "Rolling",
     "RollingSphere",
     "Screw",
+    "SmoothFriction",
+    "SoftContact",
     "Spherical",
     "Spring",
     "Start",
@@ -116,6 +135,7 @@ __all__ = [
     "aba",
     "accelerations",
     "crba",
+    "from_urdf",
     "ground",
     "rnea",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.multibody.closing import CLOSED, Closed, search
+from daedal.multibody.constraints.drives import drives_in_words
 from daedal.multibody.coordinates import coordinate_rates, map_matrix
 from daedal.multibody.guess import characteristic_length, first_guess
 from daedal.multibody.held import Held, held_rates, held_values, seen_from_the_father, stated_joints
@@ -223,6 +224,12 @@ class Assembly:
         v, mismatch = self._least_rates(q, held)
         if mismatch <= _CONSISTENT:
             return v
+        if self._least_rates(q, [])[1] > _CONSISTENT:
+            drives = drives_in_words(self.model.constraints) or "the constraints that depend on time"
+            raise InconsistentInitialError(
+                f"no motion follows {drives} at t = {self.t:g}: they fight each other. "
+                "Remedy: remove one of them, or make them fit each other"
+            )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]
         named = ", ".join(f"{one.key} = {_told(one)}" for one in held)
         if loose:
@@ -258,6 +265,11 @@ class Assembly:
         else:
             message += (
                 " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the goal."
+            )
+        drives = drives_in_words(self.model.constraints)
+        if drives:
+            message += (
+                f" At t = {self.t:g} the motion is prescribed by {drives}, which must fit the joints and each other."
             )
         raise InconsistentInitialError(message, residual=self.conditions.value(self.t, q))
 

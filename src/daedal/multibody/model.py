@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from daedal import HybridProblem
 from daedal.errors import InvalidProblemError
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
 from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
-from daedal.multibody.forces import Force
+from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
@@ -55,15 +56,17 @@ class Model(Analyses):
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
         self.forces = tuple(part for part in parts if isinstance(part, Force))
         for part in parts:
-            if not isinstance(part, (Joint, Constraint, Force, Body)):
+            if not isinstance(part, (Joint, Constraint, Force, Discontinuity, Body)):
                 raise InvalidProblemError(f"a model is made of bodies, joints, constraints and forces, not of {part!r}")
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
         self.constraints = tuple(part.stated(self.planar) for part in parts if isinstance(part, Constraint))
         _check_names((*self.joints, *self.constraints), "joint or constraint")
         _check_references(self)
-        _check_names(self.forces, "force")
-        for force in self.forces:
+        self.discontinuities = tuple(part for part in parts if isinstance(part, Discontinuity))
+        acting: list[Force | Discontinuity] = [*self.forces, *self.discontinuities]
+        _check_names(acting, "force")
+        for force in acting:
             self._check_joints(force)
         check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
@@ -78,7 +81,7 @@ class Model(Analyses):
         """The joint of this name."""
         return _found(self.joints, name, "joint")
 
-    def _check_joints(self, force: Force):
+    def _check_joints(self, force: Force | Discontinuity):
         try:
             for name in force.joints:
                 check_coordinate(self.joint(name), force.which)
@@ -94,8 +97,9 @@ class Model(Analyses):
             self.joint(name)
         key = coordinates, names
         if key not in self._layouts:
+            driven = {name for force in self.forces for name in force.joints}
             self._layouts[key] = layout_of(
-                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints
+                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints, driven
             )
         return self._layouts[key]
 
@@ -110,6 +114,9 @@ class Model(Analyses):
         cut : sequence of str
             Joints that are to be cut; by default the choice is made by itself.
         """
+        if self.discontinuities:
+            names = ", ".join(repr(part) for part in self.discontinuities)
+            raise InvalidProblemError(f"the model has {names}, so it has modes; use problem() in place of system()")
         system = system_of(self, self.layout(coordinates, cut))
         check_inertia(self, system)
         return system
@@ -163,6 +170,73 @@ class Model(Analyses):
         from daedal.multibody.graph import draw_graph
 
         return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
+
+    def problem(
+        self,
+        coordinates: str | None = None,
+        *,
+        cut: Sequence[str] = (),
+        law: str = "newton",
+        rest_speed: float = 0.0,
+    ) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` is to solve: the equations of motion, with modes where contacts or friction are.
+
+        Parameters
+        ----------
+        coordinates, cut
+            As in :meth:`system`; by default relative, or absolute where friction needs the force in a joint.
+        law : {"newton", "poisson"}
+            Of impacts at several contacts.
+        rest_speed : float
+            Impacts at this speed or below are plastic.
+
+        Returns
+        -------
+        MultibodySystem or HybridProblem
+            The same as :meth:`system` for a model without contacts and friction.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, JointFriction, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=1.0, mass=1.0)
+        >>> model = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1))
+        >>> model.problem().mode_names
+        ('slip+', 'slip-', 'stick')
+        """
+        from daedal.multibody.forces.hybrid import problem_of
+
+        chosen = coordinates or (ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE)
+        system = system_of(self, self.layout(chosen, cut))
+        check_inertia(self, system)
+        return problem_of(self, system, law, rest_speed) if self.discontinuities else system
+
+    def draw(self, start: Any = None, path: Any = None, **options: Any):
+        """A picture of the machine, with its bodies named.
+
+        Parameters
+        ----------
+        start : Start or pair (q, v), optional
+            Where it is drawn; by default as :meth:`start` has it.
+        path : path, optional
+            A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
+        **options
+            As for :meth:`daedal.viz.Scene.stills`: ``view``, ``labels``; and ``title``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Or the path of a page.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
+        >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
+        """
+        from daedal.multibody.animation import draw
+
+        return draw(self, start, path, **options)
 
 
 def _bodies(parts) -> tuple[Body, ...]:
