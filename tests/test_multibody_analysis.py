@@ -10,6 +10,7 @@ from daedal.multibody import (
     Body,
     DeadPointError,
     Force,
+    JointFriction,
     Model,
     NoEquilibriumError,
     Prismatic,
@@ -185,6 +186,13 @@ def test_a_controlled_arm_rests_where_its_controller_wants(integral):
     np.testing.assert_allclose(np.sort_complex(small.eigenvalues), np.sort_complex(roots), rtol=1e-9)
     assert rest.stability == ("stable" if np.all(roots.real < 0) else "unstable")
     assert small.is_equilibrium
+
+
+def test_friction_is_not_passed_over_in_silence():
+    rod = Body.rod("rod", length=1.0, mass=1.0)
+    braked = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1), planar=True)
+    with pytest.raises(daedal.InvalidProblemError, match="leave out 'brake'"):
+        braked.equilibrium()
 
 
 def test_no_equilibrium_is_said():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from daedal.errors import InvalidProblemError
 from daedal.multibody.layout import RELATIVE, Layout
 from daedal.multibody.system import system_of
 
@@ -22,6 +23,7 @@ class Analyses:
     """Assembly, kinematics, equilibrium, small motions and inverse dynamics; see :class:`Model`."""
 
     forces: tuple
+    discontinuities: tuple
     _conditions: dict[Layout, Conditions]
     _equations: dict[Layout, Equations]
 
@@ -37,6 +39,12 @@ class Analyses:
         """The equations of motion in the coordinates of a layout, with their derivatives."""
         from daedal.multibody.equations import Equations
 
+        if self.discontinuities:
+            named = ", ".join(f"'{part.name}'" for part in self.discontinuities)
+            raise InvalidProblemError(
+                f"contacts and dry friction have no place in this analysis: leave out {named}, or solve the model "
+                "over time"
+            )
         if layout not in self._equations:
             self._equations[layout] = Equations(system_of(self, layout), self.conditions(layout))
         return self._equations[layout]
