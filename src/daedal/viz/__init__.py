@@ -4,6 +4,7 @@ from daedal.viz.animate import animate
 from daedal.viz.comparison_plot import plot_comparison, plot_work_precision
 from daedal.viz.conditioning_plot import plot_conditioning
 from daedal.viz.drawing import Drawing
+from daedal.viz.eigenvalue_plot import plot_eigenvalues
 from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
 from daedal.viz.notebook import solution_html
 from daedal.viz.scene import Scene
@@ -34,6 +35,7 @@ __all__ = [
     "growth_factor",
     "plot_comparison",
     "plot_conditioning",
+    "plot_eigenvalues",
     "plot_hybrid",
     "plot_modes",
     "plot_solution",
