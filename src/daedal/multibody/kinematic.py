@@ -17,14 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly import Assembly
 from daedal.multibody.closing import nearest_zero
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.measures import Measures, course_of
+from daedal.multibody.results import Results
+from daedal.multibody.views import BodyView
 from daedal.problems.checks import check_real
 
 _SINGULAR = 1e-7
@@ -79,6 +83,35 @@ class KinematicSolution:
     dead_points: tuple[tuple[float, str], ...]
     model: Any
     layout: Any
+    dense: ClassVar[None] = None  # positions are known at the output times only
+
+    @property
+    def r(self) -> np.ndarray:
+        """States of forces, of which there are none in a motion without forces."""
+        return np.zeros((0, self.t.size))
+
+    @property
+    def lam(self) -> np.ndarray:
+        """Refused: a motion without forces has no reactions."""
+        raise InvalidProblemError("kinematics knows no forces; the solution of model.system() has reactions")
+
+    @cached_property
+    def _results(self) -> Results:
+        return Results(self.model, self.layout, self)
+
+    def body(self, name: str) -> BodyView:
+        """The motion of a body."""
+        return self._results.body(name)
+
+    def joint(self, name: str) -> JointView:
+        """The motion of a joint."""
+        return self._results.joint(name)
+
+    def animate(self, path: Any = None, **options: Any):
+        """The motion as a scene or a file; see :meth:`daedal.multibody.Results.animate`."""
+        joints = {joint.name for joint in self.model.joints}
+        driven = dict.fromkeys(key if key in joints else key.rsplit(".", 1)[0] for key in self.driven)
+        return self._results.animate(path, **({"plots": tuple(driven)} | options))
 
 
 def kinematics(model, t, driven: Mapping[str, Any], *, side, guess, cut) -> KinematicSolution:

@@ -309,34 +309,6 @@ class Model:
             t=t,
         )
 
-    def draw(self, start: Any = None, path: Any = None, **options: Any):
-        """A picture of the machine, with its bodies named.
-
-        Parameters
-        ----------
-        start : Start or pair (q, v), optional
-            Where it is drawn; by default as :meth:`start` has it.
-        path : path, optional
-            A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
-        **options
-            As for :meth:`daedal.viz.Scene.stills`: ``view``, ``labels``; and ``title``.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Or the path of a page.
-
-        Examples
-        --------
-        >>> from daedal.multibody import Body, Model, Revolute, ground
-        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
-        >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
-        >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
-        """
-        from daedal.multibody.animation import draw
-
-        return draw(self, start, path, **options)
-
     def kinematics(
         self,
         t: Any,
@@ -488,6 +460,34 @@ class Model:
         from daedal.multibody.inverse_dynamics import inverse_dynamics
 
         return inverse_dynamics(self, motion, by, accelerations, coordinates, cut)
+
+    def draw(self, start: Any = None, path: Any = None, **options: Any):
+        """A picture of the machine, with its bodies named.
+
+        Parameters
+        ----------
+        start : Start or pair (q, v), optional
+            Where it is drawn; by default as :meth:`start` has it.
+        path : path, optional
+            A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
+        **options
+            As for :meth:`daedal.viz.Scene.stills`: ``view``, ``labels``; and ``title``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Or the path of a page.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
+        >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
+        """
+        from daedal.multibody.animation import draw
+
+        return draw(self, start, path, **options)
 
 
 def _bodies(parts) -> tuple[Body, ...]:
