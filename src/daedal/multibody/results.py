@@ -17,6 +17,7 @@ from daedal.multibody.forces import Force
 from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
+from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
 
@@ -143,6 +144,11 @@ class Results:
         )
 
     @property
+    def output_times(self) -> np.ndarray | None:
+        """Where the motion is known, if that is at single times only."""
+        return self._solution.t if self._solution.dense is None else None
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The first and the last time of the solution, the earlier one first."""
         t = self._solution.t
@@ -165,7 +171,7 @@ class Results:
     def _at_output(self) -> Course:
         solution = self._solution
         rows = (solution.q, solution.v, solution.r)
-        return self._course(solution.t, rows, lambda: (solution.a.T, solution.lam.T))
+        return self._course(solution.t, rows, lambda: solution)
 
     @cached_property
     def _forces_at_output(self) -> JointForces:
@@ -179,6 +185,8 @@ class Results:
         if t is None:
             return self._at_output
         times = check_real(t, "t", "be a number or a vector")
+        if np.array_equal(times, self._solution.t):
+            return self._at_output
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
 
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
@@ -186,12 +194,8 @@ class Results:
         if solution.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         states = solution.states(times)
-
-        def rest():
-            state = solution(times)
-            return state.a.T, state.lam.T
-
-        return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
+        rows = (states[:n], states[n : 2 * n], states[2 * n :])
+        return self._course(times, rows, lambda: solution(times), is_single=is_single)
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
         q, v, r = (row.T for row in rows)
@@ -219,3 +223,6 @@ class Machine:
     def results(self, solution: Any) -> Results:
         """Bodies, joints and forces of a solution."""
         return Results(self.model, self.layout, solution)
+
+    def __reduce__(self):
+        return Machine, without_functions(self.model, self.layout)
