@@ -8,6 +8,7 @@ from daedal.multibody import (
     Body,
     Cylindrical,
     Fixed,
+    Force,
     Frame,
     Free,
     Model,
@@ -25,6 +26,13 @@ NAN = float("nan")
 
 def box(name, **others):
     return Body.box(name, size=(1.0, 1.0, 1.0), mass=1.0, **others)
+
+
+class Magnet(Force):
+    """A force of a user, who checks nothing."""
+
+    def __init__(self, name, a, b, strength):
+        self.name, self.frames, self.strength = name, (a.at(), b.at()), strength
 
 
 def one_joint(kind, **options):
@@ -56,7 +64,8 @@ def refused(make, *words):
         (lambda: Body("b", mass=1.0, inertia=NAN), ["inertia of body 'b'"]),
         (lambda: Body("b", mass=1.0, center=(NAN, 0)), ["centre of body 'b'"]),
         (lambda: box("b", orientation=NAN), ["orientation of body 'b'"]),
-        (lambda: Model(Spring("s", ground, box("b"), stiffness=NAN)), ["stiffness of spring 's'"]),
+        (lambda: Model(Spring("s", ground, box("b"), stiffness=NAN)), ["stiffness of Spring 's'"]),
+        (lambda: Model(Magnet("m", ground, box("b"), strength=NAN)), ["strength of Magnet 'm'", "nan"]),
         (lambda: Model(Revolute("A", ground, Frame(box("b"), np.array([NAN, 0, 0])))), ["joint 'A'", "'b'", "finite"]),
         (lambda: Model(Revolute("A", ground, Frame(box("b"), rotation=2 * np.eye(3)))), ["joint 'A'", "orthonormal"]),
         (lambda: Model(gravity=(0, NAN)), ["gravity"]),
@@ -83,7 +92,7 @@ def test_parts_that_no_machine_has(make, words):
             lambda: Model(Revolute("A", ground, box("b", center=(0, 0, 2))), planar=True),
             ["centre of body 'b'", "z = 2"],
         ),
-        (lambda: Model(Spring("s", ground.at(0, 0, 1), box("b")), planar=True), ["spring 's'", "z = 1"]),
+        (lambda: Model(Spring("s", ground.at(0, 0, 1), box("b")), planar=True), ["Spring 's'", "z = 1"]),
         (lambda: Model(gravity=(0, 0, -9.81), planar=True), ["gravity", "-9.81", "along z"]),
     ],
 )

@@ -387,6 +387,17 @@ def test_drives_that_fight_are_named():
         daedal.solve(model.system(cut=["D"]), (0.0, 1.0), start)
 
 
+def test_drives_that_fight_are_named_when_the_machine_is_assembled():
+    motor = Prescribed("motor", "A", lambda t: 1.0 + t)
+    both = r"'motor' \(joint 'A'\) and 'brake' \(joint 'D'\)"
+    with pytest.raises(InconsistentInitialError, match=f"cannot be closed.* prescribed by {both}"):
+        four_bar(motor, Prescribed("brake", "D", 0.5)).assemble()
+    with pytest.raises(InconsistentInitialError, match=f"no motion follows {both} at t = 0: they fight"):
+        four_bar(motor, Prescribed("brake", "D", np.pi - 1.0)).assemble()
+    start = four_bar(motor, Prescribed("second", "D", lambda t: np.pi - 1.0 - t)).assemble()  # a parallelogram
+    assert abs(start.rate("D") + 1.0) < 1e-9
+
+
 def test_bad_constraints_are_refused_by_name():
     rod = Body.rod("rod", length=1.0, mass=1.0)
     hinge, ball = Revolute("A", ground, rod.start), Spherical("A", ground, rod.start)

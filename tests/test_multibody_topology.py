@@ -8,7 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daedal
-from daedal.multibody import Body, Fixed, Free, Model, Prismatic, Revolute, Spherical, Universal, ground
+from daedal.multibody import (
+    Body,
+    Coupling,
+    Fixed,
+    Free,
+    Model,
+    Motor,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+    ground,
+)
 from daedal.multibody.loops import independent_loops
 from daedal.multibody.topology import spanning_tree
 
@@ -90,6 +102,19 @@ def test_given_cuts_and_kept_joints_are_respected():
     joints = [Revolute("A", ground, one), Revolute("B", one, two), Revolute("C", two, ground)]
     assert [joint.name for joint in spanning_tree([one, two], joints, cut=["A"]).cut] == ["A"]
     assert [joint.name for joint in spanning_tree([one, two], joints, keep=["B", "C"]).cut] == ["A"]
+
+
+def test_joints_that_constraints_and_forces_read_stay_in_the_tree():
+    one, two, three = bodies_of(3)
+    ring = [
+        Revolute("A", ground, one),
+        Revolute("B", one, two),
+        Revolute("C", two, three),
+        Revolute("D", three, ground),
+    ]
+    assert [joint.name for joint in Model(*ring).topology().cut] == ["C"]
+    gear, motor = Coupling("gear", {"B": 1.0, "C": 2.0}), Motor("motor", "D", 1.0)
+    assert [joint.name for joint in Model(*ring, gear, motor).topology().cut] == ["A"]
 
 
 def test_cuts_that_leave_bodies_without_a_way_to_the_ground_are_refused():

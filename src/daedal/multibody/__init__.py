@@ -23,10 +23,12 @@ from daedal.multibody.constraints import (
     RollingSphere,
     UserConstraint,
 )
+from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
 from daedal.multibody.forces import (
     PID,
     Actuator,
     Bushing,
+    Contact,
     Controller,
     Damper,
     Drag,
@@ -34,11 +36,16 @@ from daedal.multibody.forces import (
     GeneralForce,
     Gravitation,
     Hydraulics,
+    JointFriction,
     Motor,
+    SmoothFriction,
+    SoftContact,
     Spring,
     Torque,
     TorsionSpring,
 )
+from daedal.multibody.inverse_dynamics import InverseDynamics
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -52,35 +59,56 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
+from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
+from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
+from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
+from daedal.multibody.urdf import from_urdf
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
 
 __all__ = [
     "PID",
     "Actuator",
     "Belt",
     "Body",
+    "BodyView",
     "Bushing",
     "Cartesian",
     "Constraint",
+    "Contact",
     "Controller",
     "Coupling",
     "Cylindrical",
     "Damper",
+    "DeadPointError",
     "Distance",
     "Drag",
+    "Energy",
+    "Equilibrium",
     "Fixed",
     "Force",
+    "ForceAndTorque",
+    "ForceView",
     "Frame",
+    "FrameView",
     "Free",
     "Gear",
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
+    "InverseDynamics",
     "Joint",
+    "JointFriction",
+    "JointView",
+    "KinematicSolution",
+    "Linearised",
+    "Mode",
     "Model",
     "Motor",
+    "NoEquilibriumError",
     "Planar",
     "PointOnCurve",
     "PointOnSurface",
@@ -89,10 +117,13 @@ __all__ = [
     "Prismatic",
     "Rack",
     "Report",
+    "Results",
     "Revolute",
     "Rolling",
     "RollingSphere",
     "Screw",
+    "SmoothFriction",
+    "SoftContact",
     "Spherical",
     "Spring",
     "Start",
@@ -103,6 +134,7 @@ __all__ = [
     "aba",
     "accelerations",
     "crba",
+    "from_urdf",
     "ground",
     "rnea",
 ]

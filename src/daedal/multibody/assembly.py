@@ -15,11 +15,20 @@ import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.multibody.closing import CLOSED, Closed, search
+from daedal.multibody.constraints.drives import drives_in_words
 from daedal.multibody.coordinates import coordinate_rates, map_matrix
 from daedal.multibody.guess import characteristic_length, first_guess
 from daedal.multibody.held import Held, held_rates, held_values, seen_from_the_father, stated_joints
 from daedal.multibody.joints import Joint
-from daedal.multibody.poses import coordinates_of, gap_of, pose_of, relative_pose, states_of, velocities_of
+from daedal.multibody.poses import (
+    coordinates_of,
+    gap_of,
+    length_flags,
+    pose_of,
+    relative_pose,
+    states_of,
+    velocities_of,
+)
 from daedal.multibody.rotation import parameters_of
 from daedal.multibody.start import Start
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
@@ -44,14 +53,7 @@ class Assembly:
         self.conditions = model.conditions(self.layout)
         self.joints = stated_joints(self.layout)
         self.length = characteristic_length(self.layout)
-        self.column_scale = np.where(self._is_length(), self.length, 1.0)
-
-    def _is_length(self) -> np.ndarray:
-        flags: list[bool] = []
-        for joint in self.layout.topology.joints:
-            turning = {ABOUT_Z: 1, ABOUT_Z_AND_Y: 2, ANY_ROTATION: 3}.get(joint.turn, 0)
-            flags += [True] * (len(joint.slides) - turning) + [False] * (turning + (joint.turn == ANY_ROTATION))
-        return np.array(flags, dtype=bool)
+        self.column_scale = np.where(length_flags(self.layout), self.length, 1.0)
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
@@ -222,6 +224,12 @@ class Assembly:
         v, mismatch = self._least_rates(q, held)
         if mismatch <= _CONSISTENT:
             return v
+        if self._least_rates(q, [])[1] > _CONSISTENT:
+            drives = drives_in_words(self.model.constraints) or "the constraints that depend on time"
+            raise InconsistentInitialError(
+                f"no motion follows {drives} at t = {self.t:g}: they fight each other. "
+                "Remedy: remove one of them, or make them fit each other"
+            )
         loose = [one.key for one in held if self._least_rates(q, [x for x in held if x is not one])[1] <= _CONSISTENT]
         named = ", ".join(f"{one.key} = {_told(one)}" for one in held)
         if loose:
@@ -257,6 +265,11 @@ class Assembly:
         else:
             message += (
                 " Remedy: check lengths and frames of the bodies in this loop, or give a guess nearer to the goal."
+            )
+        drives = drives_in_words(self.model.constraints)
+        if drives:
+            message += (
+                f" At t = {self.t:g} the motion is prescribed by {drives}, which must fit the joints and each other."
             )
         raise InconsistentInitialError(message, residual=self.conditions.value(self.t, q))
 

@@ -36,8 +36,8 @@ def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
 
 
 def called(part: Any) -> str:
-    """A part in a sentence: joint 'A', spring 'left'."""
-    kind = "body" if isinstance(part, Body) else "joint" if isinstance(part, Joint) else type(part).__name__.lower()
+    """A part in a sentence: joint 'A', Spring 'left'."""
+    kind = "body" if isinstance(part, Body) else "joint" if isinstance(part, Joint) else type(part).__name__
     return f"{kind} '{part.name}'"
 
 

@@ -21,7 +21,7 @@ class Conditions:
     def __init__(self, system: Any):
         bare = system.replaced(mass=1.0, force=_no_force(system.n_q), **_NO_STATES)
         self.n_q, self.n_g, self.n_hat = system.n_q, system.n_constraints, system.n_velocity_constraints
-        self.names = list(system.constraint_names)
+        self.names = list(system.constraint_names or ())
         try:
             self._system, self.exact = bare.compiled(backend="trace"), True
         except InvalidProblemError:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.multibody.accelerations import accelerations
 from daedal.multibody.body import Frame
 from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
+from daedal.multibody.transmission import transmission
 
 
 class Course:
@@ -70,12 +70,18 @@ class Course:
     @cached_property
     def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
+        still = np.zeros((self.t.size, self.layout.tree.father.size, 3))
+        linear, angular, _, _ = self.transmitted(still, still)
+        return linear, angular
+
+    def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Accelerations, and what the joints of the tree exert on their bodies under loads (nt, n, 3)."""
         tree = self.layout.tree
         found = [
-            accelerations(tree, placed, moving, joint_velocities(tree, q, a))  # (N q')' = N q'', as N' q' = 0
-            for placed, moving, q, a in zip(self.placed, self.moving, self.q, self._solved[0])
+            transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', as N' q' = 0
+            for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, self._solved[0], force, torque)
         ]
-        return np.array([linear for linear, _ in found]), np.array([angular for _, angular in found])
+        return tuple(np.array(kind).reshape(force.shape) for kind in zip(*found))
 
     @cached_property
     def centers(self) -> np.ndarray:
@@ -98,15 +104,11 @@ class Course:
         return np.array([moving.angular for moving in self.moving])
 
     @cached_property
-    def inertias(self) -> np.ndarray:
-        """Moments of inertia about the centres of mass in the axes of the ground, (nt, n, 3, 3)."""
-        return self.rotations @ self.layout.tree.inertia @ np.swapaxes(self.rotations, -1, -2)
-
-    @cached_property
     def kinetic_energies(self) -> np.ndarray:
         """Of each body, (nt, n)."""
         speed, spin = self.center_velocities, self.angular_velocities
-        turning = np.einsum("tni,tnij,tnj->tn", spin, self.inertias, spin)
+        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # in the axes of the bodies
+        turning = np.einsum("tni,nij,tnj->tn", own, self.layout.tree.inertia, own)
         return 0.5 * (self.layout.tree.mass * np.sum(speed**2, axis=2) + turning)
 
     # --- frames on bodies -------------------------------------------------------------------------------------------

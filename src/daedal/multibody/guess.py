@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from daedal.multibody.body import Body
+from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.held import Held, StatedJoint, seen_from_the_father
 from daedal.multibody.poses import BodyStates, coordinates_of, pose_of, relative_pose
+from daedal.multibody.tree import ABOUT_Z_AND_Y
 
 
 def characteristic_length(layout: Any) -> float:
@@ -38,7 +40,19 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
         for one in given.get(joint.name, []):
             q[place] = _with(one, joints[joint.name], q[place])
         _put(states, joint, j, q[place])
+    point_along(layout, q, states)
     return q
+
+
+def point_along(layout: Any, q: np.ndarray, states: BodyStates):
+    """Turn the bodies without mass that measure angles of joints to these angles."""
+    for one in layout.joint_coordinates.values():
+        sign = layout.pointers.get(angle_name(one)) if one.turns and one.q < 0 else None
+        if sign is not None:
+            column = layout.massless[angle_name(one)]
+            values = coordinates_of(one.joint, *relative_pose(states, one.joint))
+            angle = sign * values[-1 if one.second or one.joint.turn != ABOUT_Z_AND_Y else -2]
+            q[column] = angle + 2.0 * np.pi * np.round((q[column] - angle) / (2.0 * np.pi))
 
 
 def _is_drawn(body: Body) -> bool:

@@ -49,21 +49,21 @@ def stated_joints(layout: Any) -> dict[str, StatedJoint]:
 
 def held_values(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
     """Positions of joints, by the name of the joint or "joint.coordinate"."""
-    return [_value(*_named(joints, key), key, value) for key, value in given.items()]
+    return [_value(*named_coordinates(joints, key), key, value) for key, value in given.items()]
 
 
 def held_rates(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
     """Velocities of joints; those of a rotation in space are angular velocities in the axes of the second frame."""
     found = []
     for key, value in given.items():
-        joint, which = _named(joints, key)
+        joint, which = named_coordinates(joints, key)
         rates = np.zeros(len(joint.slides))
         rates[which] = _numbers(value, which.size, f"the velocity of '{key}'", joint)
         found.append(Held(key, joint, which, rates))
     return found
 
 
-def _named(joints: Mapping[str, StatedJoint], key: Any) -> tuple[Joint, np.ndarray]:
+def named_coordinates(joints: Mapping[str, StatedJoint], key: Any) -> tuple[Joint, np.ndarray]:
     if key in joints:
         joint = joints[key].joint
         if not len(joint.slides):

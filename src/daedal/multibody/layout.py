@@ -192,12 +192,12 @@ def _rows(values, shape) -> np.ndarray:
     return np.array(values, dtype=float).reshape(len(values), *shape)
 
 
-def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, constraints=()) -> Layout:
+def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, constraints=(), keep=()) -> Layout:
     """Relative coordinates of a spanning tree, or absolute ones: every body free, every joint a condition."""
     stated = tuple(in_the_plane(joint) if planar else joint for joint in joints)
     if coordinates == RELATIVE:
         read = {getattr(joint, "name", joint) for constraint in constraints for joint, _ in constraint.joints}
-        layout = Layout(spanning_tree(bodies, stated, cut, keep=read), gravity, planar, stated, True)
+        layout = Layout(spanning_tree(bodies, stated, cut, {*keep, *read}), gravity, planar, stated, True)
     else:
         kind = Planar if planar else Free
         free = tuple(kind(body.name, ground, Frame(body, body.center)) for body in bodies)

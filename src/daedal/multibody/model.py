@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from daedal import HybridProblem
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body
 from daedal.multibody.checks import check_parts
 from daedal.multibody.constraints import Constraint, Prescribed
-from daedal.multibody.forces import Force
+from daedal.multibody.forces import Discontinuity, Force
 from daedal.multibody.joint_coordinates import check_coordinate
 from daedal.multibody.joints import Joint
 from daedal.multibody.layout import ABSOLUTE, RELATIVE, Layout, in_the_plane, layout_of
@@ -20,6 +21,11 @@ from daedal.multibody.topology import Topology
 
 if TYPE_CHECKING:
     from daedal.multibody.conditions import Conditions
+    from daedal.multibody.equations import Equations
+    from daedal.multibody.equilibrium import Equilibrium
+    from daedal.multibody.inverse_dynamics import InverseDynamics
+    from daedal.multibody.kinematic import KinematicSolution
+    from daedal.multibody.linearised import Linearised
     from daedal.multibody.start import Start
 
 
@@ -54,19 +60,22 @@ class Model:
         self.joints = tuple(part for part in parts if isinstance(part, Joint))
         self.forces = tuple(part for part in parts if isinstance(part, Force))
         for part in parts:
-            if not isinstance(part, (Joint, Constraint, Force, Body)):
+            if not isinstance(part, (Joint, Constraint, Force, Discontinuity, Body)):
                 raise InvalidProblemError(f"a model is made of bodies, joints, constraints and forces, not of {part!r}")
         self.bodies = _bodies(parts)
         _check_names(self.joints, "joint")
         self.constraints = tuple(part.stated(self.planar) for part in parts if isinstance(part, Constraint))
         _check_names((*self.joints, *self.constraints), "joint or constraint")
         _check_references(self)
-        _check_names(self.forces, "force")
-        for force in self.forces:
+        self.discontinuities = tuple(part for part in parts if isinstance(part, Discontinuity))
+        acting: list[Force | Discontinuity] = [*self.forces, *self.discontinuities]
+        _check_names(acting, "force")
+        for force in acting:
             self._check_joints(force)
         check_parts(parts, self.gravity, self.planar)
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
+        self._equations: dict[Layout, Equations] = {}
 
     def body(self, name: str) -> Body:
         """The body of this name."""
@@ -76,7 +85,7 @@ class Model:
         """The joint of this name."""
         return _found(self.joints, name, "joint")
 
-    def _check_joints(self, force: Force):
+    def _check_joints(self, force: Force | Discontinuity):
         try:
             for name in force.joints:
                 check_coordinate(self.joint(name), force.which)
@@ -92,8 +101,9 @@ class Model:
             self.joint(name)
         key = coordinates, names
         if key not in self._layouts:
+            driven = {name for force in self.forces for name in force.joints}
             self._layouts[key] = layout_of(
-                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints
+                self.bodies, self.joints, self.gravity, self.planar, coordinates, names, self.constraints, driven
             )
         return self._layouts[key]
 
@@ -108,6 +118,9 @@ class Model:
         cut : sequence of str
             Joints that are to be cut; by default the choice is made by itself.
         """
+        if self.discontinuities:
+            names = ", ".join(repr(part) for part in self.discontinuities)
+            raise InvalidProblemError(f"the model has {names}, so it has modes; use problem() in place of system()")
         system = system_of(self, self.layout(coordinates, cut))
         check_inertia(self, system)
         return system
@@ -162,6 +175,45 @@ class Model:
 
         return draw_graph(self.topology(cut), self.name, pyplot=pyplot, save=save)
 
+    def problem(
+        self,
+        coordinates: str | None = None,
+        *,
+        cut: Sequence[str] = (),
+        law: str = "newton",
+        rest_speed: float = 0.0,
+    ) -> MultibodySystem | HybridProblem:
+        """What :func:`daedal.solve` is to solve: the equations of motion, with modes where contacts or friction are.
+
+        Parameters
+        ----------
+        coordinates, cut
+            As in :meth:`system`; by default relative, or absolute where friction needs the force in a joint.
+        law : {"newton", "poisson"}
+            Of impacts at several contacts.
+        rest_speed : float
+            Impacts at this speed or below are plastic.
+
+        Returns
+        -------
+        MultibodySystem or HybridProblem
+            The same as :meth:`system` for a model without contacts and friction.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, JointFriction, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=1.0, mass=1.0)
+        >>> model = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1))
+        >>> model.problem().mode_names
+        ('slip+', 'slip-', 'stick')
+        """
+        from daedal.multibody.forces.hybrid import problem_of
+
+        chosen = coordinates or (ABSOLUTE if any(part.needs_reaction for part in self.discontinuities) else RELATIVE)
+        system = system_of(self, self.layout(chosen, cut))
+        check_inertia(self, system)
+        return problem_of(self, system, law, rest_speed) if self.discontinuities else system
+
     def conditions(self, layout: Layout) -> Conditions:
         """The constraints of the model in the coordinates of a layout, with their derivatives."""
         from daedal.multibody.conditions import Conditions
@@ -169,6 +221,19 @@ class Model:
         if layout not in self._conditions:
             self._conditions[layout] = Conditions(system_of(self, layout))
         return self._conditions[layout]
+
+    def equations(self, layout: Layout) -> Equations:
+        """The equations of motion in the coordinates of a layout, with their derivatives."""
+        from daedal.multibody.equations import Equations
+
+        if layout not in self._equations:
+            self._equations[layout] = Equations(system_of(self, layout), self.conditions(layout))
+        return self._equations[layout]
+
+    @property
+    def initial_states(self) -> list[float]:
+        """Where the states of forces start, those of controllers for example."""
+        return [value for force in self.forces for value in force.initial]
 
     def start(self, coordinates: str = RELATIVE, *, cut: Sequence[str] = ()) -> Start:
         """The machine at rest, assembled from the bodies as they are drawn and joints at zero."""
@@ -243,6 +308,186 @@ class Model:
             cut=cut,
             t=t,
         )
+
+    def kinematics(
+        self,
+        t: Any,
+        driven: Mapping[str, Any] | None = None,
+        *,
+        side: Mapping[str, str] | None = None,
+        guess: Mapping[str, Any] | Start | None = None,
+        cut: Sequence[str] = (),
+    ) -> KinematicSolution:
+        """The motion of a mechanism whose driven joints move as given: no forces, no integration.
+
+        Parameters
+        ----------
+        t : array
+            The times, increasing or decreasing.
+        driven : dict
+            For each driven joint (or "joint.coordinate") its angle or displacement: a function of time, a number that
+            holds it, or its values at the times `t`, which are joined by a spline. Functions are differentiated exactly
+            if they can be traced.
+        side, guess, cut
+            As in :meth:`assemble`, for the first position; the others follow from it.
+
+        Returns
+        -------
+        KinematicSolution
+            Positions, velocities and accelerations.
+
+        Raises
+        ------
+        DeadPointError
+            Where the prescribed motion cannot be followed any more; it names the time and the joint.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from daedal.multibody import Body, Model, Prismatic, Revolute, ground
+        >>> crank, rod = Body.rod("crank", length=1.0, mass=1.0), Body.rod("rod", length=3.0, mass=1.0)
+        >>> slider = Body.box("slider", size=(0.2, 0.2, 0.2), mass=1.0)
+        >>> machine = Model(
+        ...     Revolute("A", ground, crank.start),
+        ...     Revolute("B", crank.end, rod.start),
+        ...     Revolute("C", rod.end, slider),
+        ...     Prismatic("D", ground, slider, axis="x"),
+        ...     planar=True,
+        ... )
+        >>> motion = machine.kinematics(np.linspace(0.0, 1.0, 5), {"A": lambda t: 0.5 + 6.0 * t})
+        >>> print(motion.q[machine.layout().names.index("D")].round(4))
+        [3.839  2.4427 2.043  3.1263 3.9689]
+        """
+        from daedal.multibody.kinematic import kinematics
+
+        return kinematics(self, t, driven or {}, side=side, guess=guess, cut=cut)
+
+    def equilibrium(
+        self,
+        *,
+        hold: Mapping[str, Any] | None = None,
+        side: Mapping[str, str] | None = None,
+        guess: Mapping[str, Any] | Start | None = None,
+        coordinates: str = RELATIVE,
+        cut: Sequence[str] = (),
+        t: float = 0.0,
+        **joint_values: Any,
+    ) -> Equilibrium:
+        """A position in which all forces are balanced, near a guess and downhill from it.
+
+        Parameters
+        ----------
+        **joint_values, hold, side, guess, coordinates, cut, t
+            As in :meth:`assemble`; joints whose values are given are held there.
+
+        Returns
+        -------
+        Equilibrium
+            A start at rest, which also says whether the equilibrium is stable.
+
+        Raises
+        ------
+        NoEquilibriumError
+            If none was found; it names the joint along which a force remains.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+        >>> rest = pendulum.equilibrium(guess={"pivot": 0.1})
+        >>> print(f"{rest.joint('pivot'):.6f}", rest.stability)
+        -1.570796 stable
+        """
+        from daedal.multibody.equilibrium import equilibrium
+
+        values = {**(hold or {}), **joint_values}
+        return equilibrium(self, values, side=side, guess=guess, coordinates=coordinates, cut=cut, t=t)
+
+    def linearise(self, at: Start) -> Linearised:
+        """Small motions about a state that satisfies all joints: reduced matrices, eigenvalues and modes.
+
+        Parameters
+        ----------
+        at : Start
+            What :meth:`assemble` or :meth:`equilibrium` gives, in any coordinates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> bob = Body.particle("bob", mass=2.0)
+        >>> pendulum = Model(Revolute("pivot", ground, bob.at(0.0, 0.5)), gravity=(0.0, -9.81), planar=True)
+        >>> small = pendulum.linearise(pendulum.equilibrium())
+        >>> print(np.round(2.0 * np.pi * small.frequencies, 6), np.round(np.sqrt(9.81 / 0.5), 6))
+        [4.429447] 4.429447
+        """
+        from daedal.multibody.linearised import linearise
+
+        return linearise(self, at)
+
+    def inverse_dynamics(
+        self,
+        motion: Any,
+        *,
+        by: Sequence[str] | None = None,
+        accelerations: Mapping[str, Any] | None = None,
+        coordinates: str = RELATIVE,
+        cut: Sequence[str] = (),
+    ) -> InverseDynamics:
+        """The torques and forces of chosen joints that a given motion takes.
+
+        Parameters
+        ----------
+        motion : KinematicSolution, MechanicalSolution or Start
+            What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
+        by : sequence of str, optional
+            The joints (or "joint.coordinate") that act; by default those that were driven, otherwise all in the tree.
+        accelerations : dict, optional
+            With a start: accelerations of joints; those that are not given are as small as possible.
+        coordinates, cut
+            Of a solution, as in :meth:`system`.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=3.0)
+        >>> arm = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -10.0), planar=True)
+        >>> needed = arm.inverse_dynamics(arm.assemble(pivot=0.0), accelerations={"pivot": 2.0})
+        >>> print(needed["pivot"])  # weight 30 at the distance 1, and moment of inertia 4
+        [38.]
+        """
+        from daedal.multibody.inverse_dynamics import inverse_dynamics
+
+        return inverse_dynamics(self, motion, by, accelerations, coordinates, cut)
+
+    def draw(self, start: Any = None, path: Any = None, **options: Any):
+        """A picture of the machine, with its bodies named.
+
+        Parameters
+        ----------
+        start : Start or pair (q, v), optional
+            Where it is drawn; by default as :meth:`start` has it.
+        path : path, optional
+            A file for the picture (.png, .pdf, .svg), or .html for a page in which it can be turned.
+        **options
+            As for :meth:`daedal.viz.Scene.stills`: ``view``, ``labels``; and ``title``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Or the path of a page.
+
+        Examples
+        --------
+        >>> from daedal.multibody import Body, Model, Revolute, ground
+        >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+        >>> pendulum = Model(Revolute("pivot", ground, rod.start), planar=True)
+        >>> picture = pendulum.draw(pendulum.assemble(pivot=-1.0), "pendulum.png")
+        """
+        from daedal.multibody.animation import draw
+
+        return draw(self, start, path, **options)
 
 
 def _bodies(parts) -> tuple[Body, ...]:

@@ -125,6 +125,15 @@ def gap_of(joint: Joint, shift: np.ndarray, turn: np.ndarray) -> tuple[float, fl
     return float(np.linalg.norm(shift - fitted)), float(2.0 * np.arctan2(np.linalg.norm(p[1:]), p[0]))
 
 
+def length_flags(layout: Any) -> np.ndarray:
+    """Which coordinates are displacements; the others are angles and Euler parameters."""
+    flags: list[bool] = []
+    for joint in layout.topology.joints:
+        turning = _ROTATIONS[joint.turn]
+        flags += [True] * (len(joint.slides) - turning) + [False] * (turning + (joint.turn == ANY_ROTATION))
+    return np.array(flags, dtype=bool)
+
+
 def coordinates_in(layout: Any, states: BodyStates, near: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The coordinates and rates of a layout for bodies that are where its joints allow them to be."""
     tree = layout.tree

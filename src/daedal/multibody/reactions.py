@@ -88,41 +88,23 @@ class JointForces:
     def _carried(self) -> tuple[np.ndarray, np.ndarray]:
         """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
         course, tree = self._course, self._course.layout.tree
-        force, torque = self._needed()
         loads = course.loads(course.model.forces)
-        force -= np.array([load.forces for load in loads])
-        torque -= np.array([load.torques for load in loads])
-        held, turned, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
-        force -= held
-        torque -= turned
+        force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
+        force += np.array([load.forces for load in loads])
+        torque += np.array([load.torques for load in loads])
         pulls, twists = self._closing
         for i, bodies in enumerate(course.layout.closures.body):
             for side in (0, 1):
                 if bodies[side] >= 0:
-                    force[:, bodies[side]] -= pulls[:, i, side]
-                    torque[:, bodies[side]] -= twists[:, i, side]
-        for j in range(tree.father.size - 1, -1, -1):
-            i = tree.father[j]
-            if i >= 0:
-                arm = np.array([placed.arm[j] for placed in course.placed])
-                force[:, i] += force[:, j]
-                torque[:, i] += torque[:, j] + np.cross(arm, force[:, j])
+                    force[:, bodies[side]] += pulls[:, i, side]
+                    torque[:, bodies[side]] += twists[:, i, side]
+        _, _, force, torque = course.transmitted(force, torque)
         driving = drive + np.array([load.joint_forces for load in loads])
         for j in range(tree.father.size):
             for k in range(tree.first_v[j], tree.first_v[j + 1]):
                 if np.any(driving[:, k]):
                     self._take_out(j, k, driving[:, k, None], force[:, j], torque[:, j])
         return force, torque
-
-    def _needed(self) -> tuple[np.ndarray, np.ndarray]:
-        """What moves each body as it moves, besides gravity."""
-        course, tree = self._course, self._course.layout.tree
-        linear, angular = course.accelerating
-        inertia = course.inertias
-        spin = course.angular_velocities
-        momentum = np.einsum("tnij,tnj->tni", inertia, spin)
-        torque = np.einsum("tnij,tnj->tni", inertia, angular) + np.cross(spin, momentum)
-        return tree.mass[:, None] * (linear - tree.gravity), torque
 
     def _take_out(self, j: int, k: int, drive: np.ndarray, force: np.ndarray, torque: np.ndarray):
         """What drives velocity k of joint j is a force of the model, not of the joint."""

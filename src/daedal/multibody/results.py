@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
+
+if TYPE_CHECKING:
+    from daedal.viz import Scene
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,20 @@ class Energy:
 class Results:
     """Bodies, joints and forces of a solution, whatever its coordinates.
 
-    A solution of a :class:`Model` has the same methods and passes them on.
+    The solution of ``model.system()`` has the same methods and hands them on to this object; its `energy` is that at
+    the output points.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.assemble(pivot=0.0))
+    >>> print(sol.joint("pivot", t=0.0).reaction.force.round(4))
+    [0.     2.4525 0.    ]
+    >>> sol.body("rod").at(rod.end).position.shape == (3, sol.t.size)
+    True
     """
 
     def __init__(self, model: Any, layout: Layout, solution: Any):
@@ -72,11 +90,57 @@ class Results:
         """The power of a force, given by itself or its name."""
         return self.force(force.name if isinstance(force, Force) else force, t).power
 
-    def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
+    def animate(
+        self,
+        path: str | Path | None = None,
+        *,
+        t_span: tuple[float, float] | None = None,
+        frames: int | None = None,
+        seconds: float | None = None,
+        title: str = "",
+        traces: Any = (),
+        reactions: bool | Sequence[str] = (),
+        plots: Sequence[Any] = ("energy",),
+    ) -> Scene | Path:
+        """The motion of a machine: a scene, which notebooks show, or a file.
+
+        Parameters
+        ----------
+        path : path, optional
+            ``.html`` for a page to play, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
+        t_span : tuple of float, optional
+            The part of the solution to show.
+        frames : int, optional
+            Number of pictures; by default as many as a smooth motion takes.
+        seconds : float, optional
+            How long it takes at normal speed.
+        title : str
+            Heading of the page; by default the name of the model.
+        traces : Body, Frame, sequence or dict of them
+            Points whose paths are drawn: ``rod.end``, ``[crank, rod.end]``, ``{"pen": rod.at(0.5, 0.1)}``.
+        reactions : bool or sequence of str
+            Joints whose forces are drawn as arrows; True for all.
+        plots : sequence of str or Plot
+            What is plotted beside the picture: "energy", names of joints, plots of your own.
+
+        Returns
+        -------
+        daedal.viz.Scene or pathlib.Path
+            The file that was written, or the scene if no path was given.
+        """
         from daedal.multibody.animation import animate
 
-        return animate(self, path, **options)
+        return animate(
+            self,
+            path,
+            t_span=t_span,
+            frames=frames,
+            seconds=seconds,
+            title=title,
+            traces=traces,
+            reactions=reactions,
+            plots=plots,
+        )
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -130,7 +194,8 @@ class Results:
         return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
-        return Course(self.model, self.layout, t, *(row.T for row in rows), rest, is_single=is_single)
+        q, v, r = (row.T for row in rows)
+        return Course(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
 
     def _counting(self, course: Course) -> Course:
         """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""

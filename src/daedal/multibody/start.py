@@ -14,12 +14,13 @@ from daedal.multibody.held import stated_joints
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.motion import Motion
 from daedal.multibody.poses import BodyStates, coordinates_in, coordinates_of, relative_pose, states_of, velocities_of
+from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y
 
 
 class Start(tuple):
     """Coordinates and velocities of a model: the pair (q, v) that :func:`daedal.solve` takes.
 
-    If forces have states of their own (controllers), these are the third entry, as the forces say that they begin.
+    Where forces have states of their own (controllers), these come third.
 
     Attributes
     ----------
@@ -47,16 +48,21 @@ class Start(tuple):
     layout: Any
     t: float
 
-    def __new__(cls, q, v, model, layout, t: float = 0.0):
-        """The pair (q, v) of `model` in the coordinates of `layout`."""
-        pair = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        states = [value for force in model.forces for value in force.initial]
-        self = super().__new__(cls, (*pair, np.array(states)) if states else pair)
+    def __new__(cls, q, v, model, layout, t: float = 0.0, r=None):
+        """The pair (q, v) of `model` in the coordinates of `layout`, with the states r of its forces if it has some."""
+        states = model.initial_states if r is None else r
+        parts = [q, v, states] if len(states) else [q, v]
+        self = super().__new__(cls, [np.asarray(part, dtype=float) for part in parts])
         self.model, self.layout, self.t = model, layout, float(t)
         return self
 
     def __reduce__(self):
-        return type(self), (self.q, self.v, self.model, self.layout, self.t)
+        return type(self), (self.q, self.v, self.model, self.layout, self.t, self.r), self.__dict__
+
+    @property
+    def r(self) -> np.ndarray:
+        """The states of controllers and other forces."""
+        return self[2] if len(self) > 2 else np.zeros(0)
 
     @property
     def q(self) -> np.ndarray:
@@ -67,6 +73,13 @@ class Start(tuple):
     def v(self) -> np.ndarray:
         """Their rates."""
         return self[1]
+
+    @property
+    def layout_length(self) -> float:
+        """The size of the machine, which displacements are compared with."""
+        from daedal.multibody.guess import characteristic_length
+
+        return characteristic_length(self.model.layout())
 
     @property
     def bodies(self) -> BodyStates:
@@ -84,7 +97,7 @@ class Start(tuple):
     def joint(self, name: str):
         """The coordinate of a joint, or all of them."""
         stated = self._stated(name)
-        return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._tree_values(name)))
+        return _plain(coordinates_of(stated, *relative_pose(self.bodies, stated), self._turned(stated)))
 
     def rate(self, name: str):
         """The velocity of a joint, or all of them."""
@@ -100,7 +113,7 @@ class Start(tuple):
         q, v = coordinates_in(layout, self.bodies, near_angles(layout, self._motion))
         for column, value, rate in massless_state(layout, self._motion):
             q[column], v[column] = value, rate
-        return Start(q, v, self.model, layout, self.t)
+        return Start(q, v, self.model, layout, self.t, self.r)
 
     @property
     def _motion(self) -> Motion:
@@ -118,11 +131,10 @@ class Start(tuple):
             raise InvalidProblemError(f"'{name}' is no joint with coordinates")
         return found[name].joint
 
-    def _tree_values(self, name: str):
-        """The coordinates of a joint of the tree that is stated as the tree has it, for how often it has turned."""
-        for j, (joint, swapped) in enumerate(zip(self.layout.topology.joints, self.layout.topology.reversed)):
-            if joint.name == name and not swapped:
-                return self.q[self.layout.tree.first_q[j] : self.layout.tree.first_q[j + 1]]
+    def _turned(self, joint):
+        """The angles of a joint with turns counted as far as they are known."""
+        if joint.turn in (ABOUT_Z, ABOUT_Z_AND_Y):
+            return np.array([self._motion.coordinate(joint, which) for which in joint.coordinates[-joint.turn :]])
         return None
 
     def __repr__(self):

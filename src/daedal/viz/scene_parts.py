@@ -119,6 +119,24 @@ class Part(Member):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class RodLine(Member):
+    """A rod between two moving points, `start` and `end` (3, nt) or (3,), for one that is no body of its own."""
+
+    kind: ClassVar[str] = "rod"
+    follow: ClassVar[tuple[str, ...]] = ("start", "end")
+
+    start: Any
+    end: Any
+    radius: float | None = None
+    color: str | None = None
+
+    def __post_init__(self):
+        _check_radius(self)
+        _set(self, start=_points(self.start, self.owner, "start"), end=_points(self.end, self.owner, "end"))
+        _set(self, color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SpringLine(Member):
     """A coil between two moving points, `start` and `end` (3, nt) or (3,).
 
@@ -135,8 +153,7 @@ class SpringLine(Member):
     color: str | None = None
 
     def __post_init__(self):
-        if self.radius is not None and not (np.isscalar(self.radius) and 0.0 < float(self.radius) < np.inf):
-            raise daedal.InvalidProblemError(f"{self.owner}: radius={self.radius!r} must be a positive number")
+        _check_radius(self)
         whole = isinstance(self.coils, (int, np.integer)) and not isinstance(self.coils, bool)
         if self.coils is not None and not (whole and self.coils >= 1):
             raise daedal.InvalidProblemError(f"{self.owner}: coils={self.coils!r} must be a positive integer")
@@ -246,6 +263,12 @@ def _set(member: Any, **values: Any) -> None:
     """Put checked values into a frozen dataclass while it is made."""
     for name, value in values.items():
         object.__setattr__(member, name, value)
+
+
+def _check_radius(member: Any) -> None:
+    radius = member.radius
+    if radius is not None and not (isinstance(radius, (int, float)) and 0.0 < radius < np.inf):
+        raise daedal.InvalidProblemError(f"{member.owner}: radius={radius!r} must be a positive number")
 
 
 def _finite(value: Any, owner: str, name: str) -> np.ndarray:

@@ -15,6 +15,8 @@ Vector = Sequence[float] | np.ndarray
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 SLIM = 0.012  # of the size of the scene: the radius of a rod that does not say its own
+_AROUND = np.array([p for p in np.ndindex(3, 3, 3) if p != (1, 1, 1)]) - 1.0
+_AROUND /= np.linalg.norm(_AROUND, axis=1)[:, None]  # 26 directions that show how far a ball reaches
 _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 
 
@@ -84,7 +86,7 @@ class Sphere(Shape):
 
     @property
     def corners(self) -> np.ndarray:
-        return self.radius * _ABOUT + np.asarray(self.offset)
+        return self.radius * _AROUND + np.asarray(self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class Ellipsoid(Shape):
 
     @property
     def corners(self) -> np.ndarray:
-        return (_ABOUT * np.asarray(self.radii)) @ _rotation(self, self.rotation).T + np.asarray(self.offset)
+        return (_AROUND * np.asarray(self.radii)) @ _rotation(self, self.rotation).T + np.asarray(self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +155,7 @@ class Rod(Shape):
         start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
         bar = (radius, radius, float(np.linalg.norm(end - start)))
         pieces = [Piece(tessellation.cylinder(), placed(0.5 * (start + end), _along(self, end - start), bar))]
-        knuckle = 3 * [1.45 * radius]
-        return pieces + [Piece(tessellation.sphere(), placed(place, np.eye(3), knuckle)) for place in (start, end)]
+        return [*pieces, knuckle(start, radius), knuckle(end, radius)]
 
     @property
     def corners(self) -> np.ndarray:
@@ -220,7 +221,10 @@ class Gear(Shape):
 
 @dataclass(frozen=True, eq=False)
 class Plane(Shape):
-    """A square with edges of length `size` about `offset`: a floor or a wall. It does not widen the view."""
+    """A square with edges of length `size` about `offset`: a floor or a wall. It does not widen the view.
+
+    In a scene in space the first one that is level and at rest is the floor, drawn as a grid without end.
+    """
 
     size: float
     normal: str | Vector = "z"
@@ -233,13 +237,18 @@ class Plane(Shape):
 
     def pieces(self, size: float) -> list[Piece]:
         turned = _along(self, self.normal)
-        thickness = 0.004 * size
+        thickness = 0.004 * size  # below the square
         below = np.asarray(self.offset) - 0.5 * thickness * turned[:, 2]
         return [Piece(tessellation.cube(), placed(below, turned, (self.size, self.size, thickness)))]
 
     @property
     def corners(self) -> np.ndarray:
         return np.empty((0, 3))
+
+    @property
+    def direction(self) -> np.ndarray:
+        """The unit normal."""
+        return _along(self, self.normal)[:, 2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +296,11 @@ class Mesh(Shape):
 def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
     """The matrix (3, 4) that scales, then turns, then moves."""
     return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
+
+
+def knuckle(place: Vector, radius: float) -> Piece:
+    """The ball at the end of a rod of this radius."""
+    return Piece(tessellation.sphere(), placed(place, np.eye(3), 3 * [1.45 * radius]))
 
 
 def turned_to(direction: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ FREE = "free"
 _MOST = 6  # contacts; each further one doubles the number of modes
 _AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
 _UNSEEN = 1e-12  # heights of bounces relative to the size of the coordinates that cannot be resolved
+_BELOW = 1e-13  # gaps relative to the size of the coordinates, a little more than round-off
 _SLOWEST = 10.0  # of the contacts that accumulate, times the slowest one
 
 Set = frozenset[int]
@@ -104,6 +105,12 @@ def _check_system(system):
         )
 
 
+def _twice(gap, q: np.ndarray):
+    if np.ndim(gap) or np.asarray(gap).dtype.kind not in "fiub":
+        return gap  # refused as a guard
+    return np.array([gap, gap + _BELOW * float(np.max(np.abs(q)))])
+
+
 class _Rules:
     """When contacts open and close, and what follows."""
 
@@ -135,9 +142,10 @@ class _Rules:
         return found
 
     def _gap(self, contact: Contact) -> Callable:
+        """The gap, and a second guard just below zero: a step that ends on the very zero of the first may hide it."""
         if self.params is not None and len(positional_names(contact.gap) or ()) > 2:
-            return lambda t, q, v, p: contact.gap(t, q, p)
-        return lambda t, q, v: contact.gap(t, q)
+            return lambda t, q, v, p: _twice(contact.gap(t, q, p), q)
+        return lambda t, q, v: _twice(contact.gap(t, q), q)
 
     def _force(self, chosen: Set, i: int) -> Callable:
         """The contact force, which must not become negative: M a = f - N^T lam."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from daedal.multibody.body import Frame, checked_name
 from daedal.multibody.constraints.base import Constraint, finite, named_coordinate, of_shape
 from daedal.multibody.forces import frame_of
 from daedal.multibody.rotation import about_z, of_parameters
+from daedal.tabular import listing
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +138,16 @@ class PrescribedMotion(Constraint):
         if shape == (4,):
             return of_parameters(np.array(given))
         return np.array(of_shape(given, (3, 3), f"orientation of drive '{self.name}'"))
+
+
+def drives_in_words(constraints: Iterable[Constraint]) -> str:
+    """The drives among constraints, and what they drive; empty if there are none."""
+    found = [f"'{one.name}' (joint '{_label(one.joint)}')" for one in constraints if isinstance(one, Prescribed)]
+    found += [
+        f"'{one.name}' (body '{one.frame.body.name}')" for one in constraints if isinstance(one, PrescribedMotion)
+    ]
+    return listing(found) if found else ""
+
+
+def _label(joint: Any) -> str:
+    return getattr(joint, "name", joint)

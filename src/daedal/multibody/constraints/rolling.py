@@ -1,7 +1,7 @@
 r"""Rolling without slip.
 
 A disc with the centre c, the unit axis e and the radius R touches a plane with the normal n at :math:`c + R u`, where
-:math:`u = -(n - (n \cdot e) e) / s` points down the disc and :math:`s = \sqrt{1 - (n \cdot e)^2}`. It touches if
+:math:`u = -e \times (n \times e) / s` points down the disc and :math:`s = |n \times e|`. It touches if
 
 .. math:: n \cdot (c - p) - R s = 0,
 
@@ -141,19 +141,20 @@ class _Disc(_OnPlane):
 
     def residual(self, t, motion):
         """Height of the centre less that of a disc that leans as it does."""
-        lean = _dot(motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2])
-        return (self._height(motion) - self.radius * np.sqrt(1.0 - lean**2),)
+        across = cross(motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2])
+        return (self._height(motion) - self.radius * np.sqrt(_dot(across, across)),)
 
     def velocity_residual(self, t, motion):
         """Velocity of the point that touches."""
         n, e = motion.rotation(self.plane)[:, 2], motion.rotation(self.wheel)[:, 2]
-        lean = _dot(n, e)
-        if isinstance(lean, float) and abs(lean) >= 1.0:  # of numbers; the traced function has no branch
+        across = cross(n, e)
+        s = np.sqrt(_dot(across, across))
+        if isinstance(s, float) and s == 0.0:  # of numbers; the traced function has no branch
             raise Unevaluable(
                 f"the wheel of constraint '{self.name}' lies flat, so that no point of its rim is the lowest. "
                 "Remedy: start with a wheel that leans, by the orientation of the body or the angles of its joints"
             )
-        return self._slip(motion, -self.radius / np.sqrt(1.0 - lean**2) * (n - lean * e))
+        return self._slip(motion, -self.radius / s * cross(e, across))
 
 
 @dataclass(frozen=True, eq=False)

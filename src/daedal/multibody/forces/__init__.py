@@ -3,8 +3,10 @@
 from daedal.multibody.forces.actuator import Actuator, Motor
 from daedal.multibody.forces.bushing import Bushing
 from daedal.multibody.forces.controller import PID, Controller, Hydraulics
+from daedal.multibody.forces.discontinuity import Contact, Discontinuity, JointFriction
 from daedal.multibody.forces.fields import Drag, GeneralForce, Gravitation, Torque
 from daedal.multibody.forces.force import Force, frame_of
+from daedal.multibody.forces.smooth import SmoothFriction, SoftContact
 from daedal.multibody.forces.spring import Damper, Spring
 from daedal.multibody.forces.torsion import TorsionSpring
 
@@ -12,14 +14,19 @@ __all__ = [
     "PID",
     "Actuator",
     "Bushing",
+    "Contact",
     "Controller",
     "Damper",
+    "Discontinuity",
     "Drag",
     "Force",
     "GeneralForce",
     "Gravitation",
     "Hydraulics",
+    "JointFriction",
     "Motor",
+    "SmoothFriction",
+    "SoftContact",
     "Spring",
     "Torque",
     "TorsionSpring",

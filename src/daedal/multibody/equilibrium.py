@@ -1,0 +1,200 @@
+r"""Static equilibrium: positions in which the forces are balanced by reactions,
+
+.. math:: f(t, q, 0) - K^T \lambda = 0, \qquad g(t, q) = 0.
+
+In the directions Z that the constraints allow, the force :math:`Z^T f` vanishes; its derivative is minus the reduced
+stiffness :math:`Z^T (K^T \lambda - f)_q Z`. Newton's steps are taken with the absolute values of its eigenvalues, so
+that they go downhill (Nocedal and Wright, *Numerical Optimization*, 3.4), and are halved until the forces do work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import DaedalError
+from daedal.multibody.assembly import Assembly
+from daedal.multibody.closing import nearest_zero
+from daedal.multibody.equations import null_space
+from daedal.multibody.measures import Measures
+from daedal.multibody.start import Start
+
+STABLE, NEUTRAL, UNSTABLE = "stable", "neutral", "unstable"
+_MOST = 300
+_LONGEST = 0.3
+_BALANCED = 1e-11
+_NEUTRAL = 1e-9
+
+
+class NoEquilibriumError(DaedalError):
+    """No position of balance was found; the message names the joint along which a force remains."""
+
+
+class Equilibrium(Start):
+    """A position in which all forces are balanced; it is a start at rest as well.
+
+    Attributes
+    ----------
+    stability : {"stable", "neutral", "unstable"}
+        By the smallest eigenvalue of the reduced stiffness; forces that depend on velocities do not count.
+    stiffness : numpy.ndarray
+        The eigenvalues of the reduced stiffness, smallest first, in coordinates of the joints.
+    lam : numpy.ndarray
+        The multipliers of the constraints.
+    holding : dict
+        The forces that hold the joints whose values were given.
+    """
+
+    stability: str
+    stiffness: np.ndarray
+    lam: np.ndarray
+    holding: dict[str, np.ndarray]
+
+    def __repr__(self):
+        return f"Equilibrium({self.stability}; {super().__repr__()[6:]}"
+
+
+def equilibrium(model, values: Mapping[str, Any], *, side, guess, coordinates, cut, t) -> Equilibrium:
+    """See :meth:`daedal.multibody.Model.equilibrium`."""
+    search = _Search(model, values, cut if coordinates == "relative" else (), t)
+    q, lam, stiffness = search.run(side or {}, guess)
+    found = Start(q, np.zeros(q.size), model, search.layout, t, search.r).in_coordinates(coordinates, cut=cut)
+    result = Equilibrium(found.q, found.v, model, found.layout, t, search.r)
+    largest = max(float(np.max(np.abs(stiffness), initial=0.0)), 1e-300)
+    lowest = float(stiffness[0]) / largest if stiffness.size else 1.0
+    result.stability = STABLE if lowest > _NEUTRAL else UNSTABLE if lowest < -_NEUTRAL else NEUTRAL
+    result.stiffness, result.lam = stiffness, lam[: search.n_lambda]
+    result.holding = search.holding(lam)
+    return result
+
+
+class _Search:
+    """The search for a position of balance on the manifold of closed positions."""
+
+    def __init__(self, model: Any, values: Mapping[str, Any], cut, t: float):
+        self.assembly = Assembly(model, cut, t)
+        self.layout, self.conditions, self.t = self.assembly.layout, self.assembly.conditions, float(t)
+        self.equations, self.scale = model.equations(self.layout), self.assembly.column_scale
+        self.values = values
+        self.measures = Measures(model, self.layout, self.assembly.joints, tuple(values))
+        self.n_lambda = self.conditions.n_g + self.conditions.n_hat
+        self.r = np.array(model.initial_states, dtype=float)
+        self._rest = np.zeros(self.layout.n_q)
+
+    def run(self, side, guess) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coordinates, multipliers and eigenvalues of the reduced stiffness."""
+        q = self.assembly.positions(self.values, side, guess)
+        held = self.measures.values(q, np.zeros(len(self.measures.rows)))
+        for _ in range(_MOST):
+            f, lam, Z = self._balance(q)
+            H = self._stiffness(q, lam)
+            reduced = Z.T @ H @ Z
+            size = np.linalg.norm(Z.T @ f)
+            if not Z.shape[1] or size <= _BALANCED * max(self._size(q, f, lam), 1e-300):
+                return q, lam, np.sort(np.linalg.eigvals(reduced).real)
+            moved = self._step(q, f, Z, reduced, held)
+            if moved is None:
+                if size <= 1e-7 * self._size(q, f, lam):
+                    return q, lam, np.sort(np.linalg.eigvals(reduced).real)
+                break
+            q = moved
+        raise self._none(q)
+
+    def _step(self, q, f, Z, reduced, held) -> np.ndarray | None:
+        """The next position, in which less force remains or to which the forces do work."""
+        force = Z.T @ f
+        values, vectors = np.linalg.eigh(0.5 * (reduced + reduced.T))
+        floor = max(1e-8 * float(np.max(np.abs(values))), 1e-6 * float(np.linalg.norm(force)))
+        for trial in (np.linalg.lstsq(reduced, force, rcond=1e-12)[0] if values[0] > floor else None, "downhill"):
+            if trial is None:
+                continue
+            if isinstance(trial, str):
+                trial = vectors @ ((vectors.T @ force) / np.maximum(np.abs(values), floor))
+            longest = float(np.max(np.abs(Z @ trial) / self.scale))
+            share = min(1.0, _LONGEST / longest) if longest > 0.0 else 1.0
+            while share * longest > 1e-15:
+                ahead, found = self._closed(q + share * (Z @ trial), held)
+                if found:
+                    f_ahead, _, Z_ahead = self._balance(ahead)
+                    work = 0.5 * float((f + f_ahead) @ (ahead - q))
+                    if np.linalg.norm(Z_ahead.T @ f_ahead) < (1.0 - 1e-4 * share) * np.linalg.norm(force) or (
+                        work > 0.0 and share * longest > 1e-9
+                    ):
+                        return ahead
+                share *= 0.5
+        return None
+
+    def _conditions_at(self, q: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.conditions.jacobian(self.t, q), self.measures.jacobian(q)])
+
+    def _balance(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Forces, multipliers of smallest norm, and the directions that are free."""
+        self._settle(q)
+        f = self.equations.force(self.t, q, self._rest, self.r)
+        K = self._conditions_at(q)
+        lam = np.linalg.lstsq(K.T, f, rcond=1e-12)[0] if K.size else np.zeros(K.shape[0])
+        return f, lam, null_space(K, self.scale)
+
+    def _settle(self, q: np.ndarray):
+        """States of forces at rest: f_d = 0 (Newton's method)."""
+        lam, rest = np.zeros(self.n_lambda), self._rest
+        for _ in range(50 if self.r.size else 0):
+            rate = self.equations.state_rate(self.t, q, rest, self.r)
+            if np.linalg.norm(rate) <= 1e-13 * max(1.0, float(np.linalg.norm(self.r))):
+                return
+            slopes = self.equations.derivatives(self.t, q, rest, self.r, rest, lam).states[:, 2 * q.size :]
+            if np.linalg.matrix_rank(slopes) < self.r.size:
+                raise NoEquilibriumError(
+                    "a state of a force or controller does not come to rest by itself (an integrator): its rate does "
+                    "not depend on the states. Remedy: leave this force out, or hold the joint that it controls"
+                )
+            self.r = self.r + np.linalg.solve(slopes, rate)
+
+    def _stiffness(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
+        """The derivative of the remaining force, negative, with states of forces at rest and held joints held."""
+        rest, n = self._rest, q.size
+        found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
+        H = found.balance[:, :n]
+        if self.r.size:
+            H = H - found.balance[:, 2 * n :] @ np.linalg.solve(found.states[:, 2 * n :], found.states[:, :n])
+        return H + self.measures.curvature(q, lam[self.n_lambda :])
+
+    def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray) -> float:
+        """What the remaining force is compared with: weights and stiffness of the machine."""
+        K = self._conditions_at(q)
+        tree = self.layout.tree
+        weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length
+        return max(weight, float(np.linalg.norm(f * self.scale)), float(np.linalg.norm((K.T @ lam) * self.scale)))
+
+    def _closed(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, bool]:
+        n_g, n_hat, scale = self.conditions.n_g, self.conditions.n_hat, self.scale
+        if not n_g and not held.size:
+            return q, True
+
+        def matrix(x):
+            rows = self._conditions_at(x * scale)
+            return np.concatenate([rows[:n_g], rows[n_g + n_hat :]]) * scale
+
+        def residual(x):
+            now = self.measures.values(x * scale, held)
+            return np.concatenate([self.conditions.value(self.t, x * scale), now - held])
+
+        found = nearest_zero(residual, matrix, q / scale)
+        return found.x * scale, found.size <= 1e-9 * max(1.0, self.assembly.length)
+
+    def holding(self, lam: np.ndarray) -> dict[str, np.ndarray]:
+        """Forces that hold joints, on their second bodies."""
+        forces = -lam[self.n_lambda :]
+        ends = np.cumsum(list(self.measures.sizes.values()))
+        return {key: forces[end - n : end] for (key, n), end in zip(self.measures.sizes.items(), ends)}
+
+    def _none(self, q: np.ndarray) -> NoEquilibriumError:
+        f, _, Z = self._balance(q)
+        remaining = np.linalg.lstsq(Z.T, Z.T @ f, rcond=None)[0]
+        k = int(np.argmax(np.abs(remaining) * self.scale))
+        return NoEquilibriumError(
+            f"no equilibrium was found: along '{self.layout.names[k]}' the force {remaining[k]:.4g} remains at "
+            f"{q[k]:.4g}. Remedy: give a guess nearer to the equilibrium, or check that springs or stops hold it"
+        )

@@ -1,0 +1,206 @@
+"""What makes a model change between modes: contacts that open and close, and joints that stick and slip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.body import Frame
+from daedal.multibody.forces.force import frame_of, joint_name, number, positive, title
+from daedal.multibody.kinematics import cross
+from daedal.multibody.rotation import direction
+from daedal.problems.checks import set_checked
+
+
+class Discontinuity:
+    """A part of a model with modes; see :class:`Contact` and :class:`JointFriction`."""
+
+    name: str
+    frames: tuple[Frame, ...] = ()
+    joints: tuple[str, ...] = ()
+    which: str | None = None
+
+    @property
+    def needs_reaction(self) -> bool:
+        """Whether it depends on the force in a joint."""
+        return False
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.name!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contact(Discontinuity):
+    r"""A point of a body that meets a plane: it bounces, rests, and lifts off.
+
+    The gap :math:`g_N = n \cdot (p - p_0) - r` is not negative, the force along n neither, and one of them is zero. The
+    point meets the plane by an impact with the coefficient of restitution e, :math:`\dot g_N^+ = -e\, \dot g_N^-`; see
+    :func:`daedal.unilateral`.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force or contact of the model has.
+    point : Body or Frame
+        The point, or the centre of a ball.
+    against : Body or Frame
+        A point of the plane, on the ground or on a body that may move.
+    normal : direction
+        n, from the plane to the side on which the point is, in the axes of `against`.
+    restitution : float
+        Between 0 (plastic) and 1 (elastic).
+    radius : float
+        r, of a ball.
+    friction : float
+        The coefficient of Coulomb friction. The model may then have no further contact; it must begin with the contact
+        closed, in the plane, and the run ends where the contact opens (see :class:`daedal.Friction`).
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Contact, Free, Model, ground
+    >>> ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    >>> floor = Contact("floor", ball, ground, normal="y", radius=0.1, restitution=0.5)
+    >>> model = Model(Free("flight", ground, ball), floor, gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(model.problem(), (0.0, 2.0), ([0.0, 1.1, 0.0], [1.0, 0.0, 0.0]), rtol=1e-8)
+    >>> print(sol.mode[-1], f"{sol.events[-1].t:.4f}")
+    floor 1.3546
+    """
+
+    name: str
+    point: Any
+    against: Any
+    normal: Any
+    restitution: float = 0.0
+    radius: float = 0.0
+    friction: float = 0.0
+
+    def __post_init__(self):
+        what = title(self)
+        point, against = frame_of(self.point, f"point of {what}"), frame_of(self.against, f"against of {what}")
+        if point.body is against.body:
+            raise InvalidProblemError(f"{what}: point and plane are both on body '{point.body.name}'")
+        restitution = number(self.restitution, f"restitution of {what}")
+        if not 0.0 <= restitution <= 1.0:
+            raise InvalidProblemError(f"restitution of {what} must be between 0 and 1, got {restitution!r}")
+        friction, radius = number(self.friction, f"friction of {what}"), number(self.radius, f"radius of {what}")
+        if friction < 0.0 or radius < 0.0:
+            raise InvalidProblemError(f"friction and radius of {what} must not be negative, got {friction}, {radius}")
+        if friction and radius:
+            raise InvalidProblemError(
+                f"{what} has friction and a radius; a ball that slides also rolls, which is not modelled. Remedy: "
+                "radius=0, with the point on the surface"
+            )
+        set_checked(
+            self,
+            point=point,
+            against=against,
+            normal=direction(self.normal, f"normal of {what}"),
+            restitution=restitution,
+            radius=radius,
+            friction=friction,
+        )
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
+        """The point and the plane."""
+        return self.point, self.against
+
+    def gap(self, motion):
+        """How far the point is from the plane."""
+        n = motion.rotation(self.against) @ self.normal
+        return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
+
+    def push(self, motion, loads, value=1.0):
+        """A force of the contact on both bodies, at the point where they touch."""
+        self._act(motion, loads, motion.rotation(self.against) @ (value * self.normal))
+
+    def slide(self, motion, loads, value=1.0):
+        """A force along the plane, in a model of the plane: to the right of the normal."""
+        tangent = np.array([self.normal[1], -self.normal[0], 0.0])
+        self._act(motion, loads, motion.rotation(self.against) @ (value * tangent))
+
+    def _act(self, motion, loads, vector):
+        loads.force(self.point, vector)
+        loads.force(self.against, -vector)
+        loads.torque(self.against, -cross(motion.position(self.point) - motion.position(self.against), vector))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointFriction(Discontinuity):
+    r"""Coulomb friction at a joint: it slips against a torque (or a force), or it sticks.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other force or contact of the model has.
+    joint : Joint or str
+        The joint or its name.
+    torque : float, optional
+        The level at which it slips: a torque at a hinge, a force at a slider.
+    coefficient : float, optional
+        Instead of `torque`, for a :class:`Prismatic` joint in a model of the plane: the force is this times the normal
+        force that the joint carries. The model is solved in absolute coordinates then.
+    static : float, optional
+        The level (or the coefficient) up to which it sticks, at least the one above; by default that.
+    stribeck : float, optional
+        The speed over which the level falls from `static` to `torque` or `coefficient`.
+    which : str, optional
+        Which coordinate, of a joint with several.
+
+    Notes
+    -----
+    The modes "slip+", "slip-" and "stick" are those of :class:`daedal.Friction`, which knows one place with friction.
+    For friction at several joints there is :class:`SmoothFriction`.
+
+    Examples
+    --------
+    A wheel that spins with J = 0.5, braked by a torque of 2, stops after J omega / 2:
+
+    >>> import daedal
+    >>> from daedal.multibody import Body, JointFriction, Model, Revolute, ground
+    >>> wheel = Body.cylinder("wheel", radius=0.5, length=0.1, mass=4.0)
+    >>> model = Model(Revolute("axle", ground, wheel), JointFriction("brake", "axle", torque=2.0))
+    >>> sol = daedal.solve(model.problem(), (0.0, 4.0), ([0.0], [8.0]), rtol=1e-8)
+    >>> print(sol.mode[-1], f"{sol.events[0].t:.6f}")
+    stick 2.000000
+    """
+
+    name: str
+    joint: Any
+    torque: float | None = None
+    coefficient: float | None = None
+    static: float | None = None
+    stribeck: float | None = None
+    which: str | None = None
+
+    def __post_init__(self):
+        what = title(self)
+        if (self.torque is None) == (self.coefficient is None):
+            raise InvalidProblemError(f"{what} needs torque or coefficient, one of them")
+        level = "torque" if self.coefficient is None else "coefficient"
+        values = {level: positive(getattr(self, level), f"{level} of {what}")}
+        if self.static is not None:
+            values["static"] = positive(self.static, f"static of {what}")
+            if values["static"] < values[level]:
+                raise InvalidProblemError(f"static of {what} must be at least its {level}, {values[level]:g}")
+        if self.stribeck is not None:
+            values["stribeck"] = positive(self.stribeck, f"stribeck of {what}")
+        set_checked(self, joint=joint_name(self.joint, what), **values)
+
+    @property
+    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The joint."""
+        return (self.joint,)
+
+    def slide(self, motion, loads, value=1.0):
+        """A torque or a force along the coordinate."""
+        loads.joint(self.joint, value, self.which)
+
+    @property
+    def needs_reaction(self) -> bool:
+        """Whether it depends on the force in the joint."""
+        return self.coefficient is not None

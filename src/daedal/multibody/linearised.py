@@ -1,0 +1,227 @@
+r"""Small motions about a state, on the manifold of the constraints.
+
+About an equilibrium, displacements :math:`\delta q = Z z` in the directions that the constraints allow (K Z = 0) obey
+
+.. math::
+
+    Z^T M Z\, \ddot z - Z^T f_v Z\, \dot z + Z^T (K^T \lambda - f)_q Z\, z = 0,
+
+with the derivative of :math:`K^T \lambda` for the multipliers of the equilibrium: the curvature of the constraints acts
+like a stiffness. About a motion, or with rolling or with states of forces, the perturbations
+:math:`\delta x = (\delta q, \delta v, \delta r)` that the constraints allow, a basis T, obey
+
+.. math:: \dot y = T^+ F_x T\, y, \qquad \delta x = T y,
+
+where F is the right-hand side of the equations of motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.equations import Equations, null_space
+from daedal.multibody.modes import Mode
+from daedal.multibody.poses import length_flags
+from daedal.multibody.start import Start
+from daedal.tabular import Tabular
+
+_BALANCED = 1e-8
+_UNDAMPED = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """Small motions of a machine about a state.
+
+    Attributes
+    ----------
+    start : Start
+        The state.
+    matrix : numpy.ndarray
+        A of y' = A y; about an equilibrium y = (z, z').
+    mass, damping, stiffness : numpy.ndarray or None
+        Reduced matrices of M z'' + D z' + K z = 0; None about a motion, with rolling or with states of forces.
+    basis : numpy.ndarray
+        Z, or the part of T for the coordinates: perturbations of q for y (or z) of size 1.
+    eigenvalues : numpy.ndarray
+        Of the small motions, the slowest oscillations first.
+    is_equilibrium : bool
+        Whether the state is one of rest.
+    exact : bool
+        Whether derivatives come from the traced functions, not from differences.
+    """
+
+    start: Start
+    matrix: np.ndarray
+    basis: np.ndarray
+    eigenvalues: np.ndarray
+    pairs: list[tuple[complex, np.ndarray]] = field(repr=False)  # eigenvalues of modes with perturbations of q
+    is_equilibrium: bool
+    exact: bool
+    mass: np.ndarray | None = None
+    damping: np.ndarray | None = None
+    stiffness: np.ndarray | None = None
+
+    @cached_property
+    def modes(self) -> list[Mode]:
+        """One for each pair of conjugate eigenvalues and each real one; without damping one for each opposite pair."""
+        return [Mode(complex(value), shape, self.start) for value, shape in self.pairs]
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """Oscillations per unit of time, of the modes that oscillate."""
+        return np.array([mode.frequency for mode in self.modes if mode.frequency > 0.0])
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no small motion grows."""
+        size = max(float(np.max(np.abs(self.eigenvalues), initial=0.0)), 1e-300)
+        return bool(np.all(self.eigenvalues.real <= 1e-7 * size))
+
+    def plot(self, **options: Any):
+        """The eigenvalues in the complex plane; see :func:`daedal.viz.plot_eigenvalues`."""
+        from daedal.viz import plot_eigenvalues
+
+        return plot_eigenvalues(self.eigenvalues, **options)
+
+    def __str__(self):
+        rows = [
+            (str(k + 1), f"{mode.eigenvalue:.6g}", f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}", mode.joint)
+            for k, mode in enumerate(self.modes)
+        ]
+        about = "an equilibrium" if self.is_equilibrium else "a motion"
+        header = ("mode", "eigenvalue", "frequency", "damping ratio", "moves most")
+        how = "" if self.exact else " (derivatives by differences)"
+        return f"small motions about {about}{how}\n{Tabular('rrrrl', rows, header, indent=2)}"
+
+
+def linearise(model: Any, at: Start) -> Linearised:
+    """See :meth:`daedal.multibody.Model.linearise`."""
+    if not isinstance(at, Start):
+        raise InvalidProblemError("at must be what model.assemble or model.equilibrium gives")
+    point = _Point(model, at)
+    holonomic_at_rest = point.is_equilibrium and not point.conditions.n_hat and not at.r.size
+    return point.second_order() if holonomic_at_rest else point.first_order()
+
+
+class _Point:
+    """The equations of motion and their derivatives at a state."""
+
+    def __init__(self, model: Any, at: Start):
+        self.start, self.q, self.v, self.r, self.t = at, at.q, at.v, at.r, at.t
+        self.equations: Equations = model.equations(at.layout)
+        self.conditions = model.conditions(at.layout)
+        self.n = at.q.size
+        self.scale = np.where(length_flags(at.layout), at.layout_length, 1.0)
+        self.M = self.equations.mass(self.t, self.q)
+        self.K = self.conditions.jacobian(self.t, self.q)
+        force = self.equations.force(self.t, self.q, self.v, self.r)
+        self.a, self.lam = self._augmented(force, self.conditions.bias(self.t, self.q, self.v))
+        self.found = self.equations.derivatives(self.t, self.q, self.v, self.r, self.a, self.lam)
+        reach = max(float(np.linalg.norm(force)), float(np.linalg.norm(self.K.T @ self.lam)), 1e-300)
+        at_rest = not np.any(self.v) and np.linalg.norm(self.M @ self.a) <= _BALANCED * reach
+        rates = self.equations.state_rate(self.t, self.q, self.v, self.r)
+        self.is_equilibrium = bool(
+            at_rest and np.linalg.norm(rates) <= _BALANCED * max(1.0, float(np.linalg.norm(self.r)))
+        )
+
+    def _augmented(self, force: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations and the multipliers of smallest norm; columns for several right-hand sides."""
+        m = self.K.shape[0]
+        matrix = np.block([[self.M, self.K.T], [self.K, np.zeros((m, m))]])
+        solution = np.linalg.lstsq(matrix, np.concatenate([force, bias]), rcond=1e-12)[0]
+        return solution[: self.n], solution[self.n :]
+
+    def second_order(self) -> Linearised:
+        """M z'' + D z' + K z = 0."""
+        Z = null_space(self.K, self.scale)
+        M = Z.T @ self.M @ Z
+        stiffness, damping = (Z.T @ self.found.balance[:, part] @ Z for part in (slice(self.n), self._velocities))
+        if np.max(np.abs(damping), initial=0.0) <= _UNDAMPED * np.max(np.abs(self.found.balance), initial=0.0):
+            damping = np.zeros_like(damping)
+        self._check_mass(M, Z)
+        d = M.shape[0]
+        A = np.block([[np.zeros((d, d)), np.eye(d)], [-np.linalg.solve(M, stiffness), -np.linalg.solve(M, damping)]])
+        skew = float(np.max(np.abs(stiffness - stiffness.T), initial=0.0))
+        if not np.any(damping) and skew <= 1e-9 * float(np.max(np.abs(stiffness), initial=0.0)):
+            roots, vectors = _undamped(M, stiffness)
+            values, pairs = np.concatenate([roots, -roots]), list(zip(roots, (Z @ vectors).T))
+        else:
+            values, vectors = np.linalg.eig(A)
+            pairs = _pairs(values, Z @ vectors[:d])
+        return Linearised(
+            start=self.start,
+            matrix=A,
+            basis=Z,
+            eigenvalues=_sorted(values),
+            pairs=pairs,
+            is_equilibrium=True,
+            exact=self.equations.exact,
+            mass=M,
+            damping=damping,
+            stiffness=stiffness,
+        )
+
+    @property
+    def _velocities(self) -> slice:
+        return slice(self.n, 2 * self.n)
+
+    def first_order(self) -> Linearised:
+        """y' = A y for all perturbations that the constraints allow."""
+        n, n_g, n_r = self.n, self.conditions.n_g, self.r.size
+        allowed = np.zeros((n_g + self.K.shape[0], 2 * n + n_r))
+        allowed[:n_g, :n] = self.K[:n_g]
+        allowed[n_g:] = self.found.speeds
+        scale = np.concatenate([self.scale, self.scale, np.ones(n_r)])
+        T = null_space(allowed, scale)
+        self._check_mass(*self._reduced())
+        da, _ = self._augmented(-self.found.balance @ T, -self.found.accelerations @ T)
+        F = np.concatenate([T[n : 2 * n], da, -self.found.states @ T])
+        A = (T / scale[:, None]).T @ (F / scale[:, None])  # T is orthonormal in scaled coordinates
+        values, vectors = np.linalg.eig(A)
+        return Linearised(
+            start=self.start,
+            matrix=A,
+            basis=T[:n],
+            eigenvalues=_sorted(values),
+            pairs=_pairs(values, (T @ vectors)[:n]),
+            is_equilibrium=self.is_equilibrium,
+            exact=self.equations.exact,
+        )
+
+    def _reduced(self) -> tuple[np.ndarray, np.ndarray]:
+        Z = null_space(self.K, self.scale)
+        return Z.T @ self.M @ Z, Z
+
+    def _check_mass(self, M: np.ndarray, Z: np.ndarray):
+        if not M.size:
+            raise InvalidProblemError("nothing can move: the joints leave no degree of freedom, so there are no modes")
+        values, vectors = np.linalg.eigh(M)
+        if values[0] <= 1e-13 * values[-1]:
+            k = int(np.argmax(np.abs(Z @ vectors[:, 0]) / self.scale))
+            raise InvalidProblemError(
+                f"a motion of '{self.start.layout.names[k]}' moves no mass, so it has no frequency; give the body a "
+                "mass or a moment of inertia"
+            )
+
+
+def _undamped(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One of each pair of opposite eigenvalues, slow oscillations first, with their shapes."""
+    from scipy.linalg import eigh
+
+    squares, vectors = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    return np.sqrt(-squares.astype(complex)), vectors.astype(complex)  # i omega, or a real number of what grows
+
+
+def _sorted(values: np.ndarray) -> np.ndarray:
+    return values[np.lexsort([values.imag, values.real, np.abs(values.imag)])]
+
+
+def _pairs(values: np.ndarray, shapes: np.ndarray) -> list[tuple[complex, np.ndarray]]:
+    order = np.lexsort([values.real, np.abs(values.imag)])
+    return [(complex(values[k]), shapes[:, k]) for k in order if values[k].imag >= 0.0]
