@@ -166,7 +166,7 @@ class _Search:
             rate = self.equations.state_rate(self.t, q, rest, self.r)
             found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
             H = found.balance[:, :n] + self.measures.curvature(q, lam[self.n_lambda :])
-            small = _BALANCED * max(self._size(q, f, lam), 1e-300)
+            small = _BALANCED * max(self._size(q, f, lam, H), 1e-300)
             if np.linalg.norm(Z.T @ f) <= small and np.linalg.norm(rate) <= 1e-11 * max(
                 1.0, float(np.linalg.norm(self.r))
             ):
