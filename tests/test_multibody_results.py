@@ -291,6 +291,16 @@ def test_functions_that_cannot_be_stored_leave_the_motion():
         _ = stored.joint("pivot").reaction
 
 
+def test_reactions_are_refused_where_the_model_does_not_know_all_forces(pendulum):
+    model, _ = pendulum
+    system = model.system()
+    pushed = system.replaced(force=lambda t, q, v: system.force(t, q, v) + 0.01)
+    sol = daedal.solve(pushed, (0.0, 1.0), ([0.4], [0.0]))
+    assert sol.body("bob").position.shape[0] == 3
+    with pytest.raises(daedal.InvalidProblemError, match="forces of the model do not balance"):
+        _ = sol.joint("pivot").reaction
+
+
 def test_free_body_has_no_reaction_and_ground_stands():
     ball = Body.sphere("ball", radius=0.1, mass=1.0)
     model = Model(Free("flight", ground, ball), gravity=(0.0, 0.0, -G))

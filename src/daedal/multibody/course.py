@@ -70,17 +70,17 @@ class Course:
     def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
         still = np.zeros((self.t.size, self.layout.tree.father.size, 3))
-        linear, angular, _, _ = self.transmitted(still, still)
+        linear, angular, *_ = self.transmitted(still, still)
         return linear, angular
 
     def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Accelerations, and what the joints of the tree exert on their bodies under loads (nt, n, 3)."""
+        """Accelerations, what the joints of the tree exert on their bodies, and that along their velocities."""
         tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
             transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', as N' q' = 0
             for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, rates, force, torque)
         ]
-        return tuple(np.array(kind).reshape(force.shape) for kind in zip(*found))
+        return tuple(np.array(kind) for kind in zip(*found))
 
     @cached_property
     def centers(self) -> np.ndarray:

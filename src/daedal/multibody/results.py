@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Results:
         """The motion of a joint, and what it carries."""
         course = self.course(t)
         joint = self.layout.joint_as_moved(self.model.joint(name))
-        return JointView(course, joint, self._joint_forces(course), lambda: self._counting(course))
+        return JointView(course, joint, lambda: self._joint_forces(course), lambda: self._counting(course))
 
     def force(self, name: str, t: Any = None) -> ForceView:
         """What a force does."""
@@ -177,7 +178,21 @@ class Results:
     def _forces_at_output(self) -> JointForces:
         return JointForces(self._at_output)
 
+    @cached_property
+    def _is_described(self) -> bool:
+        """Whether the forces of the model are all that act, by the balance of forces at some of the output points."""
+        some = np.unique(np.linspace(0, self._solution.t.size - 1, 5).astype(int))
+        solution = self._solution
+        rows = (solution.q[:, some], solution.v[:, some], solution.r[:, some])
+        rest = SimpleNamespace(a=solution.a[:, some], lam=solution.lam[:, some])
+        return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
+
     def _joint_forces(self, course: Course) -> JointForces:
+        if not self._is_described:
+            raise InvalidProblemError(
+                "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
+                "friction or functions that were replaced act as well"
+            )
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
     def course(self, t: Any = None) -> Course:
