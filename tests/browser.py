@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+# What software that draws in place of a graphics card, and a test that looks at the picture, lead to
+REMARKS = ("GPU stall due to ReadPixels", "willReadFrequently")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
@@ -115,7 +117,8 @@ class Browser:
         elif event == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.complaints.append(json.dumps(parameters["args"])[:500])
         elif event == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(parameters["entry"]["text"])
+            if not any(remark in parameters["entry"]["text"] for remark in REMARKS):
+                self.complaints.append(parameters["entry"]["text"])
         elif event == "Page.loadEventFired":
             self._loaded = True
 

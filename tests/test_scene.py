@@ -24,6 +24,7 @@ from daedal.viz import (
     Plane,
     Plot,
     Rod,
+    RodLine,
     Scene,
     Sphere,
     SpringLine,
@@ -31,7 +32,7 @@ from daedal.viz import (
     tessellation,
 )
 from daedal.viz.rasteriser import visible
-from daedal.viz.scene_camera import camera_axes, eye_direction, first_view
+from daedal.viz.scene_camera import backdrop, camera_axes, eye_direction, first_view
 from daedal.viz.scene_items import items
 from daedal.viz.scene_page import FEWEST, LARGEST, frame_times, page_data
 from daedal.viz.scene_picture import make_camera, picture
@@ -53,6 +54,7 @@ def full_scene(**others):
         Part("ground", [Plane(4.0), Cylinder(0.1, 0.4, "x")]),
         Part("body", [Box((1.0, 0.5, 0.2)), Disc(0.3, 0.1)], ALONG, TURNS, frame=True),
         SpringLine("spring", (0.0, 0.0, 1.0), ALONG),
+        RodLine("link", ALONG, ALONG + 0.4),
         Line("cable", np.array([ALONG, ALONG + 1.0])),
         traces=[Trace("corner", ALONG + 0.5)],
         arrows=[Arrow("pull", ALONG, np.array([0.0 * T, 0.0 * T, np.sin(T)]))],
@@ -153,7 +155,7 @@ WRONG = {
         (lambda: scene(Part("arm", rotation=TURNS[1:])), "part 'arm': rotation is given at 40 times"),
         (lambda: scene(plots=[Plot("p", {"x": T[1:]})]), "plot 'p': 'x' is given at 40 times"),
         (lambda: scene(Part("arm"), Part("arm")), "part 'arm' occurs 2 times"),
-        (lambda: scene(Trace("arm", ALONG)), "parts: .* is not a Part or SpringLine or Line"),
+        (lambda: scene(Trace("arm", ALONG)), "parts: .* is not a Part or RodLine or SpringLine or Line"),
         (lambda: Scene(T, []), "parts is empty"),
         (lambda: scene(t=T[::-1]), r"t must increase, but t\[1\] = 4.875 follows 5"),
         (lambda: scene(up="x"), "up='x' must be 'y' or 'z'"),
@@ -222,6 +224,28 @@ def test_springs_and_arrows_reach_where_they_should():
         else:
             np.testing.assert_allclose(np.sign(tips[1:, 2]), np.sign(np.sin(T[1:])))
     np.testing.assert_allclose(found["pull"].value, np.abs(np.sin(T)))
+
+
+def test_a_level_plane_at_rest_is_the_floor():
+    ball = Part("ball", [Sphere(0.3)], ALONG + [[0.0], [0.0], [1.0]], TURNS)
+    for plane, level in ((Plane(4.0, "z", (0.0, 0.0, -0.5)), 0.5), (Plane(4.0, "x"), None)):
+        one = scene(ball, Part("ground", [plane], (0.0, 0.0, 1.0)))
+        drawn = next(item for item in items(one) if item.name == "ground").pieces
+        assert len(drawn) == (0 if level else 1)
+        assert backdrop(one).point[2] == pytest.approx(level if level else 0.7 - 0.03 * one.size, abs=0.01)
+
+
+def test_solutions_are_drawn_in_space_by_a_function(tmp_path):
+    fall = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0, -1.0], n_q=3)
+    sol = daedal.solve(fall, (0.0, 2.0), ([0.0, 0.0, 2.0], [1.0, 0.0, 0.0]))
+    path = sol.animate(tmp_path / "fall.html", lambda t, q: Scene(t, [Part("ball", [Sphere(0.1)], q)]), title="Fall")
+    page = path.read_text(encoding="utf-8")
+    data = embedded(page)
+    places = decoded(data["arrays"][data["items"][0]["p"]], 3)
+    np.testing.assert_allclose(places[[0, -1]], [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]], atol=1e-6)
+    assert "<h1>Fall</h1>" in page
+    with pytest.raises(daedal.InvalidProblemError, match=r"returned ndarray; a function \(t, q\)"):
+        sol.animate(path, lambda t, q: q)
 
 
 def test_an_arrow_ends_at_the_length_of_its_vector():

@@ -22,11 +22,6 @@ SUM = (
 )
 
 
-def complaints(browser):
-    """All but the remarks that reading the picture back, as these tests do, takes time."""
-    return [text for text in browser.complaints if not re.search("due to ReadPixels|willReadFrequently", text)]
-
-
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory):
     browser = Browser(CHROMIUM, tmp_path_factory.mktemp("profile"))
@@ -45,7 +40,7 @@ def page(chromium, path):
     chromium.complaints.clear()
     chromium.open(path, 900, 760, calm=True)
     yield chromium
-    assert complaints(chromium) == []
+    assert chromium.complaints == []
 
 
 def middle(page, selector):

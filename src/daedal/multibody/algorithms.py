@@ -36,6 +36,7 @@ from daedal.multibody.packed import (
 )
 from daedal.multibody.recursive import constrained_accelerations
 from daedal.problems.checks import check_real
+from daedal.tabular import listing
 
 
 class Accelerations(NamedTuple):
@@ -187,16 +188,16 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     ...     gravity=(0.0, -9.81),
     ... )
     >>> four_bar.layout().names
-    ['A', 'D', 'B']
-    >>> result = accelerations(four_bar, [1.571, 1.571, -1.571], [0.0, 0.0, 0.0])
+    ['A', 'B', 'D']
+    >>> result = accelerations(four_bar, [1.571, -1.571, 1.571], [0.0, 0.0, 0.0])
     >>> print(result.redundant)
     3
     """
     layout = layout_of(model)
-    for constraint in layout.constraints:
+    if layout.constraints:
+        named = listing(repr(one.name) for one in layout.constraints)
         raise InvalidProblemError(
-            f"constraint '{constraint.name}' is no joint, and recursive elimination knows joints only; "
-            "model.system().at(t, q, v) has accelerations with all constraints"
+            f"accelerations knows joints only, and the model has {named} besides; use model.system().at(t, q, v)"
         )
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
     drive = np.zeros(layout.n_v) if tau is None else vector(tau)

@@ -8,7 +8,7 @@ from daedal.viz.eigenvalue_plot import plot_eigenvalues
 from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
 from daedal.viz.notebook import solution_html
 from daedal.viz.scene import Scene
-from daedal.viz.scene_parts import Arrow, Line, Part, Plot, SpringLine, Trace
+from daedal.viz.scene_parts import Arrow, Line, Part, Plot, RodLine, SpringLine, Trace
 from daedal.viz.shapes3d import Box, Cylinder, Disc, Ellipsoid, Gear, Mesh, Plane, Rod, Sphere
 from daedal.viz.solution_plot import plot_solution
 from daedal.viz.stability_region import growth_factor, plot_stability_region
@@ -27,6 +27,7 @@ __all__ = [
     "Plane",
     "Plot",
     "Rod",
+    "RodLine",
     "Scene",
     "Sphere",
     "SpringLine",

@@ -43,9 +43,10 @@ def animate(
         The motion. With dense output it is sampled evenly, otherwise stored points are joined by straight lines.
     path : path
         The file, ending in ``.html`` or ``.gif``.
-    drawing : daedal.viz.Drawing, daedal.library.Model or problem, optional
-        How it is drawn. Models of the library know how; solutions of their mechanical systems find it themselves. Of a
-        mechanical system with coordinates called x and y, or x1, y1, x2, y2, ..., the points are shown.
+    drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
+        How it is drawn: in the plane by a drawing; in space by a function ``(t, q) -> daedal.viz.Scene`` of times (nt,)
+        and states (n, nt). Models of the library know how; solutions of their mechanical systems find it themselves. Of
+        a mechanical system with coordinates called x and y, or x1, y1, x2, y2, ..., the points are shown.
     t_span : tuple of float, optional
         The part of the solution to show.
     frames : int, optional
@@ -72,8 +73,15 @@ def animate(
     ending = path.suffix.lower()
     if ending not in (".html", ".gif"):
         raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .html or .gif")
+    _check_motion(sol)
+    chosen = _chosen(sol, drawing)
+    if callable(chosen):
+        from daedal.viz.solution_scene import solution_scene
+
+        in_space = solution_scene(sol, chosen, t_span=t_span, frames=frames, seconds=seconds, title=title)
+        return in_space.save(path, seconds=seconds) if ending == ".html" else in_space.gif(path, seconds=seconds)
     most = MOST if ending == ".html" else 200
-    scene = make_scene(sol, drawing, t_span=t_span, frames=frames, most=most)
+    scene = make_scene(sol, chosen, t_span=t_span, frames=frames, most=most)
     shown = playing_time(scene.t, seconds)
     path.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".html":
@@ -92,17 +100,14 @@ def make_scene(
     sol: Any, drawing: Any = None, *, t_span: Any = None, frames: int | None = None, most: int = MOST
 ) -> MovingDrawing:
     """The drawing of a solution at evenly spread times, `most` of them at most."""
-    if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
-        raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+    _check_motion(sol)
     chosen = _chosen(sol, drawing)
     if isinstance(sol, daedal.HybridSolution) and sol.segments and isinstance(chosen.text, str):
         note = f"{chosen.text}; " if chosen.text else ""
         chosen = replace(chosen, text=lambda t, q: f"{note}mode: {sol.mode_at(t)}")
-    begin, end = _interval(sol, t_span)
+    begin, end = interval(sol, t_span)
     if frames is not None:
-        if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
-            raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
-        return _scene(sol, chosen, begin, end, int(frames))
+        return _scene(sol, chosen, begin, end, checked_frames(frames))
     moving = len(chosen.points) - len(chosen.fixed)
     most = min(most, max(FEWEST, LARGEST // max(moving, 1)))
     count = FEWEST
@@ -111,6 +116,18 @@ def make_scene(
         if scene.longest_move <= NEAR or count >= most:
             return scene
         count = min(2 * count, most)
+
+
+def _check_motion(sol: Any) -> None:
+    if sol.t.size < 2 or sol.t[0] == sol.t[-1]:
+        raise daedal.InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+
+
+def checked_frames(frames: int) -> int:
+    """The number of pictures that was asked for."""
+    if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
+        raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")
+    return int(frames)
 
 
 def _scene(sol: Any, drawing: Drawing, begin: float, end: float, count: int) -> MovingDrawing:
@@ -131,7 +148,8 @@ def coordinates(sol: Any, t: np.ndarray) -> np.ndarray:
     return state if isinstance(state, np.ndarray) else state.q
 
 
-def _interval(sol: Any, t_span: Any) -> tuple[float, float]:
+def interval(sol: Any, t_span: Any) -> tuple[float, float]:
+    """The part of the solution that is shown, its whole if `t_span` is None."""
     begin, end = float(sol.t[0]), float(sol.t[-1])
     if t_span is None:
         return begin, end
@@ -145,9 +163,12 @@ def _interval(sol: Any, t_span: Any) -> tuple[float, float]:
     return first, last
 
 
-def _chosen(sol: Any, drawing: Any) -> Drawing:
-    """The drawing that was given, that of a model or system of the library, or the one that names suggest."""
-    if isinstance(drawing, Drawing):
+def _chosen(sol: Any, drawing: Any) -> Any:
+    """The drawing that was given, that of a model or system of the library, or the one that names suggest.
+
+    It is a Drawing, or a function (t, q) -> Scene.
+    """
+    if isinstance(drawing, Drawing) or callable(drawing):
         return drawing
     if drawing is not None:
         from daedal.library.drawings import drawing_of

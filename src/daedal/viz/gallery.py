@@ -14,6 +14,8 @@ import numpy as np
 import daedal
 from daedal.viz.animate import make_scene, player_element, playing_time
 from daedal.viz.pages import render
+from daedal.viz.scene_page import scene_element
+from daedal.viz.solution_scene import solution_scene
 from daedal.viz.svg_plot import plot_svg
 
 # Parameters that show more of a motion, or less, than those of the source
@@ -81,6 +83,11 @@ class Card:
     moves: bool
     failure: str
     seconds: float
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it shows a scene in space."""
+        return 'data-kind="scene"' in self.html
 
 
 @dataclass(frozen=True)
@@ -243,6 +250,8 @@ def _picture(model: daedal.library.Model, sol: Any) -> tuple[str, bool]:
     if drawing is None:
         plot = Markup(plot_svg(sol, model.title, model.plot))
         return Markup('<figure class="picture">{}</figure>').format(plot), False
+    if callable(drawing):
+        return scene_element(solution_scene(sol, drawing), None, model.title), True
     scene = make_scene(sol, drawing)
     return player_element(scene, playing_time(scene.t, None), model.title), True
 

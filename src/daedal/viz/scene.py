@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
-from daedal.viz.scene_parts import Arrow, Line, Part, Plot, SpringLine, Trace
+from daedal.viz.scene_parts import Arrow, Line, Part, Plot, RodLine, SpringLine, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    "parts": (Part, SpringLine, Line),
+    "parts": (Part, RodLine, SpringLine, Line),
     "traces": (Trace,),
     "arrows": (Arrow,),
     "plots": (Plot,),
@@ -33,7 +33,7 @@ class Scene:
     ----------
     t : array (nt,)
         Times, increasing. One time makes a picture that does not move.
-    parts : sequence of Part, SpringLine and Line
+    parts : sequence of Part, RodLine, SpringLine and Line
         What is seen.
     traces : sequence of Trace
     arrows : sequence of Arrow
@@ -58,7 +58,7 @@ class Scene:
     """
 
     t: Any
-    parts: Sequence[Part | SpringLine | Line]
+    parts: Sequence[Part | RodLine | SpringLine | Line]
     traces: Sequence[Trace] = ()
     arrows: Sequence[Arrow] = ()
     plots: Sequence[Plot] = ()
@@ -190,8 +190,8 @@ class Scene:
 
         return stills(self, times, path, **options)
 
-    def gif(self, path: str | Path, *, seconds: float | None = None, frames: int = 80) -> Path:
-        """Write the motion to a GIF."""
+    def gif(self, path: str | Path, *, seconds: float | None = None, frames: int | None = None) -> Path:
+        """Write the motion to a GIF, by default with as many pictures as the scene has times, up to 80."""
         from daedal.viz.scene_still import write_gif
 
         return write_gif(self, Path(path), seconds, frames)

@@ -8,6 +8,8 @@ import numpy as np
 
 import daedal
 from daedal.viz.scene import Scene
+from daedal.viz.scene_parts import Part
+from daedal.viz.shapes3d import Plane
 
 # Directions from the scene to the eye, by the axis that points upwards
 EYES = {
@@ -68,12 +70,26 @@ def camera_axes(scene: Scene, eye: np.ndarray) -> np.ndarray:
     return np.array([right, np.cross(eye, right), eye])
 
 
+def floor(scene: Scene) -> tuple[Plane, np.ndarray] | None:
+    """The first plane that is level and at rest, and a point of it; None if the scene is seen straight on."""
+    if first_view(scene) != "space":
+        return None
+    upwards = np.array(EYES[scene.up]["top"])
+    for part in scene.parts:
+        if isinstance(part, Part) and not part.moves:
+            for shape in part.shapes:
+                if isinstance(shape, Plane) and part.rotation[0] @ shape.direction @ upwards > 1.0 - 1e-9:
+                    return shape, part.position[:, 0] + part.rotation[0] @ np.asarray(shape.offset)
+    return None
+
+
 def backdrop(scene: Scene) -> Backdrop:
     """The floor, or for motion in a plane the wall behind it."""
     low, high = scene.bounds
     view = first_view(scene)
     normal = np.array(EYES[scene.up]["top" if view == "space" else view])
-    behind = np.where(normal > 0.0, low, high) - _GAP * scene.size * normal
+    given = floor(scene)
+    behind = np.where(normal > 0.0, low, high) - _GAP * scene.size * normal if given is None else given[1]
     point = np.where(normal != 0.0, behind, 0.5 * (low + high))
     rough = scene.size / _LINES
     unit = 10.0 ** math.floor(math.log10(rough))

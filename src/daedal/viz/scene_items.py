@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daedal.viz import tessellation
+from daedal.viz.placement import placed, turned_to
 from daedal.viz.scene import Scene
-from daedal.viz.scene_parts import Arrow, Line, Part, SpringLine
-from daedal.viz.shapes3d import Piece, Plane, placed, turned_to
+from daedal.viz.scene_camera import floor
+from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
+from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
 from daedal.viz.tessellation import coarser
 
 # Those of daedal.viz.style, lighter: what is shaded looks darker than a line
@@ -36,7 +38,7 @@ class Item:
     """
 
     name: str
-    kind: str  # part, spring, arrow or frame
+    kind: str  # part, rod, spring, arrow or frame
     color: str
     position: np.ndarray
     quaternion: np.ndarray
@@ -79,17 +81,23 @@ def items(scene: Scene) -> list[Item]:
     """The bodies, springs, arrows and frames of a scene, in this order."""
     found: list[Item] = []
     number = 0
+    level = floor(scene)
+    hidden = None if level is None else level[0]  # the grid stands for it
     for part in scene.parts:
         if isinstance(part, Part):
             at_rest = (scene.t.size > 1 and not part.moves) or all(isinstance(shape, Plane) for shape in part.shapes)
             color = part.color or (AT_REST if at_rest else PALETTE[number % len(PALETTE)])
             number += not (at_rest or part.color)
-            pieces = tuple((piece, RIGID) for shape in part.shapes for piece in shape.pieces(scene.size))
+            pieces = tuple(
+                (piece, RIGID) for shape in part.shapes if shape is not hidden for piece in shape.pieces(scene.size)
+            )
             if len(scene.parts) > MANY:
                 pieces = tuple((replace(piece, triangles=coarser(piece.triangles)), RIGID) for piece, _ in pieces)
             found.append(Item(part.name, "part", color, part.position.T, quaternions(part.rotation), pieces))
         elif isinstance(part, SpringLine):
             found.append(_spring(part, scene.size))
+        elif isinstance(part, RodLine):
+            found.append(_rod(part, scene.size))
     return [*found, *_arrows(scene), *_frames(scene)]
 
 
@@ -123,6 +131,15 @@ def _spring(spring: SpringLine, size: float) -> Item:
     coil = Piece(tessellation.coil(turns, slender), placed((0.0, 0.0, 0.0), np.eye(3), (radius, radius, 1.0)))
     color = spring.color or AT_REST
     return Item(spring.name, "spring", color, spring.start.T, frame, ((coil, STRETCHED),), length)
+
+
+def _rod(rod: RodLine, size: float) -> Item:
+    frame, length = _towards(rod.end - rod.start)
+    radius = rod.radius or SLIM * size
+    bar = Piece(tessellation.cylinder(), placed((0.0, 0.0, 0.5), np.eye(3), (radius, radius, 1.0)))
+    end = knuckle((0.0, 0.0, 0.0), radius)
+    pieces = ((bar, STRETCHED), (end, RIGID), (end, AT_TIP))
+    return Item(rod.name, "rod", rod.color or PALETTE[0], rod.start.T, frame, pieces, length)
 
 
 def _arrows(scene: Scene) -> Iterator[Item]:

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import daedal
-from daedal.viz.shapes3d import Shape, rotation_matrices
+from daedal.viz.placement import rotation_matrices
+from daedal.viz.shapes3d import Shape
 
 _SAMPLES = 60  # times at which the bounds of a part are taken
 
@@ -64,6 +65,15 @@ class Part(Member):
         Any colour that Matplotlib knows; by default the next one of the palette, or grey if the part never moves.
     frame : bool
         Whether its axes are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Part, Sphere
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> ball = Part("ball", [Sphere(0.1)], np.array([t, 0.0 * t, 1.0 - t**2]))
+    >>> ball.moves
+    True
     """
 
     kind: ClassVar[str] = "part"
@@ -119,10 +129,36 @@ class Part(Member):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class RodLine(Member):
+    """A rod between two moving points, `start` and `end` (3, nt) or (3,), for one that is no body of its own."""
+
+    kind: ClassVar[str] = "rod"
+    follow: ClassVar[tuple[str, ...]] = ("start", "end")
+
+    start: Any
+    end: Any
+    radius: float | None = None
+    color: str | None = None
+
+    def __post_init__(self):
+        _check_radius(self)
+        _set(self, start=_points(self.start, self.owner, "start"), end=_points(self.end, self.owner, "end"))
+        _set(self, color=_color(self.color, self.owner))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SpringLine(Member):
     """A coil between two moving points, `start` and `end` (3, nt) or (3,).
 
     Its radius follows the size of the scene and its coils its mean length, if they are not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import SpringLine
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> SpringLine("spring", (0.0, 0.0, 0.0), np.array([1.0 + 0.2 * np.sin(9.0 * t), 0.0 * t, 0.0 * t]), coils=9)
+    SpringLine('spring')
     """
 
     kind: ClassVar[str] = "spring"
@@ -135,8 +171,7 @@ class SpringLine(Member):
     color: str | None = None
 
     def __post_init__(self):
-        if self.radius is not None and not (np.isscalar(self.radius) and 0.0 < float(self.radius) < np.inf):
-            raise daedal.InvalidProblemError(f"{self.owner}: radius={self.radius!r} must be a positive number")
+        _check_radius(self)
         whole = isinstance(self.coils, (int, np.integer)) and not isinstance(self.coils, bool)
         if self.coils is not None and not (whole and self.coils >= 1):
             raise daedal.InvalidProblemError(f"{self.owner}: coils={self.coils!r} must be a positive integer")
@@ -146,7 +181,14 @@ class SpringLine(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Line(Member):
-    """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam."""
+    """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam.
+
+    Examples
+    --------
+    >>> from daedal.viz import Line
+    >>> Line("belt", [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0)], closed=True)
+    Line('belt')
+    """
 
     kind: ClassVar[str] = "line"
     follow: ClassVar[tuple[str, ...]] = ("points",)
@@ -183,6 +225,12 @@ class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
     Arrows with the same `unit` have one scale, at which the longest of them is about a quarter of the picture.
+
+    Examples
+    --------
+    >>> from daedal.viz import Arrow
+    >>> Arrow("weight", origin=(0.0, 0.0, 1.0), vector=(0.0, 0.0, -9.81), unit="N")
+    Arrow('weight')
     """
 
     kind: ClassVar[str] = "arrow"
@@ -200,7 +248,16 @@ class Arrow(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot:
-    """Curves over time beside the picture: by label, values (nt,)."""
+    """Curves over time beside the picture: by label, values (nt,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Plot
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> Plot("Position", {"x": np.cos(t), "y": np.sin(t)}, ylabel="m")
+    Plot('Position')
+    """
 
     title: str
     series: Mapping[str, Any]
@@ -246,6 +303,12 @@ def _set(member: Any, **values: Any) -> None:
     """Put checked values into a frozen dataclass while it is made."""
     for name, value in values.items():
         object.__setattr__(member, name, value)
+
+
+def _check_radius(member: Any) -> None:
+    radius = member.radius
+    if radius is not None and not (isinstance(radius, (int, float)) and 0.0 < radius < np.inf):
+        raise daedal.InvalidProblemError(f"{member.owner}: radius={radius!r} must be a positive number")
 
 
 def _finite(value: Any, owner: str, name: str) -> np.ndarray:

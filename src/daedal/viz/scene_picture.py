@@ -52,7 +52,7 @@ class Camera:
         slope = direction @ plane.normal
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = ((plane.point - start) @ plane.normal) / slope
-        return np.where((slope < -1e-9)[:, None], start + steps[:, None] * direction, np.nan)
+            return np.where((slope < -1e-9)[:, None], start + steps[:, None] * direction, np.nan)
 
 
 def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camera:
@@ -74,7 +74,7 @@ def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camer
 def picture(scene: Scene, k: int, eye: np.ndarray, height: int, width: int, arrows: bool = True) -> np.ndarray:
     """Red, green and blue (height, width, 3) between 0 and 1 at the time number k."""
     camera = make_camera(scene, eye, _FINER * height, _FINER * width)
-    kinds = {"part", "spring"} | ({"arrow"} if arrows else set())
+    kinds = {"part", "rod", "spring"} | ({"arrow"} if arrows else set())
     if any(getattr(part, "frame", False) for part in scene.parts):
         kinds.add("frame")
     shown = [item for item in items(scene) if item.kind in kinds]
@@ -162,13 +162,13 @@ def _light(scene: Scene, axes: np.ndarray) -> np.ndarray:
 
 
 def _lit(normal: np.ndarray, colour: np.ndarray, light: np.ndarray, axes: np.ndarray, up: str) -> np.ndarray:
-    """Sky and ground, a light, and a gleam, on surfaces that are seen from both sides."""
+    """Sky and ground, a light, some from the eye, and a gleam, on surfaces that are seen from both sides."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
     normal = np.where((normal @ axes[2] < 0.0)[:, None], -normal, normal)
     sky = 0.5 + 0.5 * normal[:, "xyz".index(up)]
     half = light + axes[2]
     gleam = np.maximum(normal @ (half / np.linalg.norm(half)), 0.0) ** 30
-    strength = 0.42 + 0.22 * sky + 0.5 * np.maximum(normal @ light, 0.0)
+    strength = 0.36 + 0.2 * sky + 0.42 * np.maximum(normal @ light, 0.0) + 0.2 * (normal @ axes[2])
     return colour * strength[:, None] + 0.16 * gleam[:, None]
 
 

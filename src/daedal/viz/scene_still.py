@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WIDTHS = (5.0, 7.0)  # inches, of a figure with one picture and with more
 _DPI, _SHAPE = 200, 0.75  # height over width of a picture
-_GIF_WIDTH, _GIF_MOST = 480, 400
+_GIF_WIDTH, _GIF_FRAMES, _GIF_MOST = 480, 80, 400
 
 
 def stills(
@@ -80,12 +80,14 @@ def _name_parts(axes: Any, scene: Scene, k: int, eye: np.ndarray, height: int, w
             axes.annotate(part.name, (x, y), (4, 5), textcoords="offset points", fontsize=7.5, color=INK, bbox=box)
 
 
-def write_gif(scene: Scene, path: Path, seconds: float | None, frames: int) -> Path:
+def write_gif(scene: Scene, path: Path, seconds: float | None, frames: int | None) -> Path:
     """The motion as a GIF; see :meth:`Scene.gif`."""
     from PIL import Image
 
     if path.suffix.lower() != ".gif":
         raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .gif")
+    if frames is None:
+        frames = max(2, min(scene.t.size, _GIF_FRAMES))
     if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or not 2 <= frames <= _GIF_MOST:
         raise daedal.InvalidProblemError(f"frames={frames!r} must be an integer from 2 to {_GIF_MOST}")
     if scene.t.size < 2:

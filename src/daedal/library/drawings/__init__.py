@@ -5,16 +5,17 @@ the equations and their parameters only, so that a system finds its own by the f
 constraint, velocity constraint, force, residual or algebraic equations. Models with modes are known by name.
 """
 
+from collections.abc import Callable
 from inspect import isfunction
 from typing import Any
 
 import daedal
 from daedal.library.drawings import modes, plane, space
 from daedal.library.model import DRAWINGS
-from daedal.viz import Drawing
+from daedal.viz import Drawing, Scene
 
 
-def drawing_of(model: Any) -> Drawing | None:
+def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
     """The drawing of a model or problem of the library; None for those that are not mechanisms.
 
     Parameters
@@ -24,7 +25,8 @@ def drawing_of(model: Any) -> Drawing | None:
 
     Returns
     -------
-    daedal.viz.Drawing or None
+    daedal.viz.Drawing, callable or None
+        Mechanisms in space have a function (t, q) -> daedal.viz.Scene.
 
     Examples
     --------
@@ -47,5 +49,5 @@ def drawing_of(model: Any) -> Drawing | None:
     return None
 
 
-def _draw(name: str, drawn: Any) -> Drawing:
+def _draw(name: str, drawn: Any) -> Drawing | Callable[..., Scene]:
     return next(getattr(module, name) for module in (plane, space, modes) if hasattr(module, name))(drawn)

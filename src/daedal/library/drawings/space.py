@@ -1,103 +1,112 @@
-"""Drawings of mechanisms in space, seen from 30 degrees beside the x axis and 25 degrees above."""
+"""Mechanisms in space: functions that make a scene of times and states, z upwards."""
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from daedal.library.drawings.plane import ROUND, plane_pendulum
 from daedal.library.repelling_points import POINTS
-from daedal.viz import Drawing
+from daedal.viz import Disc, Drawing, Line, Part, Plane, Rod, RodLine, Scene, Sphere, Trace
+
+SceneMaker = Callable[[np.ndarray, np.ndarray], Scene]
+_THIN = "#9aa3ae"  # lines on which something moves
 
 
-def _seen(x: float, y: float, z: float, beside: float = 30.0, above: float = 25.0) -> tuple[float, float]:
-    a, e = math.radians(beside), math.radians(above)
-    return y * math.cos(a) - x * math.sin(a), z * math.cos(e) - (x * math.cos(a) + y * math.sin(a)) * math.sin(e)
+def _ring(name: str, radius: float, z: float) -> Line:
+    return Line(name, [(radius * math.cos(a), radius * math.sin(a), z) for a in ROUND], color=_THIN)
 
 
-def _ring(radius: float, z: float) -> list[tuple[float, float]]:
-    return [_seen(radius * math.cos(a), radius * math.sin(a), z) for a in ROUND]
-
-
-def pendulum(system) -> Drawing:
+def pendulum(system: Any) -> Drawing | SceneMaker:
     if system.n_q == 2:
         return plane_pendulum(system, -1.0)
-    length = system.params[0]
-    return Drawing(
-        {"pivot": (0.0, 0.0), "bob": lambda q: _seen(q[0], q[1], q[2])},
-        rods=[("pivot", "bob")],
-        masses=("bob",),
-        traces=("bob",),
-        ground=[_ring(0.8 * length, -0.6 * length)],
-    )
+    length = float(system.params[0])
+
+    def scene(t, q):
+        rod = RodLine("rod", (0.0, 0.0, 0.0), q)
+        bob = Part("bob", [Sphere(0.08 * length)], q, color="#c9606f")
+        pivot = Part("pivot", [Sphere(0.03 * length)])
+        return Scene(t, [pivot, rod, bob], traces=[Trace("path", q)])
+
+    return scene
 
 
-def points_on_sphere(system) -> Drawing:
-    def point(k):
-        return lambda q: _seen(q[3 * k], q[3 * k + 1], q[3 * k + 2])
+def points_on_sphere(system: Any) -> SceneMaker:
+    def scene(t, q):
+        places = q[: 3 * POINTS].reshape(POINTS, 3, -1)
+        points = [Part(f"point {k}", [Sphere(0.06)], place, color="#c9606f") for k, place in enumerate(places, 1)]
+        spokes = [RodLine(f"spoke {k}", (0.0, 0.0, 0.0), place, 0.008) for k, place in enumerate(places, 1)]
+        turns = np.array([0.0, 0.25, 0.5, 0.75]) * math.pi
+        meridians = [
+            Line(
+                f"meridian {k}",
+                [(x * math.cos(a), x * math.sin(a), z) for x, z in zip(np.cos(ROUND), np.sin(ROUND))],
+                color=_THIN,
+            )
+            for k, a in enumerate(turns)
+        ]
+        rings = [
+            _ring(f"parallel {k}", math.cos(a), math.sin(a))
+            for k, a in enumerate((-0.25 * math.pi, 0.0, 0.25 * math.pi))
+        ]
+        traced = [Trace(f"path of point {k}", places[k - 1]) for k in (1, 4, 11, 17)]
+        return Scene(t, [*points, *spokes, *meridians, *rings], traces=traced)
 
-    names = [f"point {k}" for k in range(1, POINTS + 1)]
-    latitudes = [_ring(math.cos(a), math.sin(a)) for a in (-math.pi / 4.0, 0.0, math.pi / 4.0)]
-    return Drawing(
-        {"centre": (0.0, 0.0), **{name: point(k) for k, name in enumerate(names)}},
-        curves=[("centre", name) for name in names],
-        masses=names,
-        traces=(names[0], names[3], names[10], names[16]),
-        ground=[[(math.cos(a), math.sin(a)) for a in ROUND], *latitudes],
-    )
+    return scene
 
 
-def particle_in_bowl(system) -> Drawing:
-    return _bowl(1.0, 1.3, blade=False)
+def particle_in_bowl(system: Any) -> SceneMaker:
+    def scene(t, q):
+        particle = Part("particle", [Sphere(0.07)], q[:3], color="#c9606f")
+        return Scene(t, [*_bowl(1.0, 1.3), particle], traces=[Trace("path", q[:3])])
+
+    return scene
 
 
-def skate_in_bowl(system) -> Drawing:
-    return _bowl(0.5, 1.4, blade=True)
+def skate_in_bowl(system: Any) -> SceneMaker:
+    """A blade on z = (x^2 + y^2)/2, along the tangent in the direction of its angle."""
+
+    def scene(t, q):
+        x, y, _, angle = q[:4]
+        along = np.array([np.cos(angle), np.sin(angle), x * np.cos(angle) + y * np.sin(angle)])
+        upwards = np.array([-x, -y, 1.0 + 0.0 * t])
+        axes = []
+        for vector in (along, np.cross(upwards, along, axis=0)):
+            axes.append(vector / np.linalg.norm(vector, axis=0))
+        axes.append(np.cross(axes[0], axes[1], axis=0))
+        blade = Part("blade", [Rod((-0.28, 0.0, 0.0), (0.28, 0.0, 0.0))], q[:3], np.array(axes).transpose(2, 1, 0))
+        return Scene(t, [*_bowl(0.5, 1.4), blade], traces=[Trace("path", q[:3])])
+
+    return scene
 
 
-def _bowl(steepness: float, radius: float, blade: bool) -> Drawing:
-    """A particle, or a blade, on z = steepness (x^2 + y^2)."""
-    rings = [_ring(r, steepness * r * r) for r in np.linspace(0.25, 1.0, 4) * radius]
+def _bowl(steepness: float, radius: float) -> list[Line]:
+    """Rings and ribs of z = steepness (x^2 + y^2)."""
+    rings = [_ring(f"ring {k}", r, steepness * r * r) for k, r in enumerate(np.linspace(0.25, 1.0, 4) * radius)]
     profile = np.linspace(-radius, radius, 41)
-    ribs = [[_seen(x, 0.0, steepness * x * x) for x in profile], [_seen(0.0, y, steepness * y * y) for y in profile]]
-    points: dict[str, Callable] = {"particle": lambda q: _seen(q[0], q[1], q[2])}
-    if blade:
-        points |= {"heel": _tip(-0.2 * radius), "toe": _tip(0.2 * radius)}
-    return Drawing(
-        points,
-        rods=[("heel", "toe")] if blade else (),
-        masses=("particle",),
-        traces=("particle",),
-        ground=[*rings, *ribs],
-    )
+    ribs = [
+        Line(f"rib {k}", [(r * math.cos(a), r * math.sin(a), steepness * r * r) for r in profile], color=_THIN)
+        for k, a in enumerate((0.0, 0.25 * math.pi, 0.5 * math.pi, 0.75 * math.pi))
+    ]
+    return [*rings, *ribs]
 
 
-def _tip(distance: float) -> Callable:
-    """An end of the blade, on the tangent of z = (x^2 + y^2)/2."""
+def disc(system: Any) -> SceneMaker:
+    """The upright disc of q = (x, y, theta, phi) on a plane that descends along x, drawn level."""
+    radius = float(system.params[0])
 
-    def place(q):
-        c, s = math.cos(q[3]), math.sin(q[3])
-        return _seen(q[0] + distance * c, q[1] + distance * s, q[2] + distance * (q[0] * c + q[1] * s))
+    def scene(t, q):
+        x, y, turn, heading = q[:4]
+        ahead = np.array([np.cos(heading), np.sin(heading), 0.0 * t])
+        upwards = np.array([0.0 * t, 0.0 * t, 1.0 + 0.0 * t])
+        first = np.cos(turn) * ahead - np.sin(turn) * upwards
+        second = np.sin(turn) * ahead + np.cos(turn) * upwards
+        rotation = np.array([first, second, np.cross(first, second, axis=0)]).transpose(2, 1, 0)
+        centre, contact = np.array([x, y, radius + 0.0 * t]), np.array([x, y, 0.0 * t])
+        wheel = Part("disc", [Disc(radius, 0.14 * radius)], centre, rotation)
+        plane = Part("plane, descending along x", [Plane(4.0 * float(np.ptp(x) + np.ptp(y) + radius), "z")])
+        mark = centre + radius * first
+        return Scene(t, [plane, wheel], traces=[Trace("contact", contact), Trace("a point of the rim", mark)])
 
-    return place
-
-
-def disc(system) -> Drawing:
-    radius = system.params[0]
-
-    def rim(angle, turning=0.0, share=1.0):
-        def place(q):
-            a = angle - turning * q[2]
-            along, up = share * radius * math.cos(a), share * radius * math.sin(a)
-            return _seen(q[0] + along * math.cos(q[3]), q[1] + along * math.sin(q[3]), radius + up)
-
-        return place
-
-    edge = {f"rim {k}": rim(a) for k, a in enumerate(np.linspace(0.0, 2.0 * math.pi, 28, endpoint=False))}
-    return Drawing(
-        {**edge, "contact": rim(-0.5 * math.pi), "hub": rim(0.0, share=0.0), "mark": rim(0.0, turning=1.0)},
-        bodies=[tuple(edge)],
-        rods=[("hub", "mark")],
-        traces=("contact", "mark"),
-        text="the plane descends to the front",
-    )
+    return scene

@@ -78,7 +78,7 @@
     // --- what is in the scene ---------------------------------------------------------------------------------------
 
     build() {
-      const data = this.data, counts = {}, layers = { part: "parts", spring: "parts", arrow: "arrows", frame: "frames" };
+      const data = this.data, counts = {}, layers = { part: "parts", rod: "parts", spring: "parts", arrow: "arrows", frame: "frames" };
       const arrays = data.arrays.map(floats);
       const geometries = data.meshes.map(function (mesh) {
         const geometry = new THREE.BufferGeometry();
@@ -203,7 +203,7 @@
       this.due = 0;
       const gl = renderer(), width = this.canvas.width, height = this.canvas.height;
       for (const name in this.layers) this.layers[name].visible = this.shown[name] !== false;
-      this.lines.forEach(function (line) { line.material.linewidth = (line.grows ? 2 : 3) * this.view.ratio; }, this);
+      this.lines.forEach(function (line) { line.material.linewidth = (line.grows ? 2 : 2.5) * this.view.ratio; }, this);
       if (gl.domElement.width !== width || gl.domElement.height !== height) gl.setSize(width, height, false);
       gl.render(this.scene, this.view.camera);
       this.context.clearRect(0, 0, width, height);
