@@ -10,20 +10,23 @@ import daedal
 from daedal.multibody import (
     Body,
     Cylindrical,
+    Distance,
     Fixed,
     Free,
+    Gear,
     Model,
+    Motor,
     Planar,
     Prismatic,
     Revolute,
     Spherical,
     Spring,
     Universal,
+    UserConstraint,
     ground,
 )
-from daedal.multibody.coordinates import coordinate_rates
 from daedal.multibody.results import Results
-from daedal.multibody.rotation import parameters_of
+from daedal.multibody.start import Start
 
 G = 9.81
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
@@ -48,23 +51,9 @@ def at_states(model, coordinates, t, q, v):
 
 def absolute_states(results):
     """The same motion in absolute coordinates."""
-    course, layout = results.course(), results.model.layout("absolute")
-    q, v = [], []
-    for i in range(course.t.size):
-        places, speeds = [], []
-        for body in layout.topology.bodies:
-            j = course.layout.index[body.name]
-            r, turn = course.centers[i, j], course.rotations[i, j]
-            linear, angular = course.center_velocities[i, j], course.angular_velocities[i, j]
-            if layout.planar:
-                places += [*r[:2], np.arctan2(turn[1, 0], turn[0, 0])]
-                speeds += [*linear[:2], angular[2]]
-            else:
-                places += [*r, *parameters_of(turn)]
-                speeds += [*linear, *(turn.T @ angular)]
-        q.append(np.array(places))
-        v.append(coordinate_rates(layout.tree, q[-1], np.array(speeds)))
-    return q, v
+    course = results.course()
+    starts = [Start(q, v, results.model, results.layout).in_coordinates("absolute") for q, v in zip(course.q, course.v)]
+    return [start.q for start in starts], [start.v for start in starts]
 
 
 def assert_same(one, two, joints, bodies):
@@ -165,7 +154,7 @@ def test_tree_of_all_joints_in_both_coordinates():
     )
     layout = model.layout()
     generator = np.random.default_rng(3)
-    q, v = 0.7 * generator.normal(size=layout.n_q), generator.normal(size=layout.n_q)
+    q, v = generator.uniform(-1.0, 1.0, layout.n_q), generator.normal(size=layout.n_q)
     spherical = layout.names.index("spherical.p0")
     p = q[spherical : spherical + 4]
     p /= np.linalg.norm(p)
@@ -174,6 +163,31 @@ def test_tree_of_all_joints_in_both_coordinates():
     absolute = at_states(model, "absolute", [0.0], *absolute_states(relative))
     assert_same(relative, absolute, [joint.name for joint in model.joints], [body.name for body in model.bodies])
     np.testing.assert_allclose(relative.force("spring").power, absolute.force("spring").power)
+
+
+def test_constraints_count_in_reactions():
+    a, b, c = (Body.rod(name, length=1.0, mass=1.0) for name in "abc")
+    wheel = Body.cylinder("wheel", radius=0.2, length=0.1, mass=1.0)
+    model = Model(
+        Revolute("A", ground, a.start),
+        Revolute("B", b.start, a.end),
+        Revolute("C", b.end, c.start),
+        Revolute("D", ground.at(0.0, 1.0), wheel),
+        Distance("rod", ground.at(0.3, -0.8), b.at(0.1, 0.2), 1.5),
+        Gear("gear", "D", "A", ratio=2.0),
+        UserConstraint(
+            "knife", lambda t, motion: [motion.rotation(c.end)[:, 1] @ motion.velocity(c.end)], 1, on="velocity"
+        ),
+        Motor("motor", "B", torque=0.7),
+        gravity=(0.0, -G),
+        planar=True,
+    )
+    start = model.assemble(A=0.3, C=-0.4, velocities={"A": 1.3})
+    relative = at_states(model, "relative", [0.0], [start.q], [start.v])
+    absolute = at_states(model, "absolute", [0.0], *absolute_states(relative))
+    assert_same(relative, absolute, "ABCD", ["a", "b", "c", "wheel"])
+    for name in ("B", "C"):
+        assert abs(relative.joint(name).reaction.torque).max() < 1e-9  # hinges give way; motor and gear are not theirs
 
 
 def crank_slider():
@@ -262,6 +276,29 @@ def test_stored_solution_still_knows_its_bodies(machine):
     np.testing.assert_array_equal(stored.body("rod").center, sol.body("rod").center)
     np.testing.assert_allclose(stored.joint("B").reaction.force, sol.joint("B").reaction.force, rtol=1e-12)
     np.testing.assert_allclose(stored.body("rod", t=1.0).position, sol.body("rod", t=1.0).position, atol=1e-8)
+
+
+def test_functions_that_cannot_be_stored_leave_the_motion():
+    rod = Body.rod("rod", length=2.0, mass=1.0)
+    motor = Motor("motor", "pivot", torque=lambda t, motion: np.sin(t))
+    model = Model(Revolute("pivot", ground, rod.start), motor, planar=True)
+    sol = daedal.solve(model.system(), (0.0, 1.0), model.assemble(pivot=0.2))
+    stored = pickle.loads(pickle.dumps(sol))
+    np.testing.assert_array_equal(stored.body("rod").position, sol.body("rod").position)
+    np.testing.assert_allclose(stored.body("rod").acceleration, sol.body("rod").acceleration, rtol=1e-12)
+    assert np.abs(sol.joint("pivot").reaction.torque).max() < 1e-9  # the motor turns, not the bearing
+    with pytest.raises(daedal.InvalidProblemError, match="force 'motor' has functions that could not be stored"):
+        _ = stored.joint("pivot").reaction
+
+
+def test_reactions_are_refused_where_the_model_does_not_know_all_forces(pendulum):
+    model, _ = pendulum
+    system = model.system()
+    pushed = system.replaced(force=lambda t, q, v: system.force(t, q, v) + 0.01)
+    sol = daedal.solve(pushed, (0.0, 1.0), ([0.4], [0.0]))
+    assert sol.body("bob").position.shape[0] == 3
+    with pytest.raises(daedal.InvalidProblemError, match="forces of the model do not balance"):
+        _ = sol.joint("pivot").reaction
 
 
 def test_free_body_has_no_reaction_and_ground_stands():

@@ -54,6 +54,7 @@ MEMBERS = {"HEM4": "family"}
 MODULES = {
     "library": "",
     "linear": "",
+    "multibody": "",
     "order_conditions": "",
     "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
     "viz": "",

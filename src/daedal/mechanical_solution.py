@@ -293,7 +293,7 @@ class MechanicalSolution(ConstrainedSolution):
     def animate(self, path=None, drawing=None, **options: Any):
         """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
 
-        The motion of a :class:`daedal.multibody.Model` is shown in space: see :func:`daedal.multibody.animate`.
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
         if self._machine is not None and drawing is None:
             return self._results.animate(path, **options)

@@ -23,6 +23,9 @@ def run(
     compiled: Annotated[bool, typer.Option("--compiled", help="Compile the equations first.")] = False,
     plot: Plot = None,
     save: Annotated[Path | None, typer.Option(help="Write the solution to this file (.npz or .csv).")] = None,
+    animate: Annotated[
+        bool, typer.Option("--animate", help="Write the motion of a mechanism to out/NAME.html, a page to play.")
+    ] = False,
     set_: Parameters = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="OPTION=VALUE", help="An option of daedal.solve; repeatable.")
@@ -46,6 +49,8 @@ def run(
         if plot is not None and solution.t.size:
             solution.plot(title=model.title, save=plot, pyplot=False, **model.plot)
             print_rows([("plot", str(plot))])
+        if animate and solution.t.size:
+            print_rows([("animation", str(_animated(model, solution)))])
         if save is not None:
             _save(solution, save)
             print_rows([("saved", str(save))])
@@ -67,6 +72,15 @@ def solve_model(model, t_end: float | None, compiled: bool, options: dict[str, A
         return failure.solution, failure
     except daedal.DaedalError as error:
         refuse(str(error))
+
+
+def _animated(model, solution) -> Path:
+    """The page with the motion; machines of bodies and joints show themselves, others need a drawing of the library."""
+    path, is_machine = Path("out") / f"{model.name}.html", hasattr(model.problem, "machine")
+    try:
+        return solution.animate(path, None if is_machine else model, title=model.title)
+    except daedal.InvalidProblemError as error:
+        refuse(f"--animate: {error}")
 
 
 def _tolerances(options: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from daedal.multibody.constraints import (
     UserConstraint,
 )
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -45,6 +46,7 @@ from daedal.multibody.forces import (
     TorsionSpring,
 )
 from daedal.multibody.inverse_dynamics import InverseDynamics
+from daedal.multibody.joint_view import JointView
 from daedal.multibody.joints import (
     Cartesian,
     Cylindrical,
@@ -58,19 +60,23 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
-from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.kinematic import DeadPointError
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
 from daedal.multibody.report import Report
+from daedal.multibody.results import Energy, Results
 from daedal.multibody.start import Start
 from daedal.multibody.urdf import from_urdf
+from daedal.multibody.views import BodyView, ForceAndTorque, ForceView, FrameView
 
 __all__ = [
     "PID",
     "Actuator",
     "Belt",
     "Body",
+    "BodyView",
     "Bushing",
     "Cartesian",
     "Constraint",
@@ -82,10 +88,14 @@ __all__ = [
     "DeadPointError",
     "Distance",
     "Drag",
+    "Energy",
     "Equilibrium",
     "Fixed",
     "Force",
+    "ForceAndTorque",
+    "ForceView",
     "Frame",
+    "FrameView",
     "Free",
     "Gear",
     "GeneralForce",
@@ -94,6 +104,7 @@ __all__ = [
     "InverseDynamics",
     "Joint",
     "JointFriction",
+    "JointView",
     "KinematicSolution",
     "Linearised",
     "Mode",
@@ -108,10 +119,12 @@ __all__ = [
     "Prismatic",
     "Rack",
     "Report",
+    "Results",
     "Revolute",
     "Rolling",
     "RollingSphere",
     "Screw",
+    "Segmented",
     "SmoothFriction",
     "SoftContact",
     "Spherical",
@@ -123,6 +136,8 @@ __all__ = [
     "UserConstraint",
     "aba",
     "accelerations",
+    "beam",
+    "cable",
     "crba",
     "from_urdf",
     "ground",

@@ -18,44 +18,17 @@ NEAR, TURN = 0.03, 0.2  # no body moves farther (of the size of the machine) or 
 
 def animate(
     results: Any,
-    path: str | Path | None = None,
+    path: str | Path | None,
     *,
-    t_span: Any = None,
-    frames: int | None = None,
-    seconds: float | None = None,
-    title: str = "",
-    traces: Any = (),
-    reactions: Any = (),
-    plots: Any = ("energy",),
+    t_span: Any,
+    frames: int | None,
+    seconds: float | None,
+    title: str,
+    traces: Any,
+    reactions: Any,
+    plots: Any,
 ) -> Scene | Path:
-    """The motion of a machine: a scene, which notebooks show, or a file.
-
-    Parameters
-    ----------
-    results : Results
-        Of a solution.
-    path : path, optional
-        ``.html`` for a page to play, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
-    t_span : tuple of float, optional
-        The part of the solution to show.
-    frames : int, optional
-        Number of pictures; by default as many as a smooth motion takes.
-    seconds : float, optional
-        How long it takes at normal speed.
-    title : str
-        Heading of the page; by default the name of the model.
-    traces : Body, Frame, sequence or dict of them
-        Points whose paths are drawn: ``rod.end``, ``[crank, rod.end]``, ``{"pen": rod.at(0.5, 0.1)}``.
-    reactions : bool or sequence of str
-        Joints whose forces are drawn as arrows; True for all.
-    plots : sequence of str or Plot
-        What is plotted beside the picture: "energy", names of joints, plots of your own.
-
-    Returns
-    -------
-    daedal.viz.Scene or pathlib.Path
-        The file that was written, or the scene if no path was given.
-    """
+    """See :meth:`daedal.multibody.Results.animate`."""
     ending = None if path is None else Path(path).suffix.lower()
     if ending not in (None, ".html", ".gif", ".png", ".pdf", ".svg"):
         raise InvalidProblemError(f"path={str(path)!r} must end in .html, .gif, .png, .pdf or .svg")
@@ -79,6 +52,22 @@ def animate(
     return Path(path)
 
 
+def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title: str = "", **options: Any):
+    """A machine at one time; see :meth:`Model.draw`."""
+    start = model.start() if start is None else start
+    layout = getattr(start, "layout", None) or model.layout()
+    q, v = (np.asarray(values, dtype=float)[None] for values in start[:2])
+    if q.shape != (1, layout.n_q) or v.shape != q.shape:
+        raise InvalidProblemError(
+            f"start has {q.size} coordinates and {v.size} velocities, but there are {layout.n_q} relative coordinates"
+        )
+    course = Course(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: None)
+    scene = scene_of(course, title=title)
+    if path is not None and Path(path).suffix.lower() == ".html":
+        return scene.save(path)
+    return scene.still(0.0, path, **({"labels": True, "view": "front" if model.planar else None} | options))
+
+
 def _plot(results: Any, plot: Any, times: np.ndarray) -> Plot:
     if isinstance(plot, Plot):
         return plot
@@ -97,6 +86,8 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
         begin, end = first, last
     if not begin < end:
         raise InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+    if results.output_times is not None:
+        return results.output_times
     if frames is not None:
         if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
             raise InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from daedal.multibody.accelerations import accelerations
 from daedal.multibody.body import Frame
 from daedal.multibody.coordinates import joint_velocities
 from daedal.multibody.kinematics import placement, velocities
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
+from daedal.multibody.transmission import transmission
 
 
 class Course:
@@ -30,7 +30,7 @@ class Course:
     r : numpy.ndarray, shape (nt, n_r)
         States of forces, in rows.
     rest : function
-        Gives accelerations (nt, n_q) and multipliers (nt, n_lambda), when they are asked for.
+        Gives an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt), when they are asked for.
     is_single : bool
         Whether one time was asked for, so that results have no axis for it.
     """
@@ -43,14 +43,13 @@ class Course:
     # --- all bodies of the tree, for each time ----------------------------------------------------------------------
 
     @cached_property
-    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
-        a, multipliers = self._rest()
-        return np.ascontiguousarray(a), multipliers
+    def _solved(self) -> Any:
+        return self._rest()
 
     @property
     def multipliers(self) -> np.ndarray:
         """Those of the constraints, in rows."""
-        return self._solved[1]
+        return self._solved.lam.T
 
     @cached_property
     def speeds(self) -> np.ndarray:
@@ -70,12 +69,18 @@ class Course:
     @cached_property
     def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
-        tree = self.layout.tree
+        still = np.zeros((self.t.size, self.layout.tree.father.size, 3))
+        linear, angular, *_ = self.transmitted(still, still)
+        return linear, angular
+
+    def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Accelerations, what the joints of the tree exert on their bodies, and that along their velocities."""
+        tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
-            accelerations(tree, placed, moving, joint_velocities(tree, q, a))  # (N q')' = N q'', as N' q' = 0
-            for placed, moving, q, a in zip(self.placed, self.moving, self.q, self._solved[0])
+            transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', as N' q' = 0
+            for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, rates, force, torque)
         ]
-        return np.array([linear for linear, _ in found]), np.array([angular for _, angular in found])
+        return tuple(np.array(kind) for kind in zip(*found))
 
     @cached_property
     def centers(self) -> np.ndarray:
@@ -98,15 +103,11 @@ class Course:
         return np.array([moving.angular for moving in self.moving])
 
     @cached_property
-    def inertias(self) -> np.ndarray:
-        """Moments of inertia about the centres of mass in the axes of the ground, (nt, n, 3, 3)."""
-        return self.rotations @ self.layout.tree.inertia @ np.swapaxes(self.rotations, -1, -2)
-
-    @cached_property
     def kinetic_energies(self) -> np.ndarray:
         """Of each body, (nt, n)."""
         speed, spin = self.center_velocities, self.angular_velocities
-        turning = np.einsum("tni,tnij,tnj->tn", spin, self.inertias, spin)
+        own = np.einsum("tnji,tnj->tni", self.rotations, spin)  # in the axes of the bodies
+        turning = np.einsum("tni,nij,tnj->tn", own, self.layout.tree.inertia, own)
         return 0.5 * (self.layout.tree.mass * np.sum(speed**2, axis=2) + turning)
 
     # --- frames on bodies -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,20 @@ from daedal.multibody.body import Body, Frame
 from daedal.multibody.course import Course
 from daedal.multibody.forces import Spring
 from daedal.multibody.joints import Z
-from daedal.multibody.tree import ABOUT_Z
+from daedal.multibody.tree import ABOUT_Z, NO_ROTATION
 from daedal.viz import Arrow, Line, Part, Plot, Scene, SpringLine, Trace
-from daedal.viz.shapes3d import Cylinder, Rod, Shape, Sphere
+from daedal.viz.shapes3d import SLIM, Cylinder, Rod, Shape, Sphere
 
-POINT = 0.025  # of the size of the machine: the radius of a mass in one point
-PIN = 0.02  # the radius of a bearing
+POINT, PIN = 0.03, 0.021  # of the size of the machine, but no more than fits its rods: radii of point masses and hinges
+GROUND_COLOR = "#8d939b"
 
 
 def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: str = "") -> Scene:
     """A machine in the course of a motion, or at one time."""
     size = size_of(course)
-    parts: list[Any] = [_part(course, body, size) for body in course.model.bodies]
-    parts += [*_supports(course, size), *_rails(course, size), *_springs(course)]
+    unit = min(size, 6.0 * _usual_rod(course.model) or size)
+    parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
+    parts += [*_supports(course, unit), *_rails(course, size), *_springs(course)]
     up = "y" if _points_along_y(course) else "z"
     found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces)]
     return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
@@ -33,10 +35,28 @@ def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: st
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def _part(course: Course, body: Body, size: float) -> Part:
-    shapes = body.shapes or _skeleton(body, _attached(course.model, body), size)
+def _part(course: Course, body: Body, unit: float) -> Part:
+    given = [replace(one, radius=SLIM * unit) if _is_slim(one) else one for one in body.shapes]
+    shapes = [*(given or _skeleton(body, _attached(course.model, body), unit)), *_pins(course.model, body, unit)]
     frame = body.at()
     return Part(body.name, shapes, course.position(frame).T, course.rotation(frame))
+
+
+def _is_slim(shape: Shape) -> bool:
+    return isinstance(shape, Rod) and shape.radius is None
+
+
+def _pins(model: Any, body: Body, unit: float) -> list[Shape]:
+    """Pins of hinges and balls of ball joints, where a body is the second one of a joint."""
+    own = [joint for joint in model.joints if joint.b.body.name == body.name and not joint.shifts]
+    pins: list[Shape] = []
+    for joint in own:
+        place, axis = tuple(joint.b.position), tuple(joint.b.rotation[:, 2])
+        if joint.turn == ABOUT_Z:
+            pins.append(Cylinder(PIN * unit, 2.5 * PIN * unit, axis, place))
+        elif joint.turn != NO_ROTATION:
+            pins.append(Sphere(PIN * unit, place))
+    return pins
 
 
 def _attached(model: Any, body: Body) -> list[Frame]:
@@ -45,22 +65,22 @@ def _attached(model: Any, body: Body) -> list[Frame]:
     return [frame for frame in frames if frame.body.name == body.name]
 
 
-def _skeleton(body: Body, frames: list[Frame], size: float) -> tuple[Shape, ...]:
+def _skeleton(body: Body, frames: list[Frame], unit: float) -> tuple[Shape, ...]:
     """Rods from the middle of the joints to each of them and to the centre of mass, where a ball is."""
     center = np.asarray(body.center)
-    places = _distinct([frame.position for frame in frames], size)
+    places = _distinct([frame.position for frame in frames], unit)
     middle = np.mean(places, axis=0) if len(places) > 1 else center
-    ends = [*places, center] if np.linalg.norm(center - middle) > POINT * size else places
-    rods = [Rod(tuple(middle), tuple(end)) for end in ends if np.linalg.norm(end - middle) > 1e-9 * size]
+    ends = [*places, center] if np.linalg.norm(center - middle) > POINT * unit else places
+    rods = [Rod(tuple(middle), tuple(end), SLIM * unit) for end in ends if np.linalg.norm(end - middle) > 1e-9 * unit]
     if len(ends) == 2:
-        rods = [Rod(tuple(ends[0]), tuple(ends[1]))]
-    return (Sphere(POINT * size, tuple(center)), *rods)
+        rods = [Rod(tuple(ends[0]), tuple(ends[1]), SLIM * unit)]
+    return (Sphere(POINT * unit, tuple(center)), *rods)
 
 
-def _distinct(places: Iterable[np.ndarray], size: float) -> list[np.ndarray]:
+def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
     found: list[np.ndarray] = []
     for place in places:
-        if all(np.linalg.norm(place - other) > 1e-9 * size for other in found):
+        if all(np.linalg.norm(place - other) > 1e-9 * unit for other in found):
             found.append(place)
     return found
 
@@ -68,21 +88,20 @@ def _distinct(places: Iterable[np.ndarray], size: float) -> list[np.ndarray]:
 # --- what stands still ------------------------------------------------------------------------------------------------
 
 
-def _supports(course: Course, size: float) -> list[Part]:
+def _supports(course: Course, unit: float) -> list[Part]:
     """Bearings about the axes of hinges on the ground, points where anything else holds on to it."""
     shapes: list[Shape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
         if not frame.body.is_ground:
             continue
-        if joint.turn == ABOUT_Z and not joint.shifts:  # a hinge
-            axis = tuple(frame.rotation[:, 2])
-            shapes.append(Cylinder(PIN * size, 2.5 * PIN * size, axis, tuple(frame.position)))
-        elif not joint.shifts:
-            shapes.append(Sphere(PIN * size, tuple(frame.position)))
+        if not joint.shifts:
+            axis, place = tuple(frame.rotation[:, 2]), tuple(frame.position)
+            bearing = Cylinder(1.1 * PIN * unit, 2.2 * PIN * unit, axis, place)
+            shapes.append(bearing if joint.turn == ABOUT_Z else Sphere(1.1 * PIN * unit, place))
     for force in course.model.forces:
-        shapes += [Sphere(0.7 * PIN * size, tuple(f.position)) for f in force.frames if f.body.is_ground]
-    return [Part("ground", shapes)] if shapes else []
+        shapes += [Sphere(0.7 * PIN * unit, tuple(f.position)) for f in force.frames if f.body.is_ground]
+    return [Part("ground", shapes, color=GROUND_COLOR)] if shapes else []
 
 
 def _rails(course: Course, size: float) -> list[Line]:
@@ -156,6 +175,13 @@ def size_of(course: Course) -> float:
     corners = [shape.corners for body in course.model.bodies for shape in body.shapes]
     own = max((float(np.ptp(corner, axis=0).max()) for corner in corners if len(corner)), default=0.0)
     return max(float(np.ptp(points, axis=0).max()), own) or 1.0
+
+
+def _usual_rod(model: Any) -> float:
+    """The length that half of the thin rods exceed; 0 if there are none."""
+    rods = [shape for body in model.bodies for shape in body.shapes if _is_slim(shape)]
+    lengths = [np.linalg.norm(np.subtract(rod.end, rod.start)) for rod in rods]
+    return float(np.median(lengths)) if lengths else 0.0
 
 
 def _points_along_y(course: Course) -> bool:

@@ -85,44 +85,43 @@ class JointForces:
         return -weights * rows[..., :3], -weights * rows[..., 3:]
 
     @cached_property
-    def _carried(self) -> tuple[np.ndarray, np.ndarray]:
-        """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
-        course, tree = self._course, self._course.layout.tree
-        force, torque = self._needed()
+    def _balance(self) -> tuple[np.ndarray, ...]:
+        """Loads on the bodies, what drives the joints, and what :meth:`Course.transmitted` makes of the loads."""
+        course = self._course
         loads = course.loads(course.model.forces)
-        force -= np.array([load.forces for load in loads])
-        torque -= np.array([load.torques for load in loads])
-        held, turned, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
-        force -= held
-        torque -= turned
+        force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
+        force += np.array([load.forces for load in loads])
+        torque += np.array([load.torques for load in loads])
         pulls, twists = self._closing
         for i, bodies in enumerate(course.layout.closures.body):
             for side in (0, 1):
                 if bodies[side] >= 0:
-                    force[:, bodies[side]] -= pulls[:, i, side]
-                    torque[:, bodies[side]] -= twists[:, i, side]
-        for j in range(tree.father.size - 1, -1, -1):
-            i = tree.father[j]
-            if i >= 0:
-                arm = np.array([placed.arm[j] for placed in course.placed])
-                force[:, i] += force[:, j]
-                torque[:, i] += torque[:, j] + np.cross(arm, force[:, j])
+                    force[:, bodies[side]] += pulls[:, i, side]
+                    torque[:, bodies[side]] += twists[:, i, side]
         driving = drive + np.array([load.joint_forces for load in loads])
+        return force, torque, driving, *course.transmitted(force, torque)
+
+    @property
+    def imbalance(self) -> float:
+        """What the forces of the model leave of the equations of motion, compared with the largest of them."""
+        tree = self._course.layout.tree
+        force, torque, driving, linear, angular, _, _, along = self._balance
+        own = np.abs(force) + tree.mass[:, None] * (np.abs(linear) + np.abs(tree.gravity))
+        turning = np.abs(torque) + np.abs(angular) * tree.inertia.max(axis=(1, 2))[:, None]
+        arms = 1.0 + max(np.abs(placed.arm).max(initial=0.0) for placed in self._course.placed)
+        size = arms * own.sum(axis=(1, 2)).max() + turning.sum(axis=(1, 2)).max() + np.abs(driving).max(initial=0.0)
+        return float(np.abs(along - driving).max(initial=0.0) / (size or 1.0))
+
+    @cached_property
+    def _carried(self) -> tuple[np.ndarray, np.ndarray]:
+        """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
+        tree = self._course.layout.tree
+        _, _, driving, _, _, force, torque, _ = self._balance
         for j in range(tree.father.size):
             for k in range(tree.first_v[j], tree.first_v[j + 1]):
                 if np.any(driving[:, k]):
                     self._take_out(j, k, driving[:, k, None], force[:, j], torque[:, j])
         return force, torque
-
-    def _needed(self) -> tuple[np.ndarray, np.ndarray]:
-        """What moves each body as it moves, besides gravity."""
-        course, tree = self._course, self._course.layout.tree
-        linear, angular = course.accelerating
-        inertia = course.inertias
-        spin = course.angular_velocities
-        momentum = np.einsum("tnij,tnj->tni", inertia, spin)
-        torque = np.einsum("tnij,tnj->tni", inertia, angular) + np.cross(spin, momentum)
-        return tree.mass[:, None] * (linear - tree.gravity), torque
 
     def _take_out(self, j: int, k: int, drive: np.ndarray, force: np.ndarray, torque: np.ndarray):
         """What drives velocity k of joint j is a force of the model, not of the joint."""

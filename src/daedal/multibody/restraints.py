@@ -52,30 +52,28 @@ def _of_positions(course: Course, i: int, constraint: Any) -> tuple[np.ndarray, 
     """Derivatives (m, n, 6) for displacements and rotations of bodies, and (m, n_v) for coordinates of joints."""
     layout, placed, q = course.layout, course.placed[i], course.q[i]
 
-    def along(direction: Callable[[Any], tuple]) -> np.ndarray:
+    def along(dr: Any = 0.0, turn: Any = 0.0, dq: Any = 0.0) -> np.ndarray:
         def value(h):
-            r, rotation, moved = direction(h)
-            motion = Motion(layout, moved, None, placed._replace(r=r, rotation=rotation), None)
-            return np.array(constraint.residual(course.t[i], motion))
+            moved = placed._replace(r=placed.r + h * dr, rotation=placed.rotation + h * turn)
+            return np.array(constraint.residual(course.t[i], Motion(layout, q + h * dq, None, moved, None)))
 
         return _derivative(value)
 
-    size = constraint.size(layout.planar)
-    bodies, joints = np.zeros((size, *placed.r.shape[:1], 6)), np.zeros((size, layout.n_v))
-    for j in range(len(placed.r)):
+    size, n = constraint.size(layout.planar), len(placed.r)
+    bodies, joints = np.zeros((size, n, 6)), np.zeros((size, layout.n_v))
+    for j in range(n):
         for k in range(3):
-            bodies[:, j, k] = along(lambda h, j=j, k=k: (_with(placed.r, (j, k), h), placed.rotation, q))
-            turn = _TURNS[k] @ placed.rotation[j]
-            bodies[:, j, 3 + k] = along(lambda h, j=j, turn=turn: (placed.r, _with(placed.rotation, j, h * turn), q))
+            bodies[:, j, k] = along(dr=_unit((n, 3), (j, k)))
+            bodies[:, j, 3 + k] = along(turn=_unit((n, 1, 1), j) * (_TURNS[k] @ placed.rotation[j]))
     for column, speed in _single_speeds(layout):
-        joints[:, speed] = along(lambda h, column=column: (placed.r, placed.rotation, _with(q, column, h)))
+        joints[:, speed] = along(dq=_unit(q.shape, column))
     return bodies, joints
 
 
-def _with(array: np.ndarray, place: Any, change: Any) -> np.ndarray:
-    changed = array.astype(np.result_type(array, change))
-    changed[place] += change
-    return changed
+def _unit(shape: tuple[int, ...], place: Any) -> np.ndarray:
+    array = np.zeros(shape)
+    array[place] = 1.0
+    return array
 
 
 def _derivative(value: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -111,8 +109,8 @@ def _of_velocities(course: Course, i: int, constraint: Any) -> tuple[np.ndarray,
     bodies, joints = np.zeros((at_rest.size, n, 6)), np.zeros((at_rest.size, layout.n_v))
     for j in range(n):
         for k in range(3):
-            bodies[:, j, k] = value(_with(still[0], (j, k), 1.0), *still[1:]) - at_rest
-            bodies[:, j, 3 + k] = value(still[0], _with(still[1], (j, k), 1.0), still[2]) - at_rest
+            bodies[:, j, k] = value(_unit((n, 3), (j, k)), *still[1:]) - at_rest
+            bodies[:, j, 3 + k] = value(still[0], _unit((n, 3), (j, k)), still[2]) - at_rest
     for k in range(layout.n_v):
-        joints[:, k] = value(*still[:2], _with(still[2], k, 1.0)) - at_rest
+        joints[:, k] = value(*still[:2], _unit((layout.n_v,), k)) - at_rest
     return bodies, joints

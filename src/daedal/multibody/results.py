@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +18,12 @@ from daedal.multibody.forces import Force
 from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
+from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
+
+if TYPE_CHECKING:
+    from daedal.viz import Scene
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,20 @@ class Energy:
 class Results:
     """Bodies, joints and forces of a solution, whatever its coordinates.
 
-    A solution of a :class:`Model` has the same methods and passes them on.
+    The solution of ``model.system()`` has the same methods and hands them on to this object; its `energy` is that at
+    the output points.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> from daedal.multibody import Body, Model, Revolute, ground
+    >>> rod = Body.rod("rod", length=2.0, mass=1.0)
+    >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.assemble(pivot=0.0))
+    >>> print(sol.joint("pivot", t=0.0).reaction.force.round(4))
+    [0.     2.4525 0.    ]
+    >>> sol.body("rod").at(rod.end).position.shape == (3, sol.t.size)
+    True
     """
 
     def __init__(self, model: Any, layout: Layout, solution: Any):
@@ -55,7 +75,7 @@ class Results:
         """The motion of a joint, and what it carries."""
         course = self.course(t)
         joint = self.layout.joint_as_moved(self.model.joint(name))
-        return JointView(course, joint, self._joint_forces(course), lambda: self._counting(course))
+        return JointView(course, joint, lambda: self._joint_forces(course), lambda: self._counting(course))
 
     def force(self, name: str, t: Any = None) -> ForceView:
         """What a force does."""
@@ -72,11 +92,62 @@ class Results:
         """The power of a force, given by itself or its name."""
         return self.force(force.name if isinstance(force, Force) else force, t).power
 
-    def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
+    def animate(
+        self,
+        path: str | Path | None = None,
+        *,
+        t_span: tuple[float, float] | None = None,
+        frames: int | None = None,
+        seconds: float | None = None,
+        title: str = "",
+        traces: Any = (),
+        reactions: bool | Sequence[str] = (),
+        plots: Sequence[Any] = ("energy",),
+    ) -> Scene | Path:
+        """The motion of a machine: a scene, which notebooks show, or a file.
+
+        Parameters
+        ----------
+        path : path, optional
+            ``.html`` for a page to play, ``.gif``, or ``.png``, ``.pdf``, ``.svg`` for pictures at four times.
+        t_span : tuple of float, optional
+            The part of the solution to show.
+        frames : int, optional
+            Number of pictures; by default as many as a smooth motion takes.
+        seconds : float, optional
+            How long it takes at normal speed.
+        title : str
+            Heading of the page; by default the name of the model.
+        traces : Body, Frame, sequence or dict of them
+            Points whose paths are drawn: ``rod.end``, ``[crank, rod.end]``, ``{"pen": rod.at(0.5, 0.1)}``.
+        reactions : bool or sequence of str
+            Joints whose forces are drawn as arrows; True for all.
+        plots : sequence of str or Plot
+            What is plotted beside the picture: "energy", names of joints, plots of your own.
+
+        Returns
+        -------
+        daedal.viz.Scene or pathlib.Path
+            The file that was written, or the scene if no path was given.
+        """
         from daedal.multibody.animation import animate
 
-        return animate(self, path, **options)
+        return animate(
+            self,
+            path,
+            t_span=t_span,
+            frames=frames,
+            seconds=seconds,
+            title=title,
+            traces=traces,
+            reactions=reactions,
+            plots=plots,
+        )
+
+    @property
+    def output_times(self) -> np.ndarray | None:
+        """Where the motion is known, if that is at single times only."""
+        return self._solution.t if self._solution.dense is None else None
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -101,13 +172,27 @@ class Results:
     def _at_output(self) -> Course:
         solution = self._solution
         rows = (solution.q, solution.v, solution.r)
-        return self._course(solution.t, rows, lambda: (solution.a.T, solution.lam.T))
+        return self._course(solution.t, rows, lambda: solution)
 
     @cached_property
     def _forces_at_output(self) -> JointForces:
         return JointForces(self._at_output)
 
+    @cached_property
+    def _is_described(self) -> bool:
+        """Whether the forces of the model are all that act, by the balance of forces at some of the output points."""
+        some = np.unique(np.linspace(0, self._solution.t.size - 1, 5).astype(int))
+        solution = self._solution
+        rows = (solution.q[:, some], solution.v[:, some], solution.r[:, some])
+        rest = SimpleNamespace(a=solution.a[:, some], lam=solution.lam[:, some])
+        return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
+
     def _joint_forces(self, course: Course) -> JointForces:
+        if not self._is_described:
+            raise InvalidProblemError(
+                "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
+                "friction or functions that were replaced act as well"
+            )
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
     def course(self, t: Any = None) -> Course:
@@ -115,6 +200,8 @@ class Results:
         if t is None:
             return self._at_output
         times = check_real(t, "t", "be a number or a vector")
+        if np.array_equal(times, self._solution.t):
+            return self._at_output
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
 
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
@@ -122,15 +209,12 @@ class Results:
         if solution.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         states = solution.states(times)
-
-        def rest():
-            state = solution(times)
-            return state.a.T, state.lam.T
-
-        return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
+        rows = (states[:n], states[n : 2 * n], states[2 * n :])
+        return self._course(times, rows, lambda: solution(times), is_single=is_single)
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
-        return Course(self.model, self.layout, t, *(row.T for row in rows), rest, is_single=is_single)
+        q, v, r = (row.T for row in rows)
+        return Course(self.model, self.layout, t, q, v, r, rest, is_single=is_single)
 
     def _counting(self, course: Course) -> Course:
         """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""
@@ -154,3 +238,6 @@ class Machine:
     def results(self, solution: Any) -> Results:
         """Bodies, joints and forces of a solution."""
         return Results(self.model, self.layout, solution)
+
+    def __reduce__(self):
+        return Machine, without_functions(self.model, self.layout)
