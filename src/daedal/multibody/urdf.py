@@ -152,17 +152,17 @@ def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[
 
 def _resistance(stated: UrdfJoint, friction_speed: float | None) -> list[Any]:
     """Damping and friction of a joint."""
-    friction = stated.friction if friction_speed is not None else 0.0
+    friction, speed = (0.0, 1.0) if friction_speed is None else (stated.friction, friction_speed)
     if (stated.damping == 0.0 and friction == 0.0) or stated.kind == "fixed":
         return []
     if _KINDS[stated.kind] not in (Revolute, Prismatic):
         raise InvalidProblemError(
-            f"joint '{stated.name}' of the URDF is {stated.kind}; damping and friction are for joints with one angle or "
-            "displacement"
+            f"joint '{stated.name}' of the URDF is {stated.kind}; "
+            "damping and friction are for joints with one angle or displacement"
         )
     parts: list[Any] = []
     if stated.damping != 0.0:
         parts.append(TorsionSpring(f"damping of {stated.name}", stated.name, damping=stated.damping))
     if friction != 0.0:
-        parts.append(SmoothFriction(f"friction of {stated.name}", stated.name, torque=friction, speed=friction_speed))
+        parts.append(SmoothFriction(f"friction of {stated.name}", stated.name, torque=friction, speed=speed))
     return parts
