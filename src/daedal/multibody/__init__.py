@@ -60,7 +60,8 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
-from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.kinematic import DeadPointError
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
