@@ -24,6 +24,7 @@ from daedal.multibody.constraints import (
     UserConstraint,
 )
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -123,6 +124,7 @@ __all__ = [
     "Rolling",
     "RollingSphere",
     "Screw",
+    "Segmented",
     "SmoothFriction",
     "SoftContact",
     "Spherical",
@@ -134,6 +136,8 @@ __all__ = [
     "UserConstraint",
     "aba",
     "accelerations",
+    "beam",
+    "cable",
     "crba",
     "from_urdf",
     "ground",

@@ -100,11 +100,11 @@ class _Search:
             H = self._stiffness(q, lam)
             reduced = Z.T @ H @ Z
             size = np.linalg.norm(Z.T @ f)
-            if not Z.shape[1] or size <= _BALANCED * max(self._size(q, f, lam), 1e-300):
+            if not Z.shape[1] or size <= _BALANCED * max(self._size(q, f, lam, H), 1e-300):
                 return q, lam, np.sort(np.linalg.eigvals(reduced).real)
             moved = self._step(q, f, Z, reduced, held)
             if moved is None:
-                if size <= 1e-7 * self._size(q, f, lam):
+                if size <= 1e-7 * self._size(q, f, lam, H):
                     return q, lam, np.sort(np.linalg.eigvals(reduced).real)
                 break
             q = moved
@@ -166,7 +166,7 @@ class _Search:
             rate = self.equations.state_rate(self.t, q, rest, self.r)
             found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
             H = found.balance[:, :n] + self.measures.curvature(q, lam[self.n_lambda :])
-            small = _BALANCED * max(self._size(q, f, lam), 1e-300)
+            small = _BALANCED * max(self._size(q, f, lam, H), 1e-300)
             if np.linalg.norm(Z.T @ f) <= small and np.linalg.norm(rate) <= 1e-11 * max(
                 1.0, float(np.linalg.norm(self.r))
             ):
@@ -193,12 +193,14 @@ class _Search:
             H = H - found.balance[:, 2 * n :] @ np.linalg.solve(found.states[:, 2 * n :], found.states[:, :n])
         return H + self.measures.curvature(q, lam[self.n_lambda :])
 
-    def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray) -> float:
+    def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray, H: np.ndarray) -> float:
         """What the remaining force is compared with: weights and stiffness of the machine."""
         K = self._conditions_at(q)
         tree = self.layout.tree
         weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length
-        return max(weight, float(np.linalg.norm(f * self.scale)), float(np.linalg.norm((K.T @ lam) * self.scale)))
+        elastic = float(np.linalg.norm(self.scale[:, None] * H * self.scale))
+        held = float(np.linalg.norm((K.T @ lam) * self.scale))
+        return max(weight, elastic, float(np.linalg.norm(f * self.scale)), held)
 
     def _closed(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, bool]:
         n_g, n_hat, scale = self.conditions.n_g, self.conditions.n_hat, self.scale

@@ -263,9 +263,10 @@ def _check_names(parts, what: str):
 
 
 def _check_references(model: Model):
-    """Constraints refer to joints that exist, and no two drives to the same coordinate."""
-    driven: dict[tuple[str, str | None], str] = {}
+    """Constraints refer to joints that exist, none to a joint twice, and no two drives to the same coordinate."""
+    driven: dict[tuple[str, str], str] = {}
     for constraint in model.constraints:
+        read: set[tuple[str, str]] = set()
         for joint, which in constraint.joints:
             try:
                 stated = model.joint(getattr(joint, "name", joint))
@@ -273,8 +274,12 @@ def _check_references(model: Model):
                 check_coordinate(stated, which)
             except InvalidProblemError as error:
                 raise InvalidProblemError(f"constraint '{constraint.name}': {error}") from None
+            coordinate = stated.name, which or stated.coordinates[0]
+            if coordinate in read:
+                raise InvalidProblemError(f"constraint '{constraint.name}' refers to joint '{stated.name}' twice")
+            read.add(coordinate)
             if isinstance(constraint, Prescribed):
-                other = driven.setdefault((stated.name, which or stated.coordinates[0]), constraint.name)
+                other = driven.setdefault(coordinate, constraint.name)
                 if other != constraint.name:
                     raise InvalidProblemError(
                         f"'{other}' and '{constraint.name}' both prescribe the motion of joint '{stated.name}'; "
