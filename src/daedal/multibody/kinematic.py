@@ -83,7 +83,7 @@ class KinematicSolution:
     dead_points: tuple[tuple[float, str], ...]
     model: Any
     layout: Any
-    dense: ClassVar[None] = None  # positions are known at the output times only
+    ends: ClassVar[None] = None  # positions are known at the output times only
 
     @property
     def r(self) -> np.ndarray:
@@ -98,6 +98,9 @@ class KinematicSolution:
     @cached_property
     def _results(self) -> Results:
         return Results(self.model, self.layout, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
     def body(self, name: str) -> BodyView:
         """The motion of a body."""
