@@ -5,7 +5,19 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import daedal
-from daedal.multibody import Body, DeadPointError, Force, Model, NoEquilibriumError, Prismatic, Revolute, Spring, ground
+from daedal.multibody import (
+    PID,
+    Body,
+    DeadPointError,
+    Force,
+    JointFriction,
+    Model,
+    NoEquilibriumError,
+    Prismatic,
+    Revolute,
+    Spring,
+    ground,
+)
 from daedal.multibody.dynamics import rnea
 from daedal.multibody.kinematics import placement, velocities
 from test_multibody_assembly import crank_slider, four_bar
@@ -67,6 +79,23 @@ def test_a_joint_that_closes_the_loop_can_be_driven(slider):
     a = slider.layout().names.index("A")
     np.testing.assert_allclose(2.0 * np.sin(motion.q[a]), 5.0 * np.sin(0.1 + 0.2 * t), atol=1e-12)
     np.testing.assert_allclose(motion.a[a], CubicSpline(t, motion.v[a])(t, 1), atol=1e-5)
+
+
+def test_a_driven_mechanism_is_asked_as_a_solution_is(slider):
+    """Bodies, joints, and the reaction of the driven joint, which carries the driving torque."""
+    motion = slider.kinematics(np.linspace(0.0, 1.0, 101), {"A": lambda t: 0.5 + t + t**2})
+    x, speed, acceleration = crank_slider_motion(1.25, 2.0, 2.0)
+    there = motion.body("slider", 0.5)
+    np.testing.assert_allclose(there.position, [x, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        motion.body("slider", 0.503).position[0], crank_slider_motion(1.256009, 0, 0)[0], atol=1e-11
+    )
+    np.testing.assert_allclose([there.velocity[0], there.acceleration[0]], [speed, acceleration], atol=1e-10)
+    needed = slider.inverse_dynamics(motion)
+    np.testing.assert_allclose(motion.joint("A").reaction.torque[2], needed["A"], atol=1e-9)
+    np.testing.assert_allclose(motion.joint("A").angle, 0.5 + motion.t + motion.t**2, atol=1e-12)
+    with pytest.raises(daedal.InvalidProblemError, match="a joint that closes a loop is driven, here 'C'"):
+        _ = slider.kinematics([0.0, 0.1], {"C": lambda t: 0.1 + t}).lam
 
 
 def test_dead_points_are_named(slider):
@@ -141,6 +170,29 @@ def test_equilibrium_of_a_loop_in_both_coordinates():
 def test_a_held_joint_takes_a_torque():
     rest = held_rod(2.0).equilibrium(pivot=0.4)
     np.testing.assert_allclose(rest.holding["pivot"], [(3.0 * GRAVITY - 8.0) * np.cos(0.4)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("integral", [30.0, 3000.0])
+def test_a_controlled_arm_rests_where_its_controller_wants(integral):
+    """The integral carries the weight; small motions by the third-order polynomial J s^3 + d s^2 + (p - w) s + i."""
+    rod = Body.rod("rod", length=2.0, mass=3.0)
+    control = PID("control", "pivot", target=0.5, proportional=50.0, integral=integral, derivative=5.0)
+    arm = Model(Revolute("pivot", ground, rod.start), control, gravity=(0.0, -GRAVITY), planar=True)
+    rest = arm.equilibrium()
+    assert rest.joint("pivot") == pytest.approx(0.5, abs=1e-12)
+    np.testing.assert_allclose(integral * rest.r, [3.0 * GRAVITY * np.cos(0.5)], rtol=1e-10)
+    roots = np.roots([4.0, 5.0, 50.0 - 3.0 * GRAVITY * np.sin(0.5), integral])
+    small = arm.linearise(rest)
+    np.testing.assert_allclose(np.sort_complex(small.eigenvalues), np.sort_complex(roots), rtol=1e-9)
+    assert rest.stability == ("stable" if np.all(roots.real < 0) else "unstable")
+    assert small.is_equilibrium
+
+
+def test_friction_is_not_passed_over_in_silence():
+    rod = Body.rod("rod", length=1.0, mass=1.0)
+    braked = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1), planar=True)
+    with pytest.raises(daedal.InvalidProblemError, match="leave out 'brake'"):
+        braked.equilibrium()
 
 
 def test_no_equilibrium_is_said():
@@ -298,6 +350,8 @@ def test_modes_move_and_loops_stay_closed(tmp_path):
     np.testing.assert_allclose(motion.q[:, 0], motion.q[:, -1], atol=1e-9)
     assert np.max(np.abs(motion.q[:, 0] - small.start.q)) == pytest.approx(0.3, rel=0.3)
     assert "frequency" in str(small)
+    scene = small.animate(0, frames=10)
+    assert scene.t.size == 10
     figure = small.plot(save=tmp_path / "eigenvalues.png", pyplot=False)
     assert figure.axes[0].get_xlabel() == "real part"
 

@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['balanced_modes', 'body_on_circle', 'bouncing_ball']
+['andrews_machine', 'balanced_modes', 'body_on_circle']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 

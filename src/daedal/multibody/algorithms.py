@@ -35,6 +35,7 @@ from daedal.multibody.packed import (
 )
 from daedal.multibody.recursive import constrained_accelerations
 from daedal.problems.checks import check_real
+from daedal.tabular import listing
 
 
 class Accelerations(NamedTuple):
@@ -192,6 +193,11 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     3
     """
     layout = layout_of(model)
+    if layout.constraints:
+        named = listing(repr(one.name) for one in layout.constraints)
+        raise InvalidProblemError(
+            f"accelerations knows joints only, and the model has {named} besides; use model.system().at(t, q, v)"
+        )
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
     drive = np.zeros(layout.n_v) if tau is None else vector(tau)
     found, multipliers, redundant = _accelerations(layout.packed.address, vector(q), vector(u), drive, loads)

@@ -16,19 +16,15 @@ With the coordinates c(q) of driven joints given over time, positions, velocitie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly import Assembly
 from daedal.multibody.closing import nearest_zero
-from daedal.multibody.joint_view import JointView
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.measures import Measures, course_of
-from daedal.multibody.results import Results
-from daedal.multibody.views import BodyView
 from daedal.problems.checks import check_real
 
 _SINGULAR = 1e-7
@@ -54,67 +50,6 @@ class DeadPointError(InvalidProblemError):
 
     def __reduce__(self):
         return type(self), (*self.args, self.t, self.joints)
-
-
-@dataclass(frozen=True, eq=False)
-class KinematicSolution:
-    """The motion of a driven mechanism.
-
-    Attributes
-    ----------
-    t : numpy.ndarray, shape (nt,)
-        The times.
-    q, v, a : numpy.ndarray, shape (n_q, nt)
-        Coordinates, velocities and accelerations.
-    driven : tuple of str
-        The joints that were driven.
-    dead_points : tuple of (float, str)
-        Times at which the motion is not determined, with the joint that moves by itself. Between the output times they
-        were passed on the smooth way; at an output time v and a are nan there.
-    model, layout : Model, Layout
-        Whose motion, in which coordinates.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    driven: tuple[str, ...]
-    dead_points: tuple[tuple[float, str], ...]
-    model: Any
-    layout: Any
-    ends: ClassVar[None] = None  # positions are known at the output times only
-
-    @property
-    def r(self) -> np.ndarray:
-        """States of forces, of which there are none in a motion without forces."""
-        return np.zeros((0, self.t.size))
-
-    @property
-    def lam(self) -> np.ndarray:
-        """Refused: a motion without forces has no reactions."""
-        raise InvalidProblemError("kinematics knows no forces; the solution of model.system() has reactions")
-
-    @cached_property
-    def _results(self) -> Results:
-        return Results(self.model, self.layout, self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_results"}
-
-    def body(self, name: str) -> BodyView:
-        """The motion of a body."""
-        return self._results.body(name)
-
-    def joint(self, name: str) -> JointView:
-        """The motion of a joint."""
-        return self._results.joint(name)
-
-    def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file; see :meth:`daedal.multibody.Results.animate`."""
-        joints = {joint.name for joint in self.model.joints}
-        driven = dict.fromkeys(key if key in joints else key.rsplit(".", 1)[0] for key in self.driven)
-        return self._results.animate(path, **({"plots": tuple(driven)} | options))
 
 
 def kinematics(model, t, driven: Mapping[str, Any], *, side, guess, cut) -> KinematicSolution:

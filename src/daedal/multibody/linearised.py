@@ -89,12 +89,16 @@ class Linearised:
 
         return plot_eigenvalues(self.eigenvalues, **options)
 
+    def animate(self, mode: int = 0, path: Any = None, **options: Any):
+        """A mode, given by its number in `modes`, as a scene or a file; see :meth:`Mode.animate`."""
+        return self.modes[mode].animate(path, **options)
+
     def __str__(self):
         rows = [
             (str(k + 1), f"{mode.eigenvalue:.6g}", f"{mode.frequency:.6g}", f"{mode.damping_ratio:.4g}", mode.joint)
             for k, mode in enumerate(self.modes)
         ]
-        about = "an equilibrium" if self.is_equilibrium else "a motion"
+        about = "an equilibrium" if self.is_equilibrium else "a state that is no equilibrium"
         header = ("mode", "eigenvalue", "frequency", "damping ratio", "moves most")
         how = "" if self.exact else " (derivatives by differences)"
         return f"small motions about {about}{how}\n{Tabular('rrrrl', rows, header, indent=2)}"
@@ -123,7 +127,8 @@ class _Point:
         force = self.equations.force(self.t, self.q, self.v, self.r)
         self.a, self.lam = self._augmented(force, self.conditions.bias(self.t, self.q, self.v))
         self.found = self.equations.derivatives(self.t, self.q, self.v, self.r, self.a, self.lam)
-        reach = max(float(np.linalg.norm(force)), float(np.linalg.norm(self.K.T @ self.lam)), 1e-300)
+        stiffness = float(np.linalg.norm(self.found.balance[:, : self.n] * self.scale))
+        reach = max(float(np.linalg.norm(force)), float(np.linalg.norm(self.K.T @ self.lam)), stiffness, 1e-300)
         at_rest = not np.any(self.v) and np.linalg.norm(self.M @ self.a) <= _BALANCED * reach
         rates = self.equations.state_rate(self.t, self.q, self.v, self.r)
         self.is_equilibrium = bool(

@@ -218,7 +218,8 @@ def complaint(one: WithoutInertia) -> str:
     if one.turning:
         return (
             f"{which} can turn at {at} about an axis without moment of inertia; give moments of inertia (a rod: a "
-            "radius), or a joint that prevents this motion, such as Universal in place of Spherical"
+            "radius), or a joint that prevents this motion, such as Universal in place of Spherical "
+            "or Cartesian in place of Free"
         )
     have = "have" if several else "has"
     return f"{which} {have} no mass and can move at {at}; give a mass and moments of inertia, or Fixed(...) to a body"

@@ -1,0 +1,84 @@
+"""What the machines have in common: models of bodies and joints, with their equations of motion as the problem.
+
+``model.extra`` holds, besides what the mechanical models have,
+
+* ``machine``: the :class:`daedal.multibody.Model`, which draws itself, reports and is put together in other positions;
+* ``energy(q, v)``: kinetic energy, and that of gravity and of springs;
+* ``exact(t)`` where the motion is known in closed form.
+
+References are given in the coordinates of the joints and are converted to those that are asked for.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from daedal.library.mechanical_model import mechanical_model
+from daedal.library.model import Model, check_positive
+from daedal.multibody import Model as Machine
+from daedal.multibody import Start
+from daedal.multibody.coordinates import joint_velocities
+from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.motion import Motion
+
+MACHINE_EQUATIONS = r"M(q)\,q'' = f(q, q') - G(q)^T \lambda,\qquad 0 = g(q)"
+"""What machines have in common; the terms follow from the bodies and joints."""
+
+
+def machine_model(
+    machine: Machine,
+    start: Start,
+    t1: float,
+    *,
+    coordinates: str,
+    cut: tuple[str, ...] = (),
+    exact: Callable[[float], np.ndarray] | None = None,
+    known: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Model:
+    """A machine on [0, t1] in chosen coordinates.
+
+    `start`, `exact` and `known` are in the coordinates of the joints, with the joints `cut` as those that close loops.
+    """
+    check_positive(t1=t1)
+    cut = cut if coordinates == "relative" else ()
+    problem = machine.system(coordinates, cut=cut)
+    closed = None if exact is None else lambda t: converted(start, exact(t), coordinates, cut)
+    if known is not None:
+        known = {**known, "y": converted(start, np.array(known["y"]), coordinates, cut)}
+    return mechanical_model(
+        problem,
+        start.in_coordinates(coordinates, cut=cut),
+        t1,
+        compiled=False,
+        exact=closed,
+        known=known,
+        extra={"machine": machine, "energy": energy_of(problem), **(extra or {})},
+        **{"equations": MACHINE_EQUATIONS, "index": 3 if problem.n_constraints else 0, **others},
+    )
+
+
+def converted(start: Start, y: np.ndarray, coordinates: str, cut: tuple[str, ...]) -> np.ndarray:
+    """The vector (q, v) of the joints in other coordinates."""
+    q, v = np.split(y, 2)
+    return np.concatenate(Start(q, v, start.model, start.layout).in_coordinates(coordinates, cut=cut))
+
+
+def energy_of(problem) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """The energy of a state (q, v) of a machine, or of many states in columns."""
+    machine, layout = problem.model, problem.layout
+    tree = layout.tree
+
+    def energy(q, v):
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if q.ndim == 2:
+            return np.array([energy(*state) for state in zip(q.T, v.T)])
+        placed, u = placement(tree, q), joint_velocities(tree, q, v)
+        motion = Motion(layout, q, u, placed, velocities(tree, placed, u))
+        stored = sum(force.energy(0.0, motion) for force in machine.forces)
+        weight = np.sum(tree.mass[:, None] * placed.r * tree.gravity)
+        return float(0.5 * v @ problem.mass(0.0, q) @ v - weight + stored)
+
+    return energy

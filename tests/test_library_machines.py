@@ -1,0 +1,105 @@
+"""The machines of the library: published values, closed solutions, equations on paper, and other coordinates."""
+
+import math
+
+import numpy as np
+import pytest
+
+import daedal
+from daedal import library
+
+MACHINES = [name for name in library.names() if "machine" in library.get(name).extra]
+every_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+def solved(model, t1=None, **options):
+    span = model.t_span if t1 is None else (0.0, t1)
+    return daedal.solve(model.problem, span, model.initial, **{**model.options, **options})
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+@every_machine
+def test_texts_are_complete_and_the_start_is_consistent(name):
+    model = library.get(name)
+    assert model.title and model.source and model.description and model.equations
+    assert set(model.plot["variables"]) <= set(model.problem.names)
+    assert model.index == (3 if model.problem.n_constraints else 2 if model.problem.n_lambda else 0)
+    point = model.problem.at(0.0, *model.initial)
+    np.testing.assert_allclose(point.constraint, 0.0, atol=1e-12)
+    np.testing.assert_allclose(point.velocity, 0.0, atol=1e-12)
+
+
+@every_machine
+def test_other_coordinates_give_the_same_motion(name):
+    """Positions of all bodies, and the energy, which solutions compute from the bodies one by one."""
+    model = library.get(name)
+    names = [body.name for body in model.extra["machine"].bodies]
+    found = []
+    for coordinates in ("relative", "absolute"):
+        other = library.get(name, coordinates=coordinates)
+        t1 = min(0.05, other.t_span[1])
+        sol = daedal.solve(other.problem, (0.0, t1), other.initial, rtol=1e-9, atol=1e-9)
+        energies = other.extra["energy"](sol.q, sol.v)
+        np.testing.assert_allclose(energies, sol.energy.total, rtol=1e-9, atol=1e-9)
+        found.append(np.array([sol.body(body, t1).position for body in names]))
+    np.testing.assert_allclose(found[0], found[1], atol=2e-8)
+
+
+# --- the benchmarks ---------------------------------------------------------------------------------------------------
+
+
+def test_the_pendulum_keeps_its_energy_better_than_the_benchmark_asks():
+    for coordinates in ("relative", "absolute"):
+        model = library.point_pendulum(coordinates=coordinates)
+        sol = solved(model)
+        assert np.max(np.abs(model.extra["energy"](sol.q, sol.v))) < 5e-5 / 50
+        np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=1e-6)
+
+
+def test_four_bars_pass_where_they_lie_in_a_line_and_end_at_the_published_point():
+    model = library.four_bars()
+    sol = solved(model)
+    x, y = model.extra["crank_end"](sol.q[:, -1])
+    assert (x, y) == (pytest.approx(0.328458099, abs=1e-6), pytest.approx(0.944518543, abs=1e-6))
+    rate = sol["A0"][-1], sol.v[model.problem.names.index("A0"), -1]
+    velocity = -math.sin(rate[0]) * rate[1], math.cos(rate[0]) * rate[1]
+    assert velocity == (pytest.approx(1.423051, abs=3e-6), pytest.approx(-0.494869, abs=3e-6))
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("four_bars", {"n": 3, "speed": 2.0}), ("point_pendulum", {})])
+@pytest.mark.parametrize("coordinates", ["relative", "absolute"])
+def test_closed_solutions_satisfy_the_equations(name, parameters, coordinates):
+    model = library.get(name, coordinates=coordinates, **parameters)
+    exact, h = model.extra["exact"], 1e-5
+    np.testing.assert_allclose(exact(0.0), np.concatenate(model.initial), atol=1e-13)
+    for t in (0.2, 1.4, 9.1):
+        q, v = np.split(exact(t), 2)
+        point = model.problem.at(t, q, v)
+        np.testing.assert_allclose(point.constraint, 0.0, atol=1e-12)
+        rates = (exact(t + h) - exact(t - h)) / (2.0 * h)
+        np.testing.assert_allclose(rates, np.concatenate([v, point.acceleration]), atol=1e-6)
+
+
+def test_four_bars_in_odd_number_are_stopped_with_a_reason():
+    with pytest.raises(daedal.IntegrationError, match="singular configuration"):
+        solved(library.four_bars(n=1), t1=1.0)
+
+
+def test_the_squeezer_of_bodies_has_the_printed_equations():
+    built, printed = library.andrews_machine(), library.seven_body()
+    order = [("O", "F", "B", "G", "A5", "H", "A7").index(name) for name in built.problem.names]
+    generator = np.random.default_rng(5)
+    for _ in range(5):
+        q, v = np.array(printed.initial[0]) + 0.3 * generator.normal(size=7), 100.0 * generator.normal(size=7)
+        ours, theirs = built.problem.at(0.0, q[order], v[order]), printed.problem.at(0.0, q, v)
+        np.testing.assert_allclose(ours.mass, theirs.mass[np.ix_(order, order)], rtol=1e-11, atol=1e-17)
+        np.testing.assert_allclose(ours.force, theirs.force[order], rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(ours.acceleration, theirs.acceleration[order], rtol=1e-6)
+
+
+def test_the_squeezer_of_bodies_moves_as_the_printed_one():
+    model = library.andrews_machine()
+    sol = solved(model, rtol=1e-10, atol=1e-10)
+    assert np.max(np.abs(sol.y[:, -1] - model.reference.y) / (1.0 + np.abs(model.reference.y))) < 1e-7
