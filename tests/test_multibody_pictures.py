@@ -91,6 +91,5 @@ def test_motion_without_forces_is_shown(machine):
     tip = motion.body("rod").at(machine.body("rod").end)
     np.testing.assert_allclose(tip.acceleration[:2], -49.0 * tip.position[:2], atol=1e-7)
     scene = motion.animate()
-    assert scene.t.size == 11 and [plot.title for plot in scene.plots] == ["A", "rail", "B"]
-    with pytest.raises(daedal.InvalidProblemError, match="knows no forces"):
-        _ = motion.joint("A").reaction
+    assert scene.t.size > 11 and [plot.title for plot in scene.plots] == ["A", "rail", "B"]
+    assert np.all(np.isfinite(motion.joint("A").reaction.force))  # what it takes to move it so

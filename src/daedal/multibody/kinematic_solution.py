@@ -81,11 +81,19 @@ class KinematicSolution:
             q, v, a = (curve.derivative(level)(times).T if level else curve(times).T for level in range(3))
         return KinematicSolution(times, q, v, a, self.driven, self.dead_points, self.model, self.layout)
 
+    @property
+    def ends(self) -> np.ndarray:
+        """The times between which positions are interpolated."""
+        return self.t
+
     # --- as a solution of a model -----------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Results:
         return _Results(self.model, self.layout, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
     def body(self, name: str, t: Any = None):
         """The motion of a body, at the times of this motion or at the times `t`."""
@@ -109,8 +117,10 @@ class KinematicSolution:
         return self._results.power(force, t)
 
     def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
-        return self._results.animate(path, **options)
+        """The motion as a scene or a file, driven joints beside it; see :func:`daedal.multibody.animation.animate`."""
+        joints = {joint.name for joint in self.model.joints}
+        driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
+        return self._results.animate(path, **({"plots": tuple(driven)} | options))
 
     def __repr__(self):
         driven = f" of {', '.join(self.driven)}" if self.driven else ""
@@ -120,11 +130,17 @@ class KinematicSolution:
 class _Results(Results):
     """Bodies and joints of a motion that is interpolated."""
 
+    @property
+    def output_times(self) -> None:
+        """None: it is known at all times between the first and the last."""
+        return None
+
     def _between(self, times, *, is_single: bool = False):
         motion = self._solution.at(times)
-        return self._course(
-            times, (motion.q, motion.v, motion.r), lambda: (motion.a.T, motion.lam.T), is_single=is_single
-        )
+        return self._course(times, (motion.q, motion.v, motion.r), lambda: motion, is_single=is_single)
 
     def _counting(self, course):
         return course
+
+    def _check_balance(self):
+        """The force of the drives is what is left, and part of the reactions."""

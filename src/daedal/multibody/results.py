@@ -147,7 +147,7 @@ class Results:
     @property
     def output_times(self) -> np.ndarray | None:
         """Where the motion is known, if that is at single times only."""
-        return self._solution.t if self._solution.dense is None else None
+        return self._solution.t if self._solution.ends is None else None
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -187,12 +187,16 @@ class Results:
         rest = SimpleNamespace(a=solution.a[:, some], lam=solution.lam[:, some])
         return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
 
-    def _joint_forces(self, course: Course) -> JointForces:
+    def _check_balance(self):
+        """Refuse reactions where forces act that the model does not know."""
         if not self._is_described:
             raise InvalidProblemError(
                 "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
                 "friction or functions that were replaced act as well"
             )
+
+    def _joint_forces(self, course: Course) -> JointForces:
+        self._check_balance()
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
     def course(self, t: Any = None) -> Course:
@@ -205,12 +209,13 @@ class Results:
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
 
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
-        solution, n = self._solution, self.layout.n_q
-        if solution.dense is None:
+        solution = self._solution
+        if solution.ends is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
-        states = solution.states(times)
-        rows = (states[:n], states[n : 2 * n], states[2 * n :])
-        return self._course(times, rows, lambda: solution(times), is_single=is_single)
+        rows = solution.states(times)
+        n = self.layout.n_q
+        parts = (rows[:n], rows[n : 2 * n], rows[2 * n :])
+        return self._course(times, parts, lambda: solution(times), is_single=is_single)
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
         q, v, r = (row.T for row in rows)
@@ -218,11 +223,10 @@ class Results:
 
     def _counting(self, course: Course) -> Course:
         """A motion from the beginning through all times of `course` in short steps, in which turns are counted."""
-        dense = self._solution.dense
-        if dense is None:
+        ends = self._solution.ends
+        if ends is None:
             return course
-        ends = np.concatenate([[dense.t0], dense.ends])
-        low, high = dense.interval
+        low, high = self.interval
         parts = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(4) / 4.0
         times = np.unique(np.concatenate([np.clip(np.append(parts.ravel(), ends[-1]), low, high), course.t]))
         return self._between(times if ends[-1] >= ends[0] else times[::-1])
