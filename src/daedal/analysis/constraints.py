@@ -18,6 +18,7 @@ UNSYMMETRIC = 1e-6
 _PIVOT = 0.1  # the first row with this part of the largest remainder is taken, so that the later rows are left over
 _VANISHING = 1e-7  # a row this much smaller than in the neighbourhood is zero
 _SINGULAR_MASS = 1e-13
+_CLEARLY_DEFINITE = 1e-11
 _NEGATIVE_MASS = 1e-10  # beyond the round-off of a mass that is computed
 
 Dependency = tuple[int, dict[int, float]]
@@ -215,7 +216,12 @@ def _is_definite(M: np.ndarray) -> bool:
         factor = np.linalg.cholesky(M * np.outer(scale, scale))
     except np.linalg.LinAlgError:
         return False
-    return bool(np.min(np.diag(factor)) > 1e-3)
+    if np.min(np.diag(factor)) > 1e-3:
+        return True
+    from scipy.linalg.lapack import dpocon  # long chains: small pivots, but far from singular
+
+    share, failed = dpocon(factor.T, 1.0)  # 1 / norm of the inverse, which bounds the smallest eigenvalue
+    return not failed and bool(share > _CLEARLY_DEFINITE)
 
 
 def _kernel_in_scaled_coordinates(M, K):
