@@ -120,11 +120,12 @@ class KinematicSolution:
 class _Results(Results):
     """Bodies and joints of a motion that is interpolated."""
 
+    output_times = None  # known at all times
+    _is_described = True  # the forces that drive the motion are among those of its joints
+
     def _between(self, times, *, is_single: bool = False):
         motion = self._solution.at(times)
-        return self._course(
-            times, (motion.q, motion.v, motion.r), lambda: (motion.a.T, motion.lam.T), is_single=is_single
-        )
+        return self._course(times, (motion.q, motion.v, motion.r), lambda: motion, is_single=is_single)
 
     def _counting(self, course):
         return course
