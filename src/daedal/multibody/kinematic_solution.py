@@ -136,5 +136,5 @@ class _Results(Results):
         return course
 
     @property
-    def _is_described(self) -> bool:  # type: ignore[override]
+    def _is_described(self) -> bool:
         return True  # what the drives add acts at their joints
