@@ -5,7 +5,22 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import daedal
-from daedal.multibody import Body, DeadPointError, Force, Model, NoEquilibriumError, Prismatic, Revolute, Spring, ground
+from daedal.multibody import (
+    PID,
+    Body,
+    DeadPointError,
+    Force,
+    Free,
+    JointFriction,
+    Model,
+    NoEquilibriumError,
+    Prismatic,
+    Revolute,
+    Rolling,
+    Spherical,
+    Spring,
+    ground,
+)
 from daedal.multibody.dynamics import rnea
 from daedal.multibody.kinematics import placement, velocities
 from test_multibody_assembly import crank_slider, four_bar
@@ -67,6 +82,23 @@ def test_a_joint_that_closes_the_loop_can_be_driven(slider):
     a = slider.layout().names.index("A")
     np.testing.assert_allclose(2.0 * np.sin(motion.q[a]), 5.0 * np.sin(0.1 + 0.2 * t), atol=1e-12)
     np.testing.assert_allclose(motion.a[a], CubicSpline(t, motion.v[a])(t, 1), atol=1e-5)
+
+
+def test_a_driven_mechanism_is_asked_as_a_solution_is(slider):
+    """Bodies, joints, and the reaction of the driven joint, which carries the driving torque."""
+    motion = slider.kinematics(np.linspace(0.0, 1.0, 101), {"A": lambda t: 0.5 + t + t**2})
+    x, speed, acceleration = crank_slider_motion(1.25, 2.0, 2.0)
+    there = motion.body("slider", 0.5)
+    np.testing.assert_allclose(there.position, [x, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        motion.body("slider", 0.503).position[0], crank_slider_motion(1.256009, 0, 0)[0], atol=1e-11
+    )
+    np.testing.assert_allclose([there.velocity[0], there.acceleration[0]], [speed, acceleration], atol=1e-10)
+    needed = slider.inverse_dynamics(motion)
+    np.testing.assert_allclose(motion.joint("A").reaction.torque[2], needed["A"], atol=1e-9)
+    np.testing.assert_allclose(motion.joint("A").angle, 0.5 + motion.t + motion.t**2, atol=1e-12)
+    with pytest.raises(daedal.InvalidProblemError, match="a joint that closes a loop is driven, here 'C'"):
+        _ = slider.kinematics([0.0, 0.1], {"C": lambda t: 0.1 + t}).lam
 
 
 def test_dead_points_are_named(slider):
@@ -141,6 +173,29 @@ def test_equilibrium_of_a_loop_in_both_coordinates():
 def test_a_held_joint_takes_a_torque():
     rest = held_rod(2.0).equilibrium(pivot=0.4)
     np.testing.assert_allclose(rest.holding["pivot"], [(3.0 * GRAVITY - 8.0) * np.cos(0.4)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("integral", [30.0, 3000.0])
+def test_a_controlled_arm_rests_where_its_controller_wants(integral):
+    """The integral carries the weight; small motions by the third-order polynomial J s^3 + d s^2 + (p - w) s + i."""
+    rod = Body.rod("rod", length=2.0, mass=3.0)
+    control = PID("control", "pivot", target=0.5, proportional=50.0, integral=integral, derivative=5.0)
+    arm = Model(Revolute("pivot", ground, rod.start), control, gravity=(0.0, -GRAVITY), planar=True)
+    rest = arm.equilibrium()
+    assert rest.joint("pivot") == pytest.approx(0.5, abs=1e-12)
+    np.testing.assert_allclose(integral * rest.r, [3.0 * GRAVITY * np.cos(0.5)], rtol=1e-10)
+    roots = np.roots([4.0, 5.0, 50.0 - 3.0 * GRAVITY * np.sin(0.5), integral])
+    small = arm.linearise(rest)
+    np.testing.assert_allclose(np.sort_complex(small.eigenvalues), np.sort_complex(roots), rtol=1e-9)
+    assert rest.stability == ("stable" if np.all(roots.real < 0) else "unstable")
+    assert small.is_equilibrium
+
+
+def test_friction_is_not_passed_over_in_silence():
+    rod = Body.rod("rod", length=1.0, mass=1.0)
+    braked = Model(Revolute("pivot", ground, rod.start), JointFriction("brake", "pivot", torque=0.1), planar=True)
+    with pytest.raises(daedal.InvalidProblemError, match="leave out 'brake'"):
+        braked.equilibrium()
 
 
 def test_no_equilibrium_is_said():
@@ -287,6 +342,36 @@ def test_about_a_motion_the_first_order_form_is_used():
     np.testing.assert_allclose(np.sort(small.eigenvalues.real), [-3.0, 0.0, 0.0, 3.0], atol=1e-6)
 
 
+def test_a_disc_that_rolls_upright_is_stable_if_it_is_fast():
+    """(A + m r^2) s^2 = m g r - C (C + m r^2) w^2 / A with the moments A about a diameter and C about the axis."""
+    r, mass = 0.5, 2.0
+    A, C = mass * r**2 / 4.0, mass * r**2 / 2.0
+    disc = Body("disc", mass=mass, inertia=(A, A, C))
+    machine = Model(Free("motion", ground, disc), Rolling("contact", disc, radius=r), gravity=(0.0, 0.0, -GRAVITY))
+    upright = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+    for spin in (2.0, 4.0):
+        rates = {"motion.about_x": 0.0, "motion.about_y": 0.0, "motion.about_z": spin}
+        small = machine.linearise(machine.assemble(motion=((0.0, 0.0, r), upright), velocities=rates))
+        root = np.sqrt(complex(mass * GRAVITY * r - C * (C + mass * r**2) * spin**2 / A) / (A + mass * r**2))
+        assert small.is_steady and not small.is_equilibrium
+        assert min(abs(small.eigenvalues - root)) < 1e-6
+        assert np.sum(abs(small.eigenvalues) > 0.01) == 2
+
+
+@pytest.mark.parametrize("spin", [20.0, 120.0])
+def test_an_upright_top(spin):
+    """I s^2 - i C w s - m g l = 0 and its conjugate: it sleeps if C^2 w^2 > 4 I m g l."""
+    top = Body("top", mass=2.0, inertia=(0.1, 0.1, 0.05), center=(0.0, 0.0, 0.5))
+    machine = Model(Spherical("pivot", ground, top), gravity=(0.0, 0.0, -GRAVITY))
+    small = machine.linearise(machine.assemble(velocities={"pivot": (0.0, 0.0, spin)}))
+    expected = np.roots([0.1 + 0.5, -0.05 * spin * 1j, -2.0 * GRAVITY * 0.5])
+    for root in (*expected, *expected.conj()):
+        assert min(abs(small.eigenvalues - root)) < 1e-6
+    assert small.is_steady
+    tumbling = machine.linearise(machine.assemble(velocities={"pivot": (3.0, 0.0, spin)}))
+    assert not tumbling.is_steady and "hold for a moment only" in str(tumbling)
+
+
 def test_modes_move_and_loops_stay_closed(tmp_path):
     machine = spring_four_bar()
     small = machine.linearise(machine.equilibrium(guess={"A": 1.0, "D": 1.5}))
@@ -298,6 +383,8 @@ def test_modes_move_and_loops_stay_closed(tmp_path):
     np.testing.assert_allclose(motion.q[:, 0], motion.q[:, -1], atol=1e-9)
     assert np.max(np.abs(motion.q[:, 0] - small.start.q)) == pytest.approx(0.3, rel=0.3)
     assert "frequency" in str(small)
+    scene = small.animate(0, frames=10)
+    assert scene.t.size == 10
     figure = small.plot(save=tmp_path / "eigenvalues.png", pyplot=False)
     assert figure.axes[0].get_xlabel() == "real part"
 

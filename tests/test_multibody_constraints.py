@@ -32,6 +32,7 @@ from daedal.multibody import (
     UserConstraint,
     ground,
 )
+from daedal.multibody.algorithms import accelerations
 from daedal.multibody.coordinates import coordinate_rates
 from daedal.multibody.rotation import of_parameters, parameters_of
 
@@ -403,12 +404,16 @@ def test_bad_constraints_are_refused_by_name():
     hinge, ball = Revolute("A", ground, rod.start), Spherical("A", ground, rod.start)
     with pytest.raises(InvalidProblemError, match="constraint 'gear': there is no joint 'Z'; there are 'A'"):
         Model(hinge, Gear("gear", "A", "Z", ratio=2.0))
+    with pytest.raises(InvalidProblemError, match="constraint 'gear' refers to joint 'A' twice"):
+        Model(hinge, Gear("gear", "A", hinge, ratio=2.0))
     with pytest.raises(InvalidProblemError, match=r"constraint 'motor'.*no angle"):
         Model(ball, Prescribed("motor", "A", lambda t: t))
     with pytest.raises(InvalidProblemError, match=r"constraint 'motor'.*several coordinates"):
         Model(Cylindrical("A", ground, rod), Prescribed("motor", "A", lambda t: t))
     with pytest.raises(InvalidProblemError, match="have the name 'A'"):
         Model(hinge, Prescribed("A", "A", lambda t: t))
+    with pytest.raises(InvalidProblemError, match="the model has 'motor' besides"):
+        accelerations(Model(hinge, Prescribed("motor", "A", lambda t: t)), [0.0], [1.0])
     with pytest.raises(InvalidProblemError, match="the ratio of gear 'gear' must not be zero"):
         Gear("gear", "A", "B", ratio=0.0)
     with pytest.raises(InvalidProblemError, match="the length of rod 'tie' must be positive"):

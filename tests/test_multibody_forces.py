@@ -263,7 +263,7 @@ def test_states_of_several_controllers_are_told_apart():
     assert sol.v[0, -1] == pytest.approx(np.sin(1.0) + 2.5, abs=1e-8)  # J = 1: integral of cos t + 2 + t
 
 
-MASS = Body.particle("mass", mass=1.0)
+MASS = Body.sphere("mass", mass=1.0, radius=0.1)
 HINGE = Revolute("hinge", ground, MASS)
 
 

@@ -23,6 +23,7 @@ from daedal.multibody.closure import ACROSS, ALONG, OFFSET, Closures, biases, gr
 from daedal.multibody.coordinates import coordinate_rates, joint_velocities
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.motion import Motion
 from daedal.multibody.rotation import of_parameters, parameters_of, rates
 from daedal.symbolic import Graph, scalar_argument, trace, vector_argument
 from daedal.symbolic.derivative import acceleration_bias, jacobian
@@ -168,6 +169,23 @@ def test_joints_in_the_tree_and_cut_give_the_same_accelerations(chain):
     found = body_accelerations(layout, q, rate, coordinate_rates(tree, q, u))
     scale = 1.0 + np.abs(expected).max()
     np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains)
+def test_coordinates_of_joints_are_what_their_frames_say(chain):
+    kinds, flips, seed = chain
+    rng = np.random.default_rng(seed)
+    model = random_chain(kinds, flips, rng)
+    layout, absolute = model.layout(), model.layout("absolute")
+    states = random_state(layout, rng)
+    in_tree, free = (
+        Motion(one, q, joint_velocities(one.tree, q, rate), *moving(one, q, rate))
+        for one, (q, rate) in ((layout, states), (absolute, free_state(layout, *states, absolute)))
+    )
+    for joint, which in layout.joint_coordinates:
+        assert abs(in_tree.coordinate(joint, which) - free.coordinate(joint, which)) < 1e-9
+        assert abs(in_tree.rate(joint, which) - free.rate(joint, which)) < 1e-9
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

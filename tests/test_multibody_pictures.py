@@ -82,3 +82,14 @@ def test_rods_of_a_long_chain_stay_thin():
     parts = [part for part in sol.animate(frames=2, plots=()).parts if isinstance(part, Part) and part.name != "ground"]
     assert len(parts) == 12
     assert all(shape.radius < 0.02 for part in parts for shape in part.shapes)
+
+
+def test_motion_without_forces_is_shown(machine):
+    t = np.linspace(0.0, 1.0, 11)
+    motion = machine.kinematics(t, {"A": lambda t: 7.0 * t, "rail": 0.4, "B": 0.1})
+    np.testing.assert_allclose(motion.joint("A").angle, 7.0 * t, atol=1e-9)
+    tip = motion.body("rod").at(machine.body("rod").end)
+    np.testing.assert_allclose(tip.acceleration[:2], -49.0 * tip.position[:2], atol=1e-7)
+    scene = motion.animate()
+    assert scene.t.size > 11 and [plot.title for plot in scene.plots] == ["A", "rail", "B"]
+    assert np.all(np.isfinite(motion.joint("A").reaction.force))  # what it takes to move it so

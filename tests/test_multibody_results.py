@@ -278,6 +278,29 @@ def test_stored_solution_still_knows_its_bodies(machine):
     np.testing.assert_allclose(stored.body("rod", t=1.0).position, sol.body("rod", t=1.0).position, atol=1e-8)
 
 
+def test_functions_that_cannot_be_stored_leave_the_motion():
+    rod = Body.rod("rod", length=2.0, mass=1.0)
+    motor = Motor("motor", "pivot", torque=lambda t, motion: np.sin(t))
+    model = Model(Revolute("pivot", ground, rod.start), motor, planar=True)
+    sol = daedal.solve(model.system(), (0.0, 1.0), model.assemble(pivot=0.2))
+    stored = pickle.loads(pickle.dumps(sol))
+    np.testing.assert_array_equal(stored.body("rod").position, sol.body("rod").position)
+    np.testing.assert_allclose(stored.body("rod").acceleration, sol.body("rod").acceleration, rtol=1e-12)
+    assert np.abs(sol.joint("pivot").reaction.torque).max() < 1e-9  # the motor turns, not the bearing
+    with pytest.raises(daedal.InvalidProblemError, match="force 'motor' has functions that could not be stored"):
+        _ = stored.joint("pivot").reaction
+
+
+def test_reactions_are_refused_where_the_model_does_not_know_all_forces(pendulum):
+    model, _ = pendulum
+    system = model.system()
+    pushed = system.replaced(force=lambda t, q, v: system.force(t, q, v) + 0.01)
+    sol = daedal.solve(pushed, (0.0, 1.0), ([0.4], [0.0]))
+    assert sol.body("bob").position.shape[0] == 3
+    with pytest.raises(daedal.InvalidProblemError, match="forces of the model do not balance"):
+        _ = sol.joint("pivot").reaction
+
+
 def test_free_body_has_no_reaction_and_ground_stands():
     ball = Body.sphere("ball", radius=0.1, mass=1.0)
     model = Model(Free("flight", ground, ball), gravity=(0.0, 0.0, -G))

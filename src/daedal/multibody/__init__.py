@@ -24,6 +24,7 @@ from daedal.multibody.constraints import (
     UserConstraint,
 )
 from daedal.multibody.equilibrium import Equilibrium, NoEquilibriumError
+from daedal.multibody.flexible import Segmented, beam, cable
 from daedal.multibody.forces import (
     PID,
     Actuator,
@@ -59,7 +60,8 @@ from daedal.multibody.joints import (
     Spherical,
     Universal,
 )
-from daedal.multibody.kinematic import DeadPointError, KinematicSolution
+from daedal.multibody.kinematic import DeadPointError
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.linearised import Linearised
 from daedal.multibody.model import Model
 from daedal.multibody.modes import Mode
@@ -122,6 +124,7 @@ __all__ = [
     "Rolling",
     "RollingSphere",
     "Screw",
+    "Segmented",
     "SmoothFriction",
     "SoftContact",
     "Spherical",
@@ -133,6 +136,8 @@ __all__ = [
     "UserConstraint",
     "aba",
     "accelerations",
+    "beam",
+    "cable",
     "crba",
     "from_urdf",
     "ground",

@@ -61,7 +61,7 @@ def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title
         raise InvalidProblemError(
             f"start has {q.size} coordinates and {v.size} velocities, but there are {layout.n_q} relative coordinates"
         )
-    course = Course(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: (np.zeros_like(q), np.zeros((1, 0))))
+    course = Course(model, layout, np.zeros(1), q, v, np.zeros((1, 0)), lambda: None)
     scene = scene_of(course, title=title)
     if path is not None and Path(path).suffix.lower() == ".html":
         return scene.save(path)
@@ -86,6 +86,8 @@ def _times(results: Any, t_span: Any, frames: int | None) -> np.ndarray:
         begin, end = first, last
     if not begin < end:
         raise InvalidProblemError("the solution holds no stretch of time; there is nothing to animate")
+    if results.output_times is not None:
+        return results.output_times
     if frames is not None:
         if isinstance(frames, bool) or not isinstance(frames, (int, np.integer)) or frames < 2:
             raise InvalidProblemError(f"frames={frames!r} must be an integer, 2 or more")

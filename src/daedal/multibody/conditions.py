@@ -22,10 +22,12 @@ class Conditions:
         bare = system.replaced(mass=1.0, force=_no_force(system.n_q), **_NO_STATES)
         self.n_q, self.n_g, self.n_hat = system.n_q, system.n_constraints, system.n_velocity_constraints
         self.names = list(system.constraint_names or ())
-        try:
-            self._system, self.exact = bare.compiled(backend="trace"), True
-        except InvalidProblemError:
-            self._system, self.exact = bare, False
+        self._system, self.exact = bare, not self.n_g + self.n_hat
+        if not self.exact:
+            try:
+                self._system, self.exact = bare.compiled(backend="trace"), True
+            except InvalidProblemError:  # too large, or branches
+                pass
 
     def value(self, t: float, q: np.ndarray) -> np.ndarray:
         """g."""

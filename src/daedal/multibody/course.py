@@ -30,7 +30,7 @@ class Course:
     r : numpy.ndarray, shape (nt, n_r)
         States of forces, in rows.
     rest : function
-        Gives accelerations (nt, n_q) and multipliers (nt, n_lambda), when they are asked for.
+        Gives an object with accelerations `a` (n_q, nt) and multipliers `lam` (n_lambda, nt), when they are asked for.
     is_single : bool
         Whether one time was asked for, so that results have no axis for it.
     """
@@ -43,14 +43,13 @@ class Course:
     # --- all bodies of the tree, for each time ----------------------------------------------------------------------
 
     @cached_property
-    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
-        a, multipliers = self._rest()
-        return np.ascontiguousarray(a), multipliers
+    def _solved(self) -> Any:
+        return self._rest()
 
     @property
     def multipliers(self) -> np.ndarray:
         """Those of the constraints, in rows."""
-        return self._solved[1]
+        return self._solved.lam.T
 
     @cached_property
     def speeds(self) -> np.ndarray:
@@ -71,17 +70,17 @@ class Course:
     def accelerating(self) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations of the centres of mass and angular accelerations, (nt, n, 3)."""
         still = np.zeros((self.t.size, self.layout.tree.father.size, 3))
-        linear, angular, _, _ = self.transmitted(still, still)
+        linear, angular, *_ = self.transmitted(still, still)
         return linear, angular
 
     def transmitted(self, force: np.ndarray, torque: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Accelerations, and what the joints of the tree exert on their bodies under loads (nt, n, 3)."""
-        tree = self.layout.tree
+        """Accelerations, what the joints of the tree exert on their bodies, and that along their velocities."""
+        tree, rates = self.layout.tree, np.ascontiguousarray(self._solved.a.T)
         found = [
             transmission(tree, placed, moving, joint_velocities(tree, q, a), *loads)  # (N q')' = N q'', as N' q' = 0
-            for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, self._solved[0], force, torque)
+            for placed, moving, q, a, *loads in zip(self.placed, self.moving, self.q, rates, force, torque)
         ]
-        return tuple(np.array(kind).reshape(force.shape) for kind in zip(*found))
+        return tuple(np.array(kind) for kind in zip(*found))
 
     @cached_property
     def centers(self) -> np.ndarray:

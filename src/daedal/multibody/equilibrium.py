@@ -18,6 +18,7 @@ from daedal.errors import DaedalError
 from daedal.multibody.assembly import Assembly
 from daedal.multibody.closing import nearest_zero
 from daedal.multibody.equations import null_space
+from daedal.multibody.linearised import linearise
 from daedal.multibody.measures import Measures
 from daedal.multibody.start import Start
 
@@ -38,7 +39,8 @@ class Equilibrium(Start):
     Attributes
     ----------
     stability : {"stable", "neutral", "unstable"}
-        By the smallest eigenvalue of the reduced stiffness; forces that depend on velocities do not count.
+        By the smallest eigenvalue of the reduced stiffness; forces that depend on velocities do not count. With
+        states of forces (controllers), by the eigenvalues of small motions.
     stiffness : numpy.ndarray
         The eigenvalues of the reduced stiffness, smallest first, in coordinates of the joints.
     lam : numpy.ndarray
@@ -64,7 +66,10 @@ def equilibrium(model, values: Mapping[str, Any], *, side, guess, coordinates, c
     result = Equilibrium(found.q, found.v, model, found.layout, t, search.r)
     largest = max(float(np.max(np.abs(stiffness), initial=0.0)), 1e-300)
     lowest = float(stiffness[0]) / largest if stiffness.size else 1.0
-    result.stability = STABLE if lowest > _NEUTRAL else UNSTABLE if lowest < -_NEUTRAL else NEUTRAL
+    if search.r.size:
+        result.stability = STABLE if linearise(model, result).is_stable else UNSTABLE
+    else:
+        result.stability = STABLE if lowest > _NEUTRAL else UNSTABLE if lowest < -_NEUTRAL else NEUTRAL
     result.stiffness, result.lam = stiffness, lam[: search.n_lambda]
     result.holding = search.holding(lam)
     return result
@@ -81,6 +86,7 @@ class _Search:
         self.measures = Measures(model, self.layout, self.assembly.joints, tuple(values))
         self.n_lambda = self.conditions.n_g + self.conditions.n_hat
         self.r = np.array(model.initial_states, dtype=float)
+        self.has_integrators = False
         self._rest = np.zeros(self.layout.n_q)
 
     def run(self, side, guess) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,14 +95,16 @@ class _Search:
         held = self.measures.values(q, np.zeros(len(self.measures.rows)))
         for _ in range(_MOST):
             f, lam, Z = self._balance(q)
+            if self.has_integrators:
+                return self._together(q, held)
             H = self._stiffness(q, lam)
             reduced = Z.T @ H @ Z
             size = np.linalg.norm(Z.T @ f)
-            if not Z.shape[1] or size <= _BALANCED * max(self._size(q, f, lam), 1e-300):
+            if not Z.shape[1] or size <= _BALANCED * max(self._size(q, f, lam, H), 1e-300):
                 return q, lam, np.sort(np.linalg.eigvals(reduced).real)
             moved = self._step(q, f, Z, reduced, held)
             if moved is None:
-                if size <= 1e-7 * self._size(q, f, lam):
+                if size <= 1e-7 * self._size(q, f, lam, H):
                     return q, lam, np.sort(np.linalg.eigvals(reduced).real)
                 break
             q = moved
@@ -140,17 +148,41 @@ class _Search:
     def _settle(self, q: np.ndarray):
         """States of forces at rest: f_d = 0 (Newton's method)."""
         lam, rest = np.zeros(self.n_lambda), self._rest
-        for _ in range(50 if self.r.size else 0):
+        for _ in range(50 if self.r.size and not self.has_integrators else 0):
             rate = self.equations.state_rate(self.t, q, rest, self.r)
             if np.linalg.norm(rate) <= 1e-13 * max(1.0, float(np.linalg.norm(self.r))):
                 return
             slopes = self.equations.derivatives(self.t, q, rest, self.r, rest, lam).states[:, 2 * q.size :]
             if np.linalg.matrix_rank(slopes) < self.r.size:
-                raise NoEquilibriumError(
-                    "a state of a force or controller does not come to rest by itself (an integrator): its rate does "
-                    "not depend on the states. Remedy: leave this force out, or hold the joint that it controls"
-                )
+                self.has_integrators = True
+                return
             self.r = self.r + np.linalg.solve(slopes, rate)
+
+    def _together(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Positions and states of forces at once, where states do not come to rest by themselves (integrators)."""
+        n, rest = q.size, self._rest
+        for _ in range(_MOST):
+            f, lam, Z = self._balance(q)
+            rate = self.equations.state_rate(self.t, q, rest, self.r)
+            found = self.equations.derivatives(self.t, q, rest, self.r, rest, lam[: self.n_lambda])
+            H = found.balance[:, :n] + self.measures.curvature(q, lam[self.n_lambda :])
+            small = _BALANCED * max(self._size(q, f, lam, H), 1e-300)
+            if np.linalg.norm(Z.T @ f) <= small and np.linalg.norm(rate) <= 1e-11 * max(
+                1.0, float(np.linalg.norm(self.r))
+            ):
+                return q, lam, np.sort(np.linalg.eigvals(Z.T @ H @ Z).real)
+            matrix = np.block(
+                [[Z.T @ H @ Z, Z.T @ found.balance[:, 2 * n :]], [found.states[:, :n] @ Z, found.states[:, 2 * n :]]]
+            )
+            step = np.linalg.lstsq(matrix, np.concatenate([Z.T @ f, rate]), rcond=1e-13)[0]
+            move = Z @ step[: Z.shape[1]]
+            longest = float(np.max(np.abs(move) / self.scale, initial=0.0))
+            share = min(1.0, _LONGEST / longest) if longest > 0.0 else 1.0
+            q, closes = self._closed(q + share * move, held)
+            self.r = self.r + share * step[Z.shape[1] :]
+            if not closes:
+                break
+        raise self._none(q)
 
     def _stiffness(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
         """The derivative of the remaining force, negative, with states of forces at rest and held joints held."""
@@ -161,12 +193,14 @@ class _Search:
             H = H - found.balance[:, 2 * n :] @ np.linalg.solve(found.states[:, 2 * n :], found.states[:, :n])
         return H + self.measures.curvature(q, lam[self.n_lambda :])
 
-    def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray) -> float:
+    def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray, H: np.ndarray) -> float:
         """What the remaining force is compared with: weights and stiffness of the machine."""
         K = self._conditions_at(q)
         tree = self.layout.tree
         weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length
-        return max(weight, float(np.linalg.norm(f * self.scale)), float(np.linalg.norm((K.T @ lam) * self.scale)))
+        elastic = float(np.linalg.norm(self.scale[:, None] * H * self.scale))
+        held = float(np.linalg.norm((K.T @ lam) * self.scale))
+        return max(weight, elastic, float(np.linalg.norm(f * self.scale)), held)
 
     def _closed(self, q: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, bool]:
         n_g, n_hat, scale = self.conditions.n_g, self.conditions.n_hat, self.scale

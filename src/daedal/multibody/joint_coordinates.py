@@ -85,8 +85,8 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
     if j is None:
         return unknown
     is_reversed = layout.topology.reversed[j]
-    if is_reversed and not turns and axis in (X, Y):
-        return unknown  # seen from b, the axes x and y are others
+    if is_reversed and not turns and (axis in (X, Y) or joint.turn == ANY_ROTATION):
+        return unknown  # seen from b, the axes are others
     if is_reversed and joint.turn == ABOUT_Z_AND_Y:
         k = 1 - k
     q, v = int(layout.tree.first_q[j]) + k, int(layout.tree.first_v[j]) + k

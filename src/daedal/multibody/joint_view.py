@@ -18,7 +18,7 @@ from daedal.multibody.views import ForceAndTorque
 class JointView:
     """The relative motion of the two bodies of a joint, and what it carries."""
 
-    def __init__(self, course: Course, joint: Joint, forces: JointForces, counting: Callable[[], Course]):
+    def __init__(self, course: Course, joint: Joint, forces: Callable[[], JointForces], counting: Callable[[], Course]):
         self._course, self.joint, self._forces, self._counting = course, joint, forces, counting
 
     @property
@@ -67,7 +67,7 @@ class JointView:
     @property
     def reaction(self) -> ForceAndTorque:
         """What the joint exerts on its second body: force, and torque about the joint, in the axes of the ground."""
-        return ForceAndTorque(self._course, self._forces.of(self.joint), self._course.model)
+        return ForceAndTorque(self._course, self._forces().of(self.joint), self._course.model)
 
     def _named(self, name: str) -> np.ndarray:
         if name not in self.names:

@@ -16,7 +16,6 @@ With the coordinates c(q) of driven joints given over time, positions, velocitie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.multibody.assembly import Assembly
 from daedal.multibody.closing import nearest_zero
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.measures import Measures, course_of
 from daedal.problems.checks import check_real
 
@@ -50,35 +50,6 @@ class DeadPointError(InvalidProblemError):
 
     def __reduce__(self):
         return type(self), (*self.args, self.t, self.joints)
-
-
-@dataclass(frozen=True, eq=False)
-class KinematicSolution:
-    """The motion of a driven mechanism.
-
-    Attributes
-    ----------
-    t : numpy.ndarray, shape (nt,)
-        The times.
-    q, v, a : numpy.ndarray, shape (n_q, nt)
-        Coordinates, velocities and accelerations.
-    driven : tuple of str
-        The joints that were driven.
-    dead_points : tuple of (float, str)
-        Times at which the motion is not determined, with the joint that moves by itself. Between the output times they
-        were passed on the smooth way; at an output time v and a are nan there.
-    model, layout : Model, Layout
-        Whose motion, in which coordinates.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    driven: tuple[str, ...]
-    dead_points: tuple[tuple[float, str], ...]
-    model: Any
-    layout: Any
 
 
 def kinematics(model, t, driven: Mapping[str, Any], *, side, guess, cut) -> KinematicSolution:

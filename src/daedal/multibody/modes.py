@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.closing import nearest_zero
-from daedal.multibody.kinematic import KinematicSolution
+from daedal.multibody.kinematic_solution import KinematicSolution
 from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
 from daedal.problems.checks import check_positive, check_size
@@ -75,6 +75,10 @@ class Mode:
         q = np.column_stack([self._closed(self.start.q + part.real) for part in moved.T])
         v, a = (1j * rate * moved).real, -(rate**2) * moved.real
         return KinematicSolution(t, q, v, a, (), (), self.start.model, self.start.layout)
+
+    def animate(self, path: Any = None, *, amplitude: float = 0.2, **options: Any):
+        """The motion over a period as a scene or a file; see :func:`daedal.multibody.animation.animate`."""
+        return self.motion(121, amplitude).animate(path, **({"plots": ()} | options))
 
     def _closed(self, q: np.ndarray) -> np.ndarray:
         conditions: Any = self.start.model.conditions(self.start.layout)

@@ -85,9 +85,9 @@ class JointForces:
         return -weights * rows[..., :3], -weights * rows[..., 3:]
 
     @cached_property
-    def _carried(self) -> tuple[np.ndarray, np.ndarray]:
-        """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
-        course, tree = self._course, self._course.layout.tree
+    def _balance(self) -> tuple[np.ndarray, ...]:
+        """Loads on the bodies, what drives the joints, and what :meth:`Course.transmitted` makes of the loads."""
+        course = self._course
         loads = course.loads(course.model.forces)
         force, torque, drive = restraint_forces(course, self._norms + course.layout.closures.kind.size)
         force += np.array([load.forces for load in loads])
@@ -98,8 +98,25 @@ class JointForces:
                 if bodies[side] >= 0:
                     force[:, bodies[side]] += pulls[:, i, side]
                     torque[:, bodies[side]] += twists[:, i, side]
-        _, _, force, torque = course.transmitted(force, torque)
         driving = drive + np.array([load.joint_forces for load in loads])
+        return force, torque, driving, *course.transmitted(force, torque)
+
+    @property
+    def imbalance(self) -> float:
+        """What the forces of the model leave of the equations of motion, compared with the largest of them."""
+        tree = self._course.layout.tree
+        force, torque, driving, linear, angular, _, _, along = self._balance
+        own = np.abs(force) + tree.mass[:, None] * (np.abs(linear) + np.abs(tree.gravity))
+        turning = np.abs(torque) + np.abs(angular) * tree.inertia.max(axis=(1, 2))[:, None]
+        arms = 1.0 + max(np.abs(placed.arm).max(initial=0.0) for placed in self._course.placed)
+        size = arms * own.sum(axis=(1, 2)).max() + turning.sum(axis=(1, 2)).max() + np.abs(driving).max(initial=0.0)
+        return float(np.abs(along - driving).max(initial=0.0) / (size or 1.0))
+
+    @cached_property
+    def _carried(self) -> tuple[np.ndarray, np.ndarray]:
+        """Force and torque of each joint of the tree on its body, (nt, n, 3) each, about the centre of mass."""
+        tree = self._course.layout.tree
+        _, _, driving, _, _, force, torque, _ = self._balance
         for j in range(tree.father.size):
             for k in range(tree.first_v[j], tree.first_v[j + 1]):
                 if np.any(driving[:, k]):

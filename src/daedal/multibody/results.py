@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from daedal.multibody.forces import Force
 from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
+from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
 
@@ -73,7 +75,7 @@ class Results:
         """The motion of a joint, and what it carries."""
         course = self.course(t)
         joint = self.layout.joint_as_moved(self.model.joint(name))
-        return JointView(course, joint, self._joint_forces(course), lambda: self._counting(course))
+        return JointView(course, joint, lambda: self._joint_forces(course), lambda: self._counting(course))
 
     def force(self, name: str, t: Any = None) -> ForceView:
         """What a force does."""
@@ -143,6 +145,11 @@ class Results:
         )
 
     @property
+    def output_times(self) -> np.ndarray | None:
+        """Where the motion is known, if that is at single times only."""
+        return self._solution.t if self._solution.dense is None else None
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The first and the last time of the solution, the earlier one first."""
         t = self._solution.t
@@ -165,13 +172,31 @@ class Results:
     def _at_output(self) -> Course:
         solution = self._solution
         rows = (solution.q, solution.v, solution.r)
-        return self._course(solution.t, rows, lambda: (solution.a.T, solution.lam.T))
+        return self._course(solution.t, rows, lambda: solution)
 
     @cached_property
     def _forces_at_output(self) -> JointForces:
         return JointForces(self._at_output)
 
+    @cached_property
+    def _is_described(self) -> bool:
+        """Whether the forces of the model are all that act, by the balance of forces at some of the output points."""
+        some = np.unique(np.linspace(0, self._solution.t.size - 1, 5).astype(int))
+        solution = self._solution
+        rows = (solution.q[:, some], solution.v[:, some], solution.r[:, some])
+        rest = SimpleNamespace(a=solution.a[:, some], lam=solution.lam[:, some])
+        return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
+
+    def _check_balance(self):
+        """Refuse reactions where forces act that the model does not know."""
+        if not self._is_described:
+            raise InvalidProblemError(
+                "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
+                "friction or functions that were replaced act as well"
+            )
+
     def _joint_forces(self, course: Course) -> JointForces:
+        self._check_balance()
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
     def course(self, t: Any = None) -> Course:
@@ -179,6 +204,8 @@ class Results:
         if t is None:
             return self._at_output
         times = check_real(t, "t", "be a number or a vector")
+        if np.array_equal(times, self._solution.t):
+            return self._at_output
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)
 
     def _between(self, times: np.ndarray, *, is_single: bool = False) -> Course:
@@ -186,12 +213,8 @@ class Results:
         if solution.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         states = solution.states(times)
-
-        def rest():
-            state = solution(times)
-            return state.a.T, state.lam.T
-
-        return self._course(times, (states[:n], states[n : 2 * n], states[2 * n :]), rest, is_single=is_single)
+        rows = (states[:n], states[n : 2 * n], states[2 * n :])
+        return self._course(times, rows, lambda: solution(times), is_single=is_single)
 
     def _course(self, t, rows, rest, *, is_single: bool = False) -> Course:
         q, v, r = (row.T for row in rows)
@@ -219,3 +242,6 @@ class Machine:
     def results(self, solution: Any) -> Results:
         """Bodies, joints and forces of a solution."""
         return Results(self.model, self.layout, solution)
+
+    def __reduce__(self):
+        return Machine, without_functions(self.model, self.layout)

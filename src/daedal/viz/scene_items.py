@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daedal.viz import tessellation
+from daedal.viz.placement import placed, turned_to
 from daedal.viz.scene import Scene
 from daedal.viz.scene_camera import floor
 from daedal.viz.scene_parts import Arrow, Line, Part, RodLine, SpringLine
-from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle, placed, turned_to
+from daedal.viz.shapes3d import SLIM, Piece, Plane, knuckle
 from daedal.viz.tessellation import coarser
 
 # Those of daedal.viz.style, lighter: what is shaded looks darker than a line

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import daedal
-from daedal.viz.shapes3d import Shape, rotation_matrices
+from daedal.viz.placement import rotation_matrices
+from daedal.viz.shapes3d import Shape
 
 _SAMPLES = 60  # times at which the bounds of a part are taken
 
@@ -64,6 +65,15 @@ class Part(Member):
         Any colour that Matplotlib knows; by default the next one of the palette, or grey if the part never moves.
     frame : bool
         Whether its axes are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Part, Sphere
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> ball = Part("ball", [Sphere(0.1)], np.array([t, 0.0 * t, 1.0 - t**2]))
+    >>> ball.moves
+    True
     """
 
     kind: ClassVar[str] = "part"
@@ -141,6 +151,14 @@ class SpringLine(Member):
     """A coil between two moving points, `start` and `end` (3, nt) or (3,).
 
     Its radius follows the size of the scene and its coils its mean length, if they are not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import SpringLine
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> SpringLine("spring", (0.0, 0.0, 0.0), np.array([1.0 + 0.2 * np.sin(9.0 * t), 0.0 * t, 0.0 * t]), coils=9)
+    SpringLine('spring')
     """
 
     kind: ClassVar[str] = "spring"
@@ -163,7 +181,14 @@ class SpringLine(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Line(Member):
-    """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam."""
+    """A line through moving points, `points` (n, 3, nt) or (n, 3): a cable, a belt, a beam.
+
+    Examples
+    --------
+    >>> from daedal.viz import Line
+    >>> Line("belt", [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.0)], closed=True)
+    Line('belt')
+    """
 
     kind: ClassVar[str] = "line"
     follow: ClassVar[tuple[str, ...]] = ("points",)
@@ -200,6 +225,12 @@ class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
     Arrows with the same `unit` have one scale, at which the longest of them is about a quarter of the picture.
+
+    Examples
+    --------
+    >>> from daedal.viz import Arrow
+    >>> Arrow("weight", origin=(0.0, 0.0, 1.0), vector=(0.0, 0.0, -9.81), unit="N")
+    Arrow('weight')
     """
 
     kind: ClassVar[str] = "arrow"
@@ -217,7 +248,16 @@ class Arrow(Member):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plot:
-    """Curves over time beside the picture: by label, values (nt,)."""
+    """Curves over time beside the picture: by label, values (nt,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daedal.viz import Plot
+    >>> t = np.linspace(0.0, 1.0, 61)
+    >>> Plot("Position", {"x": np.cos(t), "y": np.sin(t)}, ylabel="m")
+    Plot('Position')
+    """
 
     title: str
     series: Mapping[str, Any]

@@ -52,7 +52,7 @@ class Camera:
         slope = direction @ plane.normal
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = ((plane.point - start) @ plane.normal) / slope
-        return np.where((slope < -1e-9)[:, None], start + steps[:, None] * direction, np.nan)
+            return np.where((slope < -1e-9)[:, None], start + steps[:, None] * direction, np.nan)
 
 
 def make_camera(scene: Scene, eye: np.ndarray, height: int, width: int) -> Camera:

@@ -1,6 +1,5 @@
 """Shapes of bodies in space, in the frame of the body; what draws them gets them as triangles."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,9 +8,9 @@ import numpy as np
 
 import daedal
 from daedal.viz import tessellation
+from daedal.viz.placement import Vector, placed, rotation_matrices, turned_to
 from daedal.viz.tessellation import Triangles
 
-Vector = Sequence[float] | np.ndarray
 ORIGIN = (0.0, 0.0, 0.0)
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 SLIM = 0.012  # of the size of the scene: the radius of a rod that does not say its own
@@ -253,7 +252,17 @@ class Plane(Shape):
 
 @dataclass(frozen=True, eq=False)
 class Mesh(Shape):
-    """Triangles of your own: vertices (n, 3) and faces (m, 3), numbers of vertices counterclockwise from outside."""
+    """Triangles of your own: vertices (n, 3) and faces (m, 3), numbers of vertices counterclockwise from outside.
+
+    Faces are flat; with `smooth` those that share a vertex meet there smoothly.
+
+    Examples
+    --------
+    >>> from daedal.viz import Mesh
+    >>> sail = Mesh([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 2.0)], [(0, 1, 2)])
+    >>> sail.corners.max(axis=0)
+    array([1., 0., 2.])
+    """
 
     vertices: Any
     faces: Any
@@ -293,23 +302,9 @@ class Mesh(Shape):
 # --- placing and checking ---------------------------------------------------------------------------------------------
 
 
-def placed(offset: Vector, rotation: np.ndarray, scale: Vector) -> np.ndarray:
-    """The matrix (3, 4) that scales, then turns, then moves."""
-    return np.column_stack([rotation * np.asarray(scale, dtype=float), np.asarray(offset, dtype=float)])
-
-
 def knuckle(place: Vector, radius: float) -> Piece:
     """The ball at the end of a rod of this radius."""
     return Piece(tessellation.sphere(), placed(place, np.eye(3), 3 * [1.45 * radius]))
-
-
-def turned_to(direction: np.ndarray) -> np.ndarray:
-    """The rotation by the shortest way that takes z to a direction (3,)."""
-    z = direction / np.linalg.norm(direction)
-    if z[2] < -1.0 + 1e-12:
-        return np.diag([1.0, -1.0, -1.0])
-    cross = np.array([[0.0, 0.0, z[0]], [0.0, 0.0, z[1]], [-z[0], -z[1], 0.0]])
-    return np.eye(3) + cross + cross @ cross / (1.0 + z[2])  # Rodrigues' formula
 
 
 def _wheel(rim: Triangles, web: float, radius: float, thickness: float, turned: np.ndarray, offset: Vector):
@@ -361,21 +356,3 @@ def _along(shape: Shape, axis: Any) -> np.ndarray:
 
 def _rotation(shape: Shape, value: Any) -> np.ndarray:
     return np.eye(3) if value is None else rotation_matrices(value, type(shape).__name__)
-
-
-def rotation_matrices(value: Any, owner: str, tolerance: float = 1e-6) -> np.ndarray:
-    """Matrices (..., 3, 3), checked to be rotations."""
-    try:
-        matrices = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        matrices = np.empty(0)
-    if matrices.shape[-2:] != (3, 3):
-        raise daedal.InvalidProblemError(f"{owner}: rotation must be a matrix (3, 3), got {np.shape(value)}")
-    gap = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max(axis=(-1, -2))
-    proper = (gap <= tolerance) & (np.linalg.det(matrices) > 0.0)
-    if not np.all(proper):
-        k = int(np.argmin(np.atleast_1d(proper)))
-        at = f" number {k}" if matrices.ndim > 2 else ""
-        why = "its determinant is -1" if np.atleast_1d(gap)[k] <= tolerance else "its columns are not orthonormal"
-        raise daedal.InvalidProblemError(f"{owner}: rotation{at} is no rotation matrix; {why}")
-    return matrices

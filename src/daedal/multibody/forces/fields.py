@@ -44,7 +44,7 @@ class GeneralForce(Force):
     Examples
     --------
     >>> from daedal.multibody import Body, Free, GeneralForce, Model, ground
-    >>> kite = Body.particle("kite", mass=1.0)
+    >>> kite = Body.sphere("kite", radius=0.1, mass=1.0)
     >>> wind = GeneralForce("wind", kite, lambda t, motion: (2.0 * t, -motion.position(kite.at())[0]))
     >>> model = Model(Free("flight", ground, kite), wind, planar=True)
     >>> print(model.system().at(1.0, [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]).force)
@@ -138,7 +138,7 @@ class Gravitation(Force):
     Examples
     --------
     >>> from daedal.multibody import Body, Free, Gravitation, Model, ground
-    >>> moon = Body.particle("moon", mass=7.35e22)
+    >>> moon = Body.sphere("moon", radius=1.74e6, mass=7.35e22)
     >>> pull = Gravitation("pull", ground, moon, mass=5.97e24)
     >>> model = Model(Free("orbit", ground, moon), pull, planar=True)
     >>> print(f"{model.system().at(0.0, [3.844e8, 0.0, 0.0], [0.0, 0.0, 0.0]).force[0]:.3e}")

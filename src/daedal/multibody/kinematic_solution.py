@@ -1,0 +1,138 @@
+"""A motion that was not integrated: of a driven mechanism, or of a mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+from daedal.multibody.held import stated_joints
+from daedal.multibody.results import Energy, Results
+
+
+@dataclass(frozen=True, eq=False)
+class KinematicSolution:
+    """The motion of a driven mechanism; it is asked for bodies and joints as a solution of a model is.
+
+    Attributes
+    ----------
+    t : numpy.ndarray, shape (nt,)
+        The times.
+    q, v, a : numpy.ndarray, shape (n_q, nt)
+        Coordinates, velocities and accelerations.
+    driven : tuple of str
+        The joints that were driven.
+    dead_points : tuple of (float, str)
+        Times at which the motion is not determined, with the joint that moves by itself. Between the output times they
+        were passed on the smooth way; at an output time v and a are nan there.
+    model, layout : Model, Layout
+        Whose motion, in which coordinates.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    driven: tuple[str, ...]
+    dead_points: tuple[tuple[float, str], ...]
+    model: Any
+    layout: Any
+
+    @property
+    def r(self) -> np.ndarray:
+        """The states of forces, which stay where they start."""
+        return np.repeat(np.array(self.model.initial_states, dtype=float)[:, None], self.t.size, axis=1)
+
+    @cached_property
+    def lam(self) -> np.ndarray:
+        """The multipliers of the constraints, with the forces that drive the motion; see ``model.inverse_dynamics``."""
+        joints = stated_joints(self.layout)
+        for key in self.driven:
+            name = key if key in joints else key.rpartition(".")[0]
+            if joints[name].number < 0:
+                other = next((joint.name for joint in self.layout.topology.joints), "")
+                raise InvalidProblemError(
+                    f"reactions are not known where a joint that closes a loop is driven, here '{name}'. "
+                    f"Remedy: cut another joint of the loop, kinematics(..., cut=[{other!r}])"
+                )
+        return self.model.inverse_dynamics(self).lam
+
+    def at(self, t: Any) -> KinematicSolution:
+        """The motion at other times between the first and the last, by interpolation of positions to accelerations."""
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        order = np.argsort(self.t)
+        low, high = self.t[order[0]], self.t[order[-1]]
+        if np.any(times < low) or np.any(times > high):
+            raise InvalidProblemError(f"t must be between {low:g} and {high:g}, where the motion is known")
+        if self.t.size == 1:
+            q, v, a = (np.repeat(part, times.size, axis=1) for part in (self.q, self.v, self.a))
+        else:
+            known = np.all(np.isfinite(self.a), axis=0)[order]
+            from scipy.interpolate import BPoly
+
+            data = [
+                [part[:, k] for part in ((self.q, self.v, self.a) if here else (self.q,))]
+                for k, here in zip(order, known)
+            ]
+            curve = BPoly.from_derivatives(self.t[order], data)
+            q, v, a = (curve.derivative(level)(times).T if level else curve(times).T for level in range(3))
+        return KinematicSolution(times, q, v, a, self.driven, self.dead_points, self.model, self.layout)
+
+    # --- as a solution of a model -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Results:
+        return _Results(self.model, self.layout, self)
+
+    def body(self, name: str, t: Any = None):
+        """The motion of a body, at the times of this motion or at the times `t`."""
+        return self._results.body(name, t)
+
+    def joint(self, name: str, t: Any = None):
+        """The motion of a joint, and the force and torque that it carries, that of its drive included."""
+        return self._results.joint(name, t)
+
+    def force(self, name: str, t: Any = None):
+        """What a force of the model does."""
+        return self._results.force(name, t)
+
+    @property
+    def energy(self) -> Energy:
+        """Kinetic, potential and total energy."""
+        return self._results.energy()
+
+    def power(self, force: Any, t: Any = None) -> np.ndarray:
+        """The power of a force of the model, given by itself or its name."""
+        return self._results.power(force, t)
+
+    def animate(self, path: Any = None, **options: Any):
+        """The motion as a scene or a file, driven joints beside it; see :func:`daedal.multibody.animation.animate`."""
+        joints = {joint.name for joint in self.model.joints}
+        driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
+        return self._results.animate(path, **({"plots": tuple(driven)} | options))
+
+    def __repr__(self):
+        driven = f" of {', '.join(self.driven)}" if self.driven else ""
+        return f"<motion{driven} at {self.t.size} times from {self.t[0]:g} to {self.t[-1]:g}>"
+
+
+class _Results(Results):
+    """Bodies and joints of a motion that is interpolated."""
+
+    @property
+    def output_times(self) -> None:
+        """None: it is known at all times between the first and the last."""
+        return None
+
+    def _between(self, times, *, is_single: bool = False):
+        motion = self._solution.at(times)
+        return self._course(times, (motion.q, motion.v, motion.r), lambda: motion, is_single=is_single)
+
+    def _counting(self, course):
+        return course
+
+    def _check_balance(self):
+        """The force of the drives is what is left, and part of the reactions."""
