@@ -39,9 +39,7 @@ def _bicycle() -> Machine:
     return Machine(
         Free("ride", ground, frame),
         Revolute("rear", frame, rear, at=rear.position, axis="y"),
-        Revolute(
-            "steer", frame, fork, at=(WHEELBASE + TRAIL, 0.0, 0.0), axis=(-math.sin(TILT), 0.0, math.cos(TILT))
-        ),
+        Revolute("steer", frame, fork, at=(WHEELBASE + TRAIL, 0.0, 0.0), axis=(-math.sin(TILT), 0.0, math.cos(TILT))),
         Revolute("front", fork, front, at=front.position, axis="y"),
         Rolling("rear contact", rear, radius=REAR_RADIUS, axis="y"),
         Rolling("front contact", front, radius=FRONT_RADIUS, axis="y"),
@@ -83,9 +81,9 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``, those
-    of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which are zero:
-    place, heading, the angles of the wheels, and the speed.
+    ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
+    those of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which
+    are zero: place, heading, the angles of the wheels, and the speed.
 
     Examples
     --------
