@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import library
@@ -103,3 +104,66 @@ def test_the_squeezer_of_bodies_moves_as_the_printed_one():
     model = library.andrews_machine()
     sol = solved(model, rtol=1e-10, atol=1e-10)
     assert np.max(np.abs(sol.y[:, -1] - model.reference.y) / (1.0 + np.abs(model.reference.y))) < 1e-7
+
+
+def test_bricard_moves_with_a_redundant_condition_and_keeps_its_energy():
+    model = library.bricard()
+    sol = solved(model)
+    assert any("redundant" in note for note in sol.notes)
+    np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=5e-6)
+    assert np.ptp(sol.body("rod 3").position[1]) > 0.25
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=1e-6)
+
+
+def test_the_stiff_governor_ends_where_two_methods_agree():
+    model = library.flyball_governor()
+    sol = solved(model)
+    assert sol.stats.steps < 10_000  # an explicit method takes some 70 000
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, rtol=1e-5)
+
+
+# --- other machines ---------------------------------------------------------------------------------------------------
+
+
+def test_the_heavy_top_obeys_the_equations_of_euler():
+    """J w' + w x J w = m X x R^T g about the fixed point, with p' = p w/2, by SciPy."""
+    model = library.heavy_top()
+    arm, mass, gravity = np.array([0.0, 1.0, 0.0]), 15.0, np.array([0.0, 0.0, -9.81])
+    J = np.diag([0.234375 + mass, 0.46875, 0.234375 + mass])
+
+    def rotation(p):
+        a, u = p[0], p[1:]
+        return (a * a - u @ u) * np.eye(3) + 2.0 * np.outer(u, u) + 2.0 * a * np.cross(np.eye(3), u)
+
+    def rate(p, w):
+        return 0.5 * np.array([-p[1:] @ w, *(p[0] * w + np.cross(p[1:], w))])
+
+    def f(t, y):
+        p, w = y[:4], y[4:]
+        torque = mass * np.cross(arm, rotation(p).T @ gravity)
+        return np.concatenate([rate(p, w), np.linalg.solve(J, torque - np.cross(w, J @ w))])
+
+    start = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 150.0, -4.61538])
+    y = solve_ivp(f, (0.0, 0.5), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(np.concatenate([y[:4], rate(y[:4], y[4:])]), model.reference.y, rtol=2e-8)
+
+
+def test_the_gyroscope_precesses_steadily():
+    model = library.gyroscope(angle=2.0, precession=4.0)
+    exact, h = model.extra["exact"], 1e-6
+    for t in (0.0, 0.3, 0.9):
+        q, v = np.split(exact(t), 2)
+        rates = (exact(t + h) - exact(t - h)) / (2.0 * h)
+        expected = np.concatenate([v, model.problem.at(t, q, v).acceleration])
+        np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=1e-4)
+    sol = solved(model)
+    heights = sol.body("wheel").position[2]
+    np.testing.assert_allclose(heights, 0.15 * math.cos(2.0), atol=1e-7)
+
+
+def test_the_slider_in_space_is_where_geometry_puts_it():
+    sol = solved(library.crank_slider_3d())
+    y, z = 0.1 - 0.08 * np.sin(sol["A"]), 0.12 + 0.08 * np.cos(sol["A"])
+    np.testing.assert_allclose(0.2 + sol["D"], np.sqrt(0.09 - y**2 - z**2), atol=1e-9)
+    np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-7)
+    np.testing.assert_allclose(sol.y[:, -1], library.crank_slider_3d().reference.y, atol=1e-4)

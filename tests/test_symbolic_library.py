@@ -19,6 +19,7 @@ SMALL = {
     "inductor_cutsets": {"nodes": 6},
     "lc_ladder": {"cells": 3},
     "elastic_beam": {"pieces": 6},
+    "flyball_governor": {"stiffness": 8.0, "damping": 0.4},  # stiff springs whose torques cancel lose digits
     "medical_akzo_nobel": {"points": 8},
 }
 

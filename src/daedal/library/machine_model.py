@@ -6,7 +6,8 @@
 * ``energy(q, v)``: kinetic energy, and that of gravity and of springs;
 * ``exact(t)`` where the motion is known in closed form.
 
-References are given in the coordinates of the joints and are converted to those that are asked for.
+References are given in the coordinates of the joints. In the plane they are converted to those that are asked for; in
+space there is none for absolute coordinates, because Euler parameters of a rotation are known up to their sign only.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,6 +46,8 @@ def machine_model(
     check_positive(t1=t1)
     cut = cut if coordinates == "relative" else ()
     problem = machine.system(coordinates, cut=cut)
+    if coordinates != "relative" and not machine.planar:
+        exact = known = None
     closed = None if exact is None else lambda t: converted(start, exact(t), coordinates, cut)
     if known is not None:
         known = {**known, "y": converted(start, np.array(known["y"]), coordinates, cut)}

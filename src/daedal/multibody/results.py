@@ -58,8 +58,8 @@ class Results:
     >>> rod = Body.rod("rod", length=2.0, mass=1.0)
     >>> pendulum = Model(Revolute("pivot", ground, rod.start), gravity=(0.0, -9.81), planar=True)
     >>> sol = daedal.solve(pendulum.system(), (0.0, 1.0), pendulum.assemble(pivot=0.0))
-    >>> print(sol.joint("pivot", t=0.0).reaction.force.round(4))
-    [0.     2.4525 0.    ]
+    >>> print(f"{sol.joint('pivot', t=0.0).reaction.force[1]:.4f}")  # a quarter of the weight
+    2.4525
     >>> sol.body("rod").at(rod.end).position.shape == (3, sol.t.size)
     True
     """
