@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import cases, evaluation, fixed_cost, report
+from benchmarks import cases, evaluation, fixed_cost, multibody, report
 from benchmarks.compare import Standing, nearest, quickest_forms, standings
 from benchmarks.mechanisms import FORMS
 from benchmarks.report import drift_and_failures, markdown, number_text, ratio_text
@@ -116,6 +116,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "own-times": own_times,
     "first-calls": first_calls,
     "fixed-cost": lambda results: markdown(list(fixed_cost.HEADS), results.fixed_cost),
+    "multibody": lambda results: markdown(list(multibody.HEADS), results.multibody),
     "evaluation": lambda results: markdown(*evaluation.table(results.evaluations)),
 }
 

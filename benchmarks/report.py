@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, fixed_cost
+from benchmarks import cases, fixed_cost, multibody
 from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -83,6 +83,10 @@ def fixed_cost_table(results: Results) -> Table:
     return "What a call costs besides its steps", list(fixed_cost.HEADS), results.fixed_cost
 
 
+def multibody_table(results: Results) -> Table:
+    return "Recursive algorithms of trees of rigid bodies", list(multibody.HEADS), results.multibody
+
+
 def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
     facts = results.machine
     text = [
@@ -118,6 +122,7 @@ def show(results: Results) -> None:
         *summary(results),
         first_call_table(results.first_calls),
         fixed_cost_table(results),
+        multibody_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):

@@ -10,11 +10,14 @@ from daedal.multibody import (
     Body,
     DeadPointError,
     Force,
+    Free,
     JointFriction,
     Model,
     NoEquilibriumError,
     Prismatic,
     Revolute,
+    Rolling,
+    Spherical,
     Spring,
     ground,
 )
@@ -337,6 +340,36 @@ def test_about_a_motion_the_first_order_form_is_used():
     small = machine.linearise(machine.assemble(hub=0.2, velocities={"hub": 3.0}))
     assert not small.is_equilibrium and small.mass is None
     np.testing.assert_allclose(np.sort(small.eigenvalues.real), [-3.0, 0.0, 0.0, 3.0], atol=1e-6)
+
+
+def test_a_disc_that_rolls_upright_is_stable_if_it_is_fast():
+    """(A + m r^2) s^2 = m g r - C (C + m r^2) w^2 / A with the moments A about a diameter and C about the axis."""
+    r, mass = 0.5, 2.0
+    A, C = mass * r**2 / 4.0, mass * r**2 / 2.0
+    disc = Body("disc", mass=mass, inertia=(A, A, C))
+    machine = Model(Free("motion", ground, disc), Rolling("contact", disc, radius=r), gravity=(0.0, 0.0, -GRAVITY))
+    upright = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+    for spin in (2.0, 4.0):
+        rates = {"motion.about_x": 0.0, "motion.about_y": 0.0, "motion.about_z": spin}
+        small = machine.linearise(machine.assemble(motion=((0.0, 0.0, r), upright), velocities=rates))
+        root = np.sqrt(complex(mass * GRAVITY * r - C * (C + mass * r**2) * spin**2 / A) / (A + mass * r**2))
+        assert small.is_steady and not small.is_equilibrium
+        assert min(abs(small.eigenvalues - root)) < 1e-6
+        assert np.sum(abs(small.eigenvalues) > 0.01) == 2
+
+
+@pytest.mark.parametrize("spin", [20.0, 120.0])
+def test_an_upright_top(spin):
+    """I s^2 - i C w s - m g l = 0 and its conjugate: it sleeps if C^2 w^2 > 4 I m g l."""
+    top = Body("top", mass=2.0, inertia=(0.1, 0.1, 0.05), center=(0.0, 0.0, 0.5))
+    machine = Model(Spherical("pivot", ground, top), gravity=(0.0, 0.0, -GRAVITY))
+    small = machine.linearise(machine.assemble(velocities={"pivot": (0.0, 0.0, spin)}))
+    expected = np.roots([0.1 + 0.5, -0.05 * spin * 1j, -2.0 * GRAVITY * 0.5])
+    for root in (*expected, *expected.conj()):
+        assert min(abs(small.eigenvalues - root)) < 1e-6
+    assert small.is_steady
+    tumbling = machine.linearise(machine.assemble(velocities={"pivot": (3.0, 0.0, spin)}))
+    assert not tumbling.is_steady and "hold for a moment only" in str(tumbling)
 
 
 def test_modes_move_and_loops_stay_closed(tmp_path):

@@ -44,6 +44,19 @@ def test_a_ball_bounces_until_it_rests(height):
     assert np.allclose(sol.y[:, -1], [2.0, height + 0.1, 0.0, 1.0, 0.0, 0.0], atol=1e-7)
 
 
+def test_a_ball_in_space_hits_a_tilted_plane():
+    """The velocity is turned back along the normal: v+ = v - (1 + e) (n . v) n."""
+    ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    n = np.array([0.6, 0.0, 0.8])
+    wall = Contact("wall", ball, ground, n, restitution=0.5, radius=0.1)
+    model = Model(Free("flight", ground, ball), wall)
+    start = model.assemble(flight=((0.0, 0.0, 1.0), None), velocities={"flight": (0.0, 1.0, -2.0, 0.0, 3.0, 0.0)})
+    sol = daedal.solve(model.problem(), (0.0, 0.6), start, rtol=1e-9)
+    v = np.array([0.0, 1.0, -2.0])
+    assert sol.events.t == pytest.approx([(0.8 - 0.1) / 1.6], abs=1e-8)
+    assert sol.y[7:10, -1] == pytest.approx(v - 1.5 * (n @ v) * n, abs=1e-8)
+
+
 def test_a_contact_with_a_moving_body():
     """A plate of 4 kg that rises with 3 m/s meets a ball of 1 kg, elastically: it leaves with 2 * 3 * 4 / 5."""
     lift = Body.box("lift", size=(1.0, 0.2, 1.0), mass=4.0)

@@ -90,5 +90,6 @@ def test_motion_without_forces_is_shown(machine):
     np.testing.assert_allclose(motion.joint("A").angle, 7.0 * t, atol=1e-9)
     tip = motion.body("rod").at(machine.body("rod").end)
     np.testing.assert_allclose(tip.acceleration[:2], -49.0 * tip.position[:2], atol=1e-7)
-    scene = motion.animate(frames=11)
-    np.testing.assert_allclose(scene.parts[0].position, motion.body("rod").position, atol=1e-9)
+    scene = motion.animate()
+    assert scene.t.size > 11 and [plot.title for plot in scene.plots] == ["A", "rail", "B"]
+    assert np.all(np.isfinite(motion.joint("A").reaction.force))  # what it takes to move it so

@@ -91,6 +91,20 @@ def test_redundant_conditions_that_no_single_loop_has():
     assert [one.redundant for one in report.loop_mobilities] == [0, 0]
 
 
+def test_the_branch_is_the_one_that_is_drawn():
+    """A row of rhombi has folded branches with more freedoms; drawn as squares in space it has one, and 18 to spare."""
+    n, upright = 6, {"orientation": np.pi / 2}
+    rods = [Body.rod(f"rod{i}", length=1.0, mass=1.0, position=(i, 0.5), **upright) for i in range(n + 1)]
+    bars = [Body.rod(f"bar{i}", length=1.0, mass=1.0, position=(i + 0.5, 1.0)) for i in range(n)]
+    report = Model(
+        *(Revolute(f"A{i}", ground.at(i, 0.0), rod.start) for i, rod in enumerate(rods)),
+        *(Revolute(f"B{i}", rods[i].end, bar.start) for i, bar in enumerate(bars)),
+        *(Revolute(f"C{i}", bar.end, rods[i + 1].end) for i, bar in enumerate(bars)),
+    ).report()
+    assert (report.gruebler, report.degrees_of_freedom, len(report.redundant)) == (-17, 1, 18)
+    assert {one.family for one in report.loop_mobilities} == {"a planar linkage in space"}
+
+
 def test_a_loop_that_cannot_close_is_named_with_its_gap():
     report = four_bar((1.0, 1.0, 1.0, 9.0), planar=True).report()
     assert report.degrees_of_freedom is None

@@ -100,6 +100,16 @@ def test_mimic_is_a_constraint_and_damping_a_force():
     np.testing.assert_allclose(system.force(0.0, q, speeds)[:3], -1e-7 * np.array([0.5, 0.2, 0.0]), atol=1e-12)
 
 
+def test_friction_is_a_force_where_a_speed_is_given():
+    system = from_urdf(TEXT, gravity=(0, 0, 0), friction_speed=1e-9).system()
+    speeds = 1e-7 * np.array([1.0, 1.0, 1.0, 0, 0, 0])
+    expected = [-0.5e-7, -0.2e-7 - 0.1, 0.0]
+    np.testing.assert_allclose(system.force(0.0, np.zeros(6), speeds)[:3], expected, atol=1e-12)
+    planar = TEXT.replace('type="revolute"', 'type="planar"', 1)
+    with pytest.raises(daedal.InvalidProblemError, match="'lift' of the URDF is planar; damping and friction"):
+        from_urdf(planar)
+
+
 def test_the_arm_falls_with_both_fingers_at_the_same_opening():
     robot = from_urdf(FILE)
     start = robot.assemble(lift=0.3, grip=0.02)

@@ -22,6 +22,7 @@ from daedal.multibody.packed import (
     MACHINE,
     PLACEMENT,
     VELOCITIES,
+    LoadBlock,
     chains_at,
     closures_at,
     elimination_at,
@@ -79,7 +80,7 @@ def rnea(model: Any, q, u, a, *, forces=None, torques=None) -> np.ndarray:
     """
     layout = layout_of(model)
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result = _rnea(layout.packed.address, vector(q), vector(u), vector(a), loads)
+    result = _rnea(layout.packed.address, vector(q), vector(u), vector(a), loads.address)
     return result if result.size else _nothing_to_do(layout, q=q, u=u, a=a)
 
 
@@ -141,7 +142,7 @@ def aba(model: Any, q, u, tau, *, forces=None, torques=None) -> np.ndarray:
     """
     layout = layout_of(model)
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
-    result = _aba(layout.packed.address, vector(q), vector(u), vector(tau), loads)
+    result = _aba(layout.packed.address, vector(q), vector(u), vector(tau), loads.address)
     return result if result.size else _nothing_to_do(layout, q=q, u=u, tau=tau)
 
 
@@ -187,8 +188,8 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
     ...     gravity=(0.0, -9.81),
     ... )
     >>> four_bar.layout().names
-    ['A', 'D', 'B']
-    >>> result = accelerations(four_bar, [1.571, 1.571, -1.571], [0.0, 0.0, 0.0])
+    ['A', 'B', 'D']
+    >>> result = accelerations(four_bar, [1.571, -1.571, 1.571], [0.0, 0.0, 0.0])
     >>> print(result.redundant)
     3
     """
@@ -200,7 +201,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
         )
     loads = layout.no_loads if forces is None and torques is None else _loads(layout, forces, torques)
     drive = np.zeros(layout.n_v) if tau is None else vector(tau)
-    found, multipliers, redundant = _accelerations(layout.packed.address, vector(q), vector(u), drive, loads)
+    found, multipliers, redundant = _accelerations(layout.packed.address, vector(q), vector(u), drive, loads.address)
     if not found.size:
         found = _nothing_to_do(layout, q=q, u=u, tau=drive)
     return Accelerations(found, multipliers, redundant)
@@ -221,7 +222,7 @@ def _rnea(address, q, u, a, loads):
     work = rows(further, n), rows(further + 24 * n, n), rows(further + 48 * n, n), rows(further + 72 * n, n)
     place(tree, q, placed)
     move(tree, placed, u, moving)
-    newton_euler(tree, placed, moving, a, loads[0], loads[1], work, result)
+    newton_euler(tree, placed, moving, a, rows(loads, n), rows(loads + 24 * n, n), work, result)
     keep(block)
     return result
 
@@ -259,7 +260,7 @@ def _aba(address, q, u, tau, loads):
     further = room + 8 * (block.size - 6 * n)
     place(tree, q, placed)
     move(tree, placed, u, moving)
-    eliminate(tree, placed, moving, tau, loads[0], loads[1], left)
+    eliminate(tree, placed, moving, tau, rows(loads, n), rows(loads + 24 * n, n), left)
     accelerate(tree, placed, moving, left, (rows(further, n), rows(further + 24 * n, n)), result)
     keep(block)
     return result
@@ -271,7 +272,8 @@ def _accelerations(address, q, u, tau, loads):
     if q.size != record.n_q or u.size != record.n_v or tau.size != record.n_v:
         return np.zeros(0), np.zeros(0), 0
     machine = tree_at(address), closures_at(address), chains_at(address)
-    return constrained_accelerations(*machine, q, u, tau, loads[0], loads[1])
+    n = record.n
+    return constrained_accelerations(*machine, q, u, tau, rows(loads, n), rows(loads + 24 * n, n))
 
 
 def layout_of(model: Any):
@@ -287,9 +289,9 @@ def vector(values) -> np.ndarray:
         raise InvalidProblemError(f"q, u, a and tau must be arrays of numbers, got {values!r}") from error
 
 
-def _loads(layout, forces, torques) -> np.ndarray:
-    loads = np.zeros_like(layout.no_loads)
-    for target, given, name in zip(loads, (forces, torques), ("forces", "torques")):
+def _loads(layout, forces, torques) -> LoadBlock:
+    loads = LoadBlock(layout.tree.father.size)
+    for target, given, name in zip(loads.values, (forces, torques), ("forces", "torques")):
         if given is not None:
             values = check_real(given, name, "be an array with three numbers for each body")
             if values.shape != target.shape:

@@ -16,6 +16,12 @@ from daedal.multibody.rotation import rates
 from daedal.multibody.tree import ANY_ROTATION
 
 
+def parameter_masses(tree) -> np.ndarray:
+    """The factor mu of each body: of the size of its inertia."""
+    traces = tree.inertia.trace(axis1=1, axis2=2)
+    return np.where(traces > 0, traces, float(traces.max(initial=0.0)) or 1.0)
+
+
 @kernel
 def joint_velocities(tree, q, rate):
     r"""u of :math:`\dot q`."""
@@ -90,10 +96,30 @@ def map_matrix(tree, q):
 
 
 @kernel
+def lifted_rows(tree, q, matrix):
+    """A matrix with one column for each velocity of a joint, times N."""
+    n = matrix.shape[0]
+    result = np.zeros((n, tree.first_q[-1]))
+    for j in range(tree.father.size):
+        at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]
+        for k in range(first, end):
+            if tree.turn[j] != ANY_ROTATION or k < end - 3:
+                for i in range(n):
+                    result[i, at + k - first] = matrix[i, k]
+        if tree.turn[j] == ANY_ROTATION:
+            p = at + end - 3 - first
+            turn = rates(q[p : p + 4])
+            for i in range(n):
+                for l in range(4):
+                    for k in range(3):
+                        result[i, p + l] += matrix[i, end - 3 + k] * turn[k, l]
+    return result
+
+
+@kernel
 def lifted_mass(tree, q, mass, parameter_mass):
     r""":math:`N^T H N + \mu p p^T`."""
-    turn = map_matrix(tree, q)
-    result = turn.T @ (mass @ turn)
+    result = lifted_rows(tree, q, lifted_rows(tree, q, mass).T)
     for j in range(tree.father.size):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4

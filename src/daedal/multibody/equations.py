@@ -105,7 +105,7 @@ def null_space(matrix: np.ndarray, scale: np.ndarray) -> np.ndarray:
         return np.diag(scale)
     scaled = matrix * scale
     norms = np.linalg.norm(scaled, axis=1)
-    scaled = scaled / np.where(norms > 0.0, norms, 1.0)[:, None]
+    scaled = scaled / np.where(norms > 1e-12 * norms.max(), norms, np.inf)[:, None]
     _, s, V = np.linalg.svd(scaled, full_matrices=True)
     rank = int(np.sum(s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)))
     return scale[:, None] * V[rank:].T

@@ -117,8 +117,10 @@ class KinematicSolution:
         return self._results.power(force, t)
 
     def animate(self, path: Any = None, **options: Any):
-        """The motion as a scene or a file; see :meth:`daedal.multibody.Results.animate`."""
-        return self._results.animate(path, **options)
+        """The motion as a scene or a file, driven joints beside it; see :func:`daedal.multibody.animation.animate`."""
+        joints = {joint.name for joint in self.model.joints}
+        driven = dict.fromkeys(key if key in joints else key.rpartition(".")[0] for key in self.driven)
+        return self._results.animate(path, **({"plots": tuple(driven)} | options))
 
     def __repr__(self):
         driven = f" of {', '.join(self.driven)}" if self.driven else ""
@@ -128,6 +130,11 @@ class KinematicSolution:
 class _Results(Results):
     """Bodies and joints of a motion that is interpolated."""
 
+    @property
+    def output_times(self) -> None:
+        """None: it is known at all times between the first and the last."""
+        return None
+
     def _between(self, times, *, is_single: bool = False):
         motion = self._solution.at(times)
         return self._course(times, (motion.q, motion.v, motion.r), lambda: motion, is_single=is_single)
@@ -135,6 +142,5 @@ class _Results(Results):
     def _counting(self, course):
         return course
 
-    @property
-    def _is_described(self) -> bool:
-        return True  # what the drives add acts at their joints
+    def _check_balance(self):
+        """The force of the drives is what is left, and part of the reactions."""

@@ -18,7 +18,7 @@ from daedal.multibody.counted_angles import Sum, angle_between, angle_name, coun
 from daedal.multibody.joint_coordinates import JointCoordinate, coordinate_of, joint_coordinates
 from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shifted, X, Y
 from daedal.multibody.kinematics import placement
-from daedal.multibody.packed import packed
+from daedal.multibody.packed import LoadBlock, packed
 from daedal.multibody.topology import Topology, spanning_tree
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
@@ -111,9 +111,9 @@ class Layout:
         return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
 
     @cached_property
-    def no_loads(self) -> np.ndarray:
+    def no_loads(self) -> LoadBlock:
         """Forces and torques on bodies that are free of them."""
-        return np.zeros((2, len(self.topology.bodies), 3))
+        return LoadBlock(len(self.topology.bodies))
 
     @cached_property
     def _conditions(self) -> list[tuple[Joint, tuple[int, int, int]]]:

@@ -8,11 +8,11 @@ About an equilibrium, displacements :math:`\delta q = Z z` in the directions tha
 
 with the derivative of :math:`K^T \lambda` for the multipliers of the equilibrium: the curvature of the constraints acts
 like a stiffness. About a motion, or with rolling or with states of forces, the perturbations
-:math:`\delta x = (\delta q, \delta v, \delta r)` that the constraints allow, a basis T, obey
+:math:`\delta x = (\delta q, \delta v, \delta r)` that the constraints allow obey
 
-.. math:: \dot y = T^+ F_x T\, y, \qquad \delta x = T y,
+.. math:: \dot y = T^+ B^+ (F_x B - \dot B) T\, y, \qquad \delta x = B T y,
 
-where F is the right-hand side of the equations of motion.
+where F is the right-hand side of the equations of motion, B as in :mod:`daedal.multibody.perturbations`, and T a basis.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.multibody.equations import Equations, null_space
 from daedal.multibody.modes import Mode
+from daedal.multibody.perturbations import perturbation_basis
 from daedal.multibody.poses import length_flags
 from daedal.multibody.start import Start
 from daedal.tabular import Tabular
 
 _BALANCED = 1e-8
 _UNDAMPED = 1e-12
+_STEADY = 0.02  # change of coefficients per unit of angle that counts as none
+_VOID = 1e-3  # gradients below are those of conditions that perturbations satisfy by themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,9 @@ class Linearised:
         Of the small motions, the slowest oscillations first.
     is_equilibrium : bool
         Whether the state is one of rest.
+    is_steady : bool
+        Whether the coefficients stay the same along the motion. If not, eigenvalues hold for a moment only and tell
+        little about stability.
     exact : bool
         Whether derivatives come from the traced functions, not from differences.
     """
@@ -63,6 +69,7 @@ class Linearised:
     pairs: list[tuple[complex, np.ndarray]] = field(repr=False)  # eigenvalues of modes with perturbations of q
     is_equilibrium: bool
     exact: bool
+    is_steady: bool = True
     mass: np.ndarray | None = None
     damping: np.ndarray | None = None
     stiffness: np.ndarray | None = None
@@ -101,6 +108,7 @@ class Linearised:
         about = "an equilibrium" if self.is_equilibrium else "a state that is no equilibrium"
         header = ("mode", "eigenvalue", "frequency", "damping ratio", "moves most")
         how = "" if self.exact else " (derivatives by differences)"
+        how += "" if self.is_steady else "; the coefficients change along the motion: these hold for a moment only"
         return f"small motions about {about}{how}\n{Tabular('rrrrl', rows, header, indent=2)}"
 
 
@@ -178,26 +186,63 @@ class _Point:
 
     def first_order(self) -> Linearised:
         """y' = A y for all perturbations that the constraints allow."""
-        n, n_g, n_r = self.n, self.conditions.n_g, self.r.size
-        allowed = np.zeros((n_g + self.K.shape[0], 2 * n + n_r))
-        allowed[:n_g, :n] = self.K[:n_g]
-        allowed[n_g:] = self.found.speeds
-        scale = np.concatenate([self.scale, self.scale, np.ones(n_r)])
-        T = null_space(allowed, scale)
         self._check_mass(*self._reduced())
-        da, _ = self._augmented(-self.found.balance @ T, -self.found.accelerations @ T)
-        F = np.concatenate([T[n : 2 * n], da, -self.found.states @ T])
-        A = (T / scale[:, None]).T @ (F / scale[:, None])  # T is orthonormal in scaled coordinates
+        n, layout = self.n, self.start.layout
+        scale = self._perturbation_scale()
+        T = null_space(self._allowed(), scale)
+        A = (T / scale[:, None]).T @ (self._flow(T) / scale[:, None])  # T is orthonormal in scaled variables
         values, vectors = np.linalg.eig(A)
+        shapes = perturbation_basis(layout, self.q, self.v, self.r.size)[:n] @ T
         return Linearised(
             start=self.start,
             matrix=A,
-            basis=T[:n],
+            basis=shapes,
             eigenvalues=_sorted(values),
-            pairs=_pairs(values, (T @ vectors)[:n]),
+            pairs=_pairs(values, shapes @ vectors),
             is_equilibrium=self.is_equilibrium,
+            is_steady=self.is_equilibrium or self._is_steady(T, A, scale),
             exact=self.equations.exact,
         )
+
+    def _perturbation_scale(self) -> np.ndarray:
+        lengths = np.any(self.start.layout.tree.slide != 0.0, axis=1)
+        one = np.where(lengths, self.start.layout_length, 1.0)
+        return np.concatenate([one, one, np.ones(self.r.size)])
+
+    def _allowed(self) -> np.ndarray:
+        """The conditions on perturbations, linearised."""
+        n, n_g = self.n, self.conditions.n_g
+        allowed = np.zeros((n_g + self.K.shape[0], 2 * n + self.r.size))
+        allowed[:n_g, :n] = self.K[:n_g]
+        allowed[n_g:] = self.found.speeds
+        return allowed @ perturbation_basis(self.start.layout, self.q, self.v, self.r.size)
+
+    def _flow(self, T: np.ndarray) -> np.ndarray:
+        """The rates of perturbations T: those of (q, v, r), less what comes from the basis, which moves with them."""
+        n, n_r, layout = self.n, self.r.size, self.start.layout
+        B = perturbation_basis(layout, self.q, self.v, n_r)
+        x = B @ T
+        da, _ = self._augmented(-self.found.balance @ x, -self.found.accelerations @ x)
+        rates = np.concatenate([x[n : 2 * n], da, -self.found.states @ x])
+        h = 1e-5 / max(1.0, float(np.max(np.abs(self.v))))
+        ahead, behind = (
+            perturbation_basis(layout, self.q + k * h * self.v + 0.5 * h**2 * self.a, self.v + k * h * self.a, n_r)
+            for k in (1.0, -1.0)
+        )
+        return np.linalg.lstsq(B, rates - (ahead - behind) / (2.0 * h) @ T, rcond=None)[0]
+
+    def _is_steady(self, T: np.ndarray, A: np.ndarray, scale: np.ndarray) -> bool:
+        """Whether the equations of the perturbations are the same a little later."""
+        way = 1e-4
+        h = way / max(1.0, float(np.max(np.abs(self.v))))
+        start = self.start
+        q = start.q + h * start.v + 0.5 * h**2 * self.a
+        later = _Point(start.model, Start(q, start.v + h * self.a, start.model, start.layout, start.t + h, start.r))
+        there = (T / scale[:, None]).T @ (later._flow(T) / scale[:, None])
+        rows = later._allowed()
+        left = rows @ T / np.maximum(np.linalg.norm(rows * scale, axis=1), _VOID * start.layout_length)[:, None]
+        change = float(np.max(np.abs(there - A))) / max(1.0, float(np.max(np.abs(A))))
+        return max(change, float(np.max(np.abs(left), initial=0.0))) <= _STEADY * way
 
     def _reduced(self) -> tuple[np.ndarray, np.ndarray]:
         Z = null_space(self.K, self.scale)

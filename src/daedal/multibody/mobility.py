@@ -20,7 +20,7 @@ from daedal.multibody.tree import ANY_ROTATION
 
 _TOLERANCE = 1e-5  # of ranks, with rows of norm one
 _NO_INERTIA = 1e-12
-_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts beside the one with all joints at zero
+_AMPLITUDES = (0.1, 0.3, 0.3, 1.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0)  # of starts beside the first one
 _PACE = 0.05  # with which a configuration is moved along the kernel of the constraints
 
 
@@ -85,12 +85,12 @@ class Configuration:
         return self.gap <= CLOSED
 
 
-def configuration(conditions: Conditions, start: np.ndarray) -> Configuration:
+def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
     """A regular configuration with closed loops, from starts beside `start`, the nearest first."""
     generator = np.random.default_rng(1)
     scaled = Scaled(conditions)
     best = None
-    for amplitude in _AMPLITUDES:
+    for amplitude in _AMPLITUDES[:tries]:
         beside = start + amplitude * generator.standard_normal(start.size)
         scaled.look(beside)
         end = scaled.closed(beside)
@@ -172,6 +172,16 @@ def is_suspect(body, planar: bool) -> bool:
     moments = body.inertia.moments[2:, 2:] if planar else body.inertia.moments
     values = np.linalg.eigvalsh(moments)
     return body.mass == 0.0 or bool(values[0] <= 1e-12 * values[-1])
+
+
+def has_inertia(system, start: np.ndarray) -> bool:
+    """Whether the mass matrix is positive definite without regard to constraints, at a configuration beside `start`."""
+    q = start + 0.3 * np.random.default_rng(1).standard_normal(start.size)
+    matrix = np.asarray(system.mass(0.0, q))
+    sizes = np.sqrt(np.diag(matrix))
+    if not np.all(sizes > 0.0):
+        return False
+    return bool(np.linalg.eigvalsh(matrix / np.outer(sizes, sizes))[0] > 1e-9)
 
 
 def motions_without_inertia(system, at: Configuration) -> list[WithoutInertia]:

@@ -9,20 +9,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import carray
 
 from daedal.kernels.compilation import part
-from daedal.kernels.records import ADDRESS, INTEGER, Record, floats, integer_rows, integers, record_at
+from daedal.kernels.records import (
+    ADDRESS,
+    INTEGER,
+    Record,
+    _float_pointer,
+    float_rows,
+    floats,
+    integer_rows,
+    integers,
+    record_at,
+)
 from daedal.multibody.articulated import Elimination
 from daedal.multibody.chains import Chains
 from daedal.multibody.closure import Closures
+from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
-from daedal.multibody.tree import Tree
+from daedal.multibody.tree import ANY_ROTATION, Tree
 
-_SIZES = ("n", "n_q", "n_v", "m", "places", "sets")
+_SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms")
 _GROUPS = (Tree, Closures, Chains)
 MACHINE = np.dtype(
     [
         *((name, INTEGER) for name in _SIZES),
+        ("parameter_mass", ADDRESS),
         *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
     ]
 )
@@ -30,6 +43,14 @@ MACHINE = np.dtype(
 
 PLACEMENT, VELOCITIES, ELIMINATION = (18, 9), (12, 0), (33, 8)
 """How many floats these take for each body and for each velocity of a joint."""
+
+
+class LoadBlock:
+    """Forces and torques on n bodies, at an address."""
+
+    def __init__(self, n: int):
+        self.values = np.zeros((2, n, 3))
+        self.address: int = self.values.ctypes.data
 
 
 def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
@@ -47,6 +68,8 @@ def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
         m=closures.kind.size,
         places=chains.condition.size,
         sets=chains.first_entry.size - 1,
+        n_norms=int(np.sum(tree.turn == ANY_ROTATION)),
+        parameter_mass=parameter_masses(tree),
         **arrays,
     )
 
@@ -109,13 +132,13 @@ def chains_at(address):
 @part
 def rows(address, n):
     """n rows of three floats at an address."""
-    return floats(address, 3 * n).reshape((n, 3))
+    return float_rows(address, n, 3)
 
 
 @part
 def matrices(address, n):
     """n matrices of 3 by 3 floats at an address."""
-    return floats(address, 9 * n).reshape((n, 3, 3))
+    return carray(_float_pointer(address), (n, 3, 3))
 
 
 @part

@@ -22,9 +22,9 @@ import numpy as np
 from daedal.kernels.compilation import kernel, part
 from daedal.multibody.articulated import accelerate, eliminate, elimination
 from daedal.multibody.closure import biases, gradients
-from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.kinematics import Velocities, placement, velocities
 from daedal.multibody.least_norm import least_norm_solution
-from daedal.multibody.vectors import dot, plus, row, times, vector_product
+from daedal.multibody.vectors import dot, plus, put, row, times, vector_product
 
 
 class Reduction(NamedTuple):
@@ -36,18 +36,43 @@ class Reduction(NamedTuple):
     gamma: np.ndarray  # (m,) -(gammahat + gamma)
 
 
-@part
+@kernel
 def constrained_accelerations(tree, closures, chains, q, u, tau, force, torque):
     """Accelerations of the joints, multipliers of the conditions, and how many conditions follow from others."""
     placed = placement(tree, q)
     moving = velocities(tree, placed, u)
     left, reduced = reduction(tree, closures, chains, placed, moving, tau, force, torque)
-    multipliers = np.zeros(closures.kind.size)
+    return constrained_solution(tree, chains, placed, moving, left, reduced)
+
+
+@kernel
+def constrained_solution(tree, chains, placed, moving, left, reduced):
+    """What follows from a reduction, as of :func:`constrained_accelerations`."""
+    multipliers = np.zeros(reduced.gamma.size)
     redundant = solve_at_base(chains, reduced, multipliers)
     press(tree, chains, reduced, multipliers, left)
     n, result = tree.father.size, np.zeros(tree.first_v[-1])
     accelerate(tree, placed, moving, left, (np.zeros((n, 3)), np.zeros((n, 3))), result)
     return result, multipliers, redundant
+
+
+@kernel
+def shortest_change(tree, closures, chains, placed, gap):
+    """The change of the coordinates by which the conditions change by -gap, the shortest one in the norm of H, and
+    how many conditions follow from others.
+
+    It is the acceleration of a machine at rest and without loads, with -gap in place of gamma.
+    """
+    n = tree.father.size
+    still, weight = np.zeros((n, 3)), np.zeros((n, 3))
+    for j in range(n):
+        put(weight, j, times(-tree.mass[j], tree.gravity))
+    moving = Velocities(still, still, still, still)
+    left, reduced = reduction(tree, closures, chains, placed, moving, np.zeros(tree.first_v[-1]), weight, still)
+    for i in range(gap.size):
+        reduced.gamma[i] += gap[i]
+    change, _, redundant = constrained_solution(tree, chains, placed, moving, left, reduced)
+    return change, redundant
 
 
 @kernel

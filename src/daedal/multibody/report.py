@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.guess import first_guess
 from daedal.multibody.joints import Joint
 from daedal.multibody.kinematics import placement
 from daedal.multibody.loops import Loop, independent_loops
@@ -17,6 +18,7 @@ from daedal.multibody.mobility import (
     configuration,
     decided,
     dependent,
+    has_inertia,
     is_suspect,
     motions_without_inertia,
 )
@@ -25,7 +27,7 @@ from daedal.multibody.topology import Topology
 from daedal.multibody.tree import ANY_ROTATION
 from daedal.tabular import Tabular, listing
 
-_MOST_COORDINATES = 600  # up to which `system` looks for motions without inertia
+_MOST_COORDINATES = 300  # up to which `system` looks for motions without inertia
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -180,7 +182,7 @@ def report_of(model: Any, system) -> Report:
     names = [joint.name for joint in topology.cut if joint.closure]
     loops = independent_loops([joint for joint in model.joints if joint.closure], names)
     conditions = model.conditions(system.layout)
-    at = configuration(conditions, system.layout.zero)
+    at = configuration(conditions, first_guess(system.layout, (), {}))
     redundant = dependent(at.rows) if at.closed else []
     return Report(
         model=model,
@@ -229,7 +231,10 @@ def check_inertia(model: Any, system):
     """Refuse motions without inertia; they are looked for where bodies lack mass or a moment of inertia."""
     if system.n_q > _MOST_COORDINATES or not any(is_suspect(body, model.planar) for body in model.bodies):
         return
-    at = configuration(model.conditions(system.layout), system.layout.zero)
+    start = first_guess(system.layout, (), {})
+    if has_inertia(system, start):
+        return
+    at = configuration(model.conditions(system.layout), start, tries=3)
     found = motions_without_inertia(system, at) if at.closed else []
     if found:
         raise InvalidProblemError(complaint(found[0]))

@@ -187,12 +187,16 @@ class Results:
         rest = SimpleNamespace(a=solution.a[:, some], lam=solution.lam[:, some])
         return JointForces(self._course(solution.t[some], rows, lambda: rest)).imbalance < 1e-6
 
-    def _joint_forces(self, course: Course) -> JointForces:
+    def _check_balance(self):
+        """Refuse reactions where forces act that the model does not know."""
         if not self._is_described:
             raise InvalidProblemError(
                 "the forces of the model do not balance in this solution, so that reactions are not known: contacts, "
                 "friction or functions that were replaced act as well"
             )
+
+    def _joint_forces(self, course: Course) -> JointForces:
+        self._check_balance()
         return self._forces_at_output if course is self._at_output else JointForces(course)
 
     def course(self, t: Any = None) -> Course:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from daedal.multibody.closure import residuals
-from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms
+from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, norms, parameter_masses
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
 from daedal.multibody.kinematics import placement, velocities
+from daedal.multibody.large import RecursiveCode, compiled_functions, is_large
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
@@ -57,7 +58,10 @@ def motion_at(forces: Sequence[Force], layout: Layout, q, v, states) -> Motion:
 
 
 def system_of(model: Any, layout: Layout) -> MultibodySystem:
-    """The equations of motion in the coordinates of a layout, in functions that are traced when they are solved."""
+    """The equations of motion in the coordinates of a layout.
+
+    Their functions are traced when they are solved; those of a large machine are compiled loops.
+    """
     tree, closures = layout.tree, layout.closures
     forces = model.forces  # traced functions hold what they need, not the model with all that it remembers
     n_norms = int(np.sum(tree.turn == ANY_ROTATION))
@@ -68,9 +72,7 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     rolling = [other for other in others if other.velocity_size(planar)]
     n_rolling = sum(other.velocity_size(planar) for other in rolling)
     layout.remember()
-    at_zero = tree.inertia.trace(axis1=1, axis2=2)
-    scale = float(at_zero.max(initial=0.0)) or 1.0
-    parameter_mass = np.where(at_zero > 0, at_zero, scale)
+    parameter_mass = parameter_masses(tree)
 
     def mass(t, q):
         matrix = crba(tree, placement(tree, q))
@@ -110,10 +112,12 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     named = [other.name for other in others for _ in range(other.size(planar))]
     named += [other.name for other in rolling for _ in range(other.velocity_size(planar))]
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
-    return MultibodySystem(
-        mass,
-        force,
-        constraint if n_constraints else None,
+    functions: dict[str, Any] = {"mass": mass, "force": force, "constraint": constraint if n_constraints else None}
+    large = is_large(model, layout)
+    if large:
+        functions = compiled_functions(layout)
+    system = MultibodySystem(
+        **functions,
         n_q=layout.n_q,
         n_constraints=n_constraints,
         state_rate=state_rate if n_states else None,
@@ -125,6 +129,9 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         model=model,
         layout=layout,
     )
+    if large:
+        object.__setattr__(system, "straight_line", RecursiveCode(layout, functions))
+    return system
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, ground
 from daedal.multibody.constraints import Coupling
-from daedal.multibody.forces import TorsionSpring
+from daedal.multibody.forces import SmoothFriction, TorsionSpring
 from daedal.multibody.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute
 from daedal.multibody.model import Model
 from daedal.multibody.urdf_file import Link, UrdfJoint, Visual, read_urdf
@@ -51,6 +51,7 @@ def from_urdf(
     *,
     base: str = "fixed",
     extra: Sequence[Any] | Callable[[Mapping[str, Body]], Sequence[Any]] = (),
+    friction_speed: float | None = None,
     gravity=(0.0, 0.0, -9.81),
     name: str | None = None,
 ) -> Model:
@@ -65,6 +66,9 @@ def from_urdf(
     extra : sequence of parts, or callable
         What a URDF cannot say: joints that close loops, forces, motors. A function is called with the bodies by their
         names and returns parts, ``lambda link: [Revolute("loop", link["a"].at(0.1, 0, 0), link["b"])]``.
+    friction_speed : float, optional
+        The speed over which dry friction of joints changes its sign (:class:`SmoothFriction`). Without it friction is
+        left out.
     gravity : vector
         The acceleration of gravity.
     name : str, optional
@@ -78,8 +82,9 @@ def from_urdf(
     Notes
     -----
     Joints that mimic others become constraints (:class:`Coupling`, "NAME mimics OTHER"). Damping becomes a force
-    ("damping of NAME"). Boxes, cylinders and spheres are drawn; meshes are named in ``body.shapes``. Limits, dry
-    friction, collision shapes, transmissions and sensors are left out; friction and stops are parts for `extra`.
+    ("damping of NAME"), and so does friction ("friction of NAME"). Boxes, cylinders and spheres are drawn; meshes are
+    named in ``body.shapes``. Limits, collision shapes, transmissions and sensors are left out; stops, and friction that
+    sticks (:class:`JointFriction`), are parts for `extra`.
 
     Examples
     --------
@@ -105,7 +110,7 @@ def from_urdf(
     joints = {joint.name: joint for joint in robot.joints}
     parts: list[Any] = [BASES[base]("base", ground, bodies[robot.root])]
     for stated in robot.joints:
-        parts += _parts(stated, bodies, joints)
+        parts += [*_joint_parts(stated, bodies, joints), *_resistance(stated, friction_speed)]
     parts += extra(bodies) if callable(extra) else extra
     return Model(*parts, gravity=gravity, name=robot.name if name is None else name)
 
@@ -127,8 +132,8 @@ def _shape(visual: Visual) -> Shape:
     return MeshFile(visual.file, place)
 
 
-def _parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, UrdfJoint]) -> list[Any]:
-    """The joint, what couples it to another one, and its damping."""
+def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, UrdfJoint]) -> list[Any]:
+    """The joint, and what couples it to another one."""
     kind = _KINDS[stated.kind]
     axis = stated.axis if kind in (Revolute, Prismatic, Planar) else "z"
     on_parent = bodies[stated.parent].at(stated.pose.position, rotation=stated.pose.rotation)
@@ -142,8 +147,22 @@ def _parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, U
                     "displacement"
                 )
         parts.append(Coupling(f"{stated.name} mimics {other}", {stated.name: 1.0, other: -multiplier}, offset=offset))
-    if stated.damping != 0.0 and kind is not Fixed:
-        if kind not in (Revolute, Prismatic):
-            raise InvalidProblemError(f"joint '{stated.name}' of the URDF is {stated.kind} and cannot have damping")
+    return parts
+
+
+def _resistance(stated: UrdfJoint, friction_speed: float | None) -> list[Any]:
+    """Damping and friction of a joint."""
+    friction, speed = (0.0, 1.0) if friction_speed is None else (stated.friction, friction_speed)
+    if (stated.damping == 0.0 and friction == 0.0) or stated.kind == "fixed":
+        return []
+    if _KINDS[stated.kind] not in (Revolute, Prismatic):
+        raise InvalidProblemError(
+            f"joint '{stated.name}' of the URDF is {stated.kind}; "
+            "damping and friction are for joints with one angle or displacement"
+        )
+    parts: list[Any] = []
+    if stated.damping != 0.0:
         parts.append(TorsionSpring(f"damping of {stated.name}", stated.name, damping=stated.damping))
+    if friction != 0.0:
+        parts.append(SmoothFriction(f"friction of {stated.name}", stated.name, torque=friction, speed=speed))
     return parts

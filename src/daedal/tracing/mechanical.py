@@ -6,20 +6,20 @@ from copy import copy
 
 import numpy as np
 
+from daedal.kernels.functions import CodedFunction
 from daedal.problems import MechanicalSystem
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import acceleration_bias, directional, jacobian
-from daedal.tracing.function import TracedFunction
 from daedal.tracing.linearisation import Linearisation
 from daedal.tracing.straight_line import straight_line
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 
 def is_ready(system: MechanicalSystem) -> bool:
-    """Whether nothing would be gained: all functions are traced already."""
+    """Whether nothing would be gained: all functions are machine code already."""
     given = [getattr(system, name) for name in FUNCTIONS]
-    return all(isinstance(f, TracedFunction) for f in given if callable(f))
+    return all(isinstance(f, CodedFunction) for f in given if callable(f))
 
 
 def traced_system(system: MechanicalSystem, *, always: bool = False, follow: int = 0) -> TracedProblem:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import CodedFunction
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Untraceable
@@ -100,4 +101,6 @@ def words(problem: Any) -> FunctionTable:
 def _kind(function: Any) -> str:
     if hasattr(function, "operations"):
         return f"traced, {function.operations} operations"
+    if isinstance(function, CodedFunction):
+        return "machine code"
     return "Numba" if hasattr(function, "py_func") else "Python"

@@ -46,7 +46,17 @@ def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.H
             "other places. Remedy: SmoothFriction for joints, SoftContact for contacts, which any model may have"
         )
     [part] = rough
-    return _rough_contact(system, part) if isinstance(part, Contact) else _rough_joint(system, part)
+    if isinstance(part, JointFriction):
+        return _rough_joint(_with_derivatives(system), part)
+    return _rough_contact(system, part)
+
+
+def _with_derivatives(system):
+    """The system with exact derivatives of its constraints, for guards and impacts, if it can be traced."""
+    try:
+        return system.compiled(backend="trace")
+    except InvalidProblemError:
+        return system
 
 
 def _motion(layout, q) -> Motion:
@@ -55,9 +65,8 @@ def _motion(layout, q) -> Motion:
 
 def _contact(system, part: Contact) -> daedal.Contact:
     layout = system.layout
-    return daedal.Contact(
-        lambda t, q: part.gap(_motion(layout, q)), part.restitution, _along(layout, part.push), name=part.name
-    )
+    gradient = _along(layout, part.push) if layout.n_q == layout.n_v else None  # of Euler parameters, a part is lost
+    return daedal.Contact(lambda t, q: part.gap(_motion(layout, q)), part.restitution, gradient, name=part.name)
 
 
 def _along(layout, load):
@@ -91,7 +100,8 @@ def _rough_contact(system, part: Contact) -> daedal.Friction:
     names = list(system.constraint_names or ())
     names.insert(count, part.name)
     held = system.replaced(constraint=constraint, n_constraints=count + 1, constraint_names=names)
-    return daedal.Friction(held, _along(layout, part.slide), part.friction, constraint=count, unilateral=True)
+    along = _along(layout, part.slide)
+    return daedal.Friction(_with_derivatives(held), along, part.friction, constraint=count, unilateral=True)
 
 
 def _rough_joint(system, part: JointFriction) -> daedal.Friction:
