@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import daedal
+from daedal.cli import app
 from daedal.multibody import Body, Model, Prismatic, Revolute, Spring, ground
 from daedal.viz import Box, Line, Part, Plot, Rod, SpringLine
 
@@ -93,3 +95,17 @@ def test_motion_without_forces_is_shown(machine):
     scene = motion.animate()
     assert scene.t.size > 11 and [plot.title for plot in scene.plots] == ["A", "rail", "B"]
     assert np.all(np.isfinite(motion.joint("A").reaction.force))  # what it takes to move it so
+
+
+@pytest.mark.parametrize("name", ["point_pendulum", "planar_pendulum"])  # of bodies and joints, and of equations
+def test_command_line_writes_a_page(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["run", name, "--t-end", "0.5", "--animate"])
+    assert result.exit_code == 0 and f"out/{name}.html" in result.output
+    assert (tmp_path / "out" / f"{name}.html").is_file()
+
+
+def test_command_line_refuses_what_does_not_move(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["run", "robertson", "--t-end", "0.5", "--animate"])
+    assert result.exit_code != 0 and "nothing says how this solution is drawn" in result.output
