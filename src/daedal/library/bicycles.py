@@ -10,6 +10,7 @@ from daedal.library.machine_model import machine_model
 from daedal.library.model import Model, check_positive, known, model
 from daedal.multibody import Body, Free, Revolute, Rolling, Start, ground
 from daedal.multibody import Model as Machine
+from daedal.viz.shapes3d import Disc
 
 WHEELBASE, TRAIL, TILT = 1.02, 0.08, math.pi / 10.0  # m, m, rad
 REAR_RADIUS, FRONT_RADIUS = 0.3, 0.35  # m
@@ -24,8 +25,8 @@ EIGENVALUES = (
 
 
 def _wheel(name: str, mass: float, across: float, along: float, x: float, radius: float) -> Body:
-    shape = (("cylinder", radius, 0.02, "y"),)
-    return Body(name, mass, (across, along, across), position=(x, 0.0, radius), shapes=shape)
+    shapes = (Disc(radius, 0.02, axis="y"),)
+    return Body(name, mass, (across, along, across), position=(x, 0.0, radius), shapes=shapes)
 
 
 @cache
@@ -39,9 +40,7 @@ def _bicycle() -> Machine:
     return Machine(
         Free("ride", ground, frame),
         Revolute("rear", frame, rear, at=rear.position, axis="y"),
-        Revolute(
-            "steer", frame, fork, at=(WHEELBASE + TRAIL, 0.0, 0.0), axis=(-math.sin(TILT), 0.0, math.cos(TILT))
-        ),
+        Revolute("steer", frame, fork, at=(WHEELBASE + TRAIL, 0.0, 0.0), axis=(-math.sin(TILT), 0.0, math.cos(TILT))),
         Revolute("front", fork, front, at=front.position, axis="y"),
         Rolling("rear contact", rear, radius=REAR_RADIUS, axis="y"),
         Rolling("front contact", front, radius=FRONT_RADIUS, axis="y"),
@@ -83,9 +82,9 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``, those
-    of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which are zero:
-    place, heading, the angles of the wheels, and the speed.
+    ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
+    those of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which are
+    zero: place, heading, the angles of the wheels, and the speed.
 
     Examples
     --------

@@ -117,5 +117,6 @@ def gyroscope(
         ]
         return np.array([*p, *rates])
 
-    start = Start(*np.split(exact(0.0), 2), machine, layout)
+    q, v = np.split(exact(0.0), 2)
+    start = Start(q, v, machine, layout)
     return machine_model(machine, start, t1, coordinates=coordinates, exact=exact, extra={"spin": spin})
