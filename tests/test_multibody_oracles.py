@@ -8,7 +8,9 @@ Both want bodies depth first.
 import numpy as np
 import pytest
 
-from daedal.multibody import aba, crba, rnea
+from daedal.multibody import aba, accelerations, crba, rnea
+from daedal.multibody.cut_joints import loop_jacobian
+from daedal.multibody.kinematics import placement
 from daedal.multibody.rotation import parameters_of
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
 from multibody_models import JOINTS, random_machine, random_state
@@ -56,12 +58,12 @@ class Pinocchio:
     """A tree as a model of Pinocchio."""
 
     def __init__(self, layout):
-        self.library = pin = pytest.importorskip("pinocchio")
+        self.library = pin = pytest.importorskip("pinocchio", minversion="4.0")
         tree = layout.tree
         self.model = pin.Model()
         self.model.gravity.linear = tree.gravity
         self.quaternions = []
-        bodies = {-1: (0, pin.SE3.Identity())}  # joint, and where the centre of mass is in its frame
+        self.bodies = bodies = {-1: (0, pin.SE3.Identity())}  # joint, and where the centre of mass is in its frame
         for j in depth_first(tree):
             joint, centre = bodies[int(tree.father[j])]
             place = centre * pin.SE3(tree.axes[j], tree.place[j])
@@ -103,6 +105,32 @@ def test_trees_of_all_joints_against_pinocchio(n):
     mass += np.triu(mass, 1).T
     bias = pin.nonLinearEffects(model, data, theirs, u[order]).copy()
     assert_same_dynamics(layout, q, u, tau, mass, bias, pin.aba(model, data, theirs, u[order], tau[order]))
+
+
+@pytest.mark.parametrize("n", (6, 20))
+def test_loops_against_pinocchio(n):
+    """Balls that close loops, at velocities that keep them closed."""
+    layout = random_machine(n, n, loops=2).layout(cut=["loop 0", "loop 1"])
+    other = Pinocchio(layout)
+    pin, model, data, tree = other.library, other.model, other.data, layout.tree
+    q, u, tau = random_state(layout, n)
+    jacobian = loop_jacobian(tree, placement(tree, q), layout.closures)
+    u -= np.linalg.pinv(jacobian) @ (jacobian @ u)
+    loops, states = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    for joint in layout.topology.cut:
+        sides = []
+        for frame in joint.frames:
+            number, centre = other.bodies[layout.index[frame.body.name]]
+            sides += [number, centre * pin.SE3(frame.rotation, frame.position - frame.body.center)]
+        loops.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, *sides, pin.ReferenceFrame.LOCAL))
+    order = places(tree, tree.first_v)
+    theirs = other.coordinates(q[places(tree, tree.first_q)])
+    states.extend([loop.createData() for loop in loops])
+    pin.initConstraintDynamics(model, data, loops, states)
+    expected = pin.constraintDynamics(model, data, theirs, u[order], tau[order], loops, states)
+    found = accelerations(layout, q, u, tau)
+    assert found.redundant == 0
+    assert_same(found.u[order], expected)
 
 
 def as_mujoco(layout):

@@ -9,6 +9,7 @@ import pytest
 import daedal
 from daedal.multibody import (
     Body,
+    Contact,
     Cylindrical,
     Distance,
     Fixed,
@@ -44,7 +45,7 @@ def at_states(model, coordinates, t, q, v):
         r=np.zeros((0, len(t))),
         a=np.array([point.acceleration for point in points]).T,
         lam=np.array([point.multipliers for point in points]).T,
-        dense=None,
+        ends=None,
     )
     return Results(model, system.layout, solution)
 
@@ -272,6 +273,7 @@ def test_power_and_energy_agree(machine):
 
 def test_stored_solution_still_knows_its_bodies(machine):
     _, sol = machine
+    assert sol.body("rod").position.size
     stored = pickle.loads(pickle.dumps(sol))
     np.testing.assert_array_equal(stored.body("rod").center, sol.body("rod").center)
     np.testing.assert_allclose(stored.joint("B").reaction.force, sol.joint("B").reaction.force, rtol=1e-12)
@@ -299,6 +301,22 @@ def test_reactions_are_refused_where_the_model_does_not_know_all_forces(pendulum
     assert sol.body("bob").position.shape[0] == 3
     with pytest.raises(daedal.InvalidProblemError, match="forces of the model do not balance"):
         _ = sol.joint("pivot").reaction
+
+
+def test_motion_through_modes():
+    ball = Body.sphere("ball", radius=0.1, mass=1.0)
+    floor = Contact("floor", ball, ground, normal="y", radius=0.1, restitution=0.5)
+    model = Model(Free("flight", ground, ball), floor, gravity=(0.0, -G), planar=True)
+    sol = daedal.solve(model.problem(), (0.0, 0.8), ([0.0, 1.1, 0.0], [1.0, 0.0, 0.0]), rtol=1e-8)
+    np.testing.assert_array_equal(sol.body("ball").position[:2], sol.q[:2])
+    fall = np.sqrt(2.0 / G)
+    speed = sol.body("ball", t=fall + 0.1).velocity
+    np.testing.assert_allclose(speed, [1.0, 0.5 * G * fall - 0.1 * G, 0.0], atol=1e-6)
+    assert sol.energy.total[-1] == pytest.approx(0.5 + G * 0.1 + 0.25 * G)  # half of the speed is left after an impact
+    assert sol.joint("flight").names == ("x", "y", "angle")
+    stored = pickle.loads(pickle.dumps(sol))
+    np.testing.assert_allclose(stored.body("ball", t=0.2).position, sol.body("ball", t=0.2).position, atol=1e-9)
+    assert sol.animate(frames=10, traces=ball).t.size == 10
 
 
 def test_free_body_has_no_reaction_and_ground_stands():

@@ -50,7 +50,7 @@ class ConstrainedSolution(Solution):
 
     def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
         self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
-        self._n_q, self._machine = getattr(system, "n_q", 0), getattr(system, "machine", None)
+        self._n_q, self.machine = getattr(system, "n_q", 0), getattr(system, "machine", None)
         self.formulation = formulation
         self.n_differential, self.functions = None, FunctionTable()
         for name, value in fields.items():
@@ -62,7 +62,7 @@ class ConstrainedSolution(Solution):
 
     def as_stated(self, system):
         """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
-        self._system, self._machine = system, getattr(system, "machine", None)
+        self._system, self.machine = system, getattr(system, "machine", None)
 
     @property
     def evaluator(self):
@@ -248,6 +248,11 @@ class MechanicalSolution(ConstrainedSolution):
             return State(float(times), *[part[:, 0].copy() for part in parts])
         return State(flat, *parts)
 
+    @property
+    def ends(self) -> np.ndarray | None:
+        """The beginning of the run and the ends of all steps; None if no dense output was kept."""
+        return None if self.dense is None else np.concatenate([[self.dense.t0], self.dense.ends])
+
     def states(self, times: np.ndarray) -> np.ndarray:
         """(q, v, r) from the dense output, (n, nt), projected onto the constraints unless the solution was stored."""
         y = np.atleast_2d(super().__call__(times))
@@ -263,11 +268,11 @@ class MechanicalSolution(ConstrainedSolution):
 
     @cached_property
     def _results(self) -> Any:
-        if self._machine is None:
+        if self.machine is None:
             raise InvalidProblemError(
                 "the solved system was not made of bodies and joints, so nothing is known of them; see daedal.multibody"
             )
-        return self._machine.results(self)
+        return self.machine.results(self)
 
     def body(self, name: str, t: Any = None):
         """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
@@ -295,7 +300,7 @@ class MechanicalSolution(ConstrainedSolution):
 
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
-        if self._machine is not None and drawing is None:
+        if self.machine is not None and drawing is None:
             return self._results.animate(path, **options)
         from daedal.viz import animate
 

@@ -204,6 +204,11 @@ class HybridSolution:
         """Multipliers; nan where the mode has fewer than others."""
         return self._of_segments("lam")
 
+    @property
+    def r(self) -> np.ndarray:
+        """First-order states; nan where the mode has fewer than others."""
+        return self._of_segments("r")
+
     def _of_segments(self, name: str) -> np.ndarray:
         self._coordinates()
         if not self.segments:
@@ -263,6 +268,44 @@ class HybridSolution:
             result[np.ix_(rows, np.flatnonzero(here))] = stacked(state)[: len(rows)]
         return result
 
+    # --- of a machine made of bodies and joints ---------------------------------------------------------------------
+
+    @cached_property
+    def _results(self) -> Any:
+        found: list[Any] = [getattr(segment.solution, "machine", None) for segment in self.segments]
+        if not found or None in found:
+            raise InvalidProblemError(
+                "the solved modes were not made of bodies and joints, so nothing is known of them (see "
+                "daedal.multibody), or the segments were not kept; call solve with dense_output=True"
+            )
+        return found[0].results(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_results"}
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The beginning of the run and the ends of all steps."""
+        steps = [segment.solution.dense.ends for segment in self.segments if segment.solution.dense is not None]
+        return np.concatenate([[self.segments[0].t0], *steps])
+
+    def states(self, times: np.ndarray) -> np.ndarray:
+        """(q, v, r) at `times`, in columns, if all modes are mechanical systems with as many coordinates."""
+        return self(times).y
+
+    def body(self, name: str, t: Any = None):
+        """The motion of a body of a :class:`daedal.multibody.Model`, at the output points or at the times `t`."""
+        return self._results.body(name, t)
+
+    def joint(self, name: str, t: Any = None):
+        """The motion of a joint of a :class:`daedal.multibody.Model`."""
+        return self._results.joint(name, t)
+
+    @property
+    def energy(self):
+        """Kinetic, potential and total energy of a :class:`daedal.multibody.Model` at the output points."""
+        return self._results.energy()
+
     # --- how it is shown --------------------------------------------------------------------------------------------
 
     def plot(self, *args: Any, **options: Any):
@@ -271,8 +314,13 @@ class HybridSolution:
 
         return plot_hybrid(self, *args, **options)
 
-    def animate(self, path, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+    def animate(self, path=None, drawing=None, **options: Any):
+        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+
+        The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
+        """
+        if drawing is None and self.segments and getattr(self.segments[0].solution, "machine", None) is not None:
+            return self._results.animate(path, **options)
         from daedal.viz import animate
 
         return animate(self, path, drawing, **options)

@@ -81,11 +81,19 @@ class KinematicSolution:
             q, v, a = (curve.derivative(level)(times).T if level else curve(times).T for level in range(3))
         return KinematicSolution(times, q, v, a, self.driven, self.dead_points, self.model, self.layout)
 
+    @property
+    def ends(self) -> np.ndarray:
+        """The times between which positions are interpolated."""
+        return self.t
+
     # --- as a solution of a model -----------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Results:
         return _Results(self.model, self.layout, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_results"}
 
     def body(self, name: str, t: Any = None):
         """The motion of a body, at the times of this motion or at the times `t`."""

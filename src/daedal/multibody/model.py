@@ -73,6 +73,10 @@ class Model(Analyses):
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The parts; what was computed from them is computed again."""
+        return self.__dict__ | {"_layouts": {}, "_conditions": {}}
+
     def body(self, name: str) -> Body:
         """The body of this name."""
         return _found(self.bodies, name, "body")

@@ -19,7 +19,6 @@ def without_functions(model: Any, layout: Layout) -> tuple[Any, Layout]:
     kept = copy(model)
     kept.forces = tuple(force if _can_be_stored(force) else ForceLeftBehind.of(force) for force in model.forces)
     kept.constraints = tuple(_kept(constraint, layout.planar) for constraint in model.constraints)
-    kept._layouts, kept._conditions = {}, {}
     return kept, replace(
         layout, constraints=tuple(_kept(constraint, layout.planar) for constraint in layout.constraints)
     )
