@@ -88,11 +88,14 @@ def with_states():
 # --- against extended precision ---------------------------------------------------------------------------------------
 
 
+LARGE = {"bicycle"}  # its second derivatives are more than is put into one function
+
+
 def mechanisms():
     for name in library.names():
         problem = library.get(name).problem
         if isinstance(problem, daedal.MechanicalSystem) and problem.n_q <= 20 and not problem.n_s:
-            if not hasattr(problem.mass, "tocsr"):
+            if not hasattr(problem.mass, "tocsr") and name not in LARGE:
                 yield name
 
 

@@ -20,7 +20,7 @@ MECHANISMS = [
     if isinstance(problem := library.get(name).problem, daedal.MechanicalSystem) and problem.n_lambda > 0
 ]
 TOLERANCES = (1e-4, 1e-6, 1e-8)
-LONG = {"rod_pendulum"}
+LONG = {"bicycle", "rod_pendulum"}
 VIBRATING = {"flexible_slider_crank"}  # undamped; its errors are judged in test_testset_mechanisms.py
 
 

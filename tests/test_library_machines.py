@@ -32,7 +32,12 @@ def test_texts_are_complete_and_the_start_is_consistent(name):
     np.testing.assert_allclose(point.velocity, 0.0, atol=1e-12)
 
 
-@every_machine
+TRACED_LONG = {"bicycle", "bricard"}  # in absolute coordinates, where machine code takes up to a minute at first
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in TRACED_LONG else name for name in MACHINES]
+)
 def test_other_coordinates_give_the_same_motion(name):
     """Positions of all bodies, and the energy, which solutions compute from the bodies one by one."""
     model = library.get(name)
@@ -167,3 +172,20 @@ def test_the_slider_in_space_is_where_geometry_puts_it():
     np.testing.assert_allclose(0.2 + sol["D"], np.sqrt(0.09 - y**2 - z**2), atol=1e-9)
     np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-7)
     np.testing.assert_allclose(sol.y[:, -1], library.crank_slider_3d().reference.y, atol=1e-4)
+
+
+def test_the_bicycle_has_the_published_eigenvalues():
+    """Weave, capsize and castering to ten digits, and six zeros, of which a double one splits."""
+    model = library.bicycle()
+    found = model.extra["machine"].linearise(model.extra["straight"]).eigenvalues
+    for value in model.extra["eigenvalues"]:
+        assert np.min(np.abs(found - value)) < 1e-8
+    assert np.sum(np.abs(found) < 1e-4) == found.size - 4 == 6
+
+
+def test_the_bicycle_rights_itself_after_a_push():
+    model = library.bicycle(push=0.01, t1=6.0)
+    sol = solved(model)
+    lean = 2.0 * sol["ride.p1"]
+    assert np.max(np.abs(lean)) < 0.01 and abs(lean[-1]) < 0.2 * np.max(np.abs(lean))
+    np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-5)

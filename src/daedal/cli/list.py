@@ -11,7 +11,7 @@ def list_problems() -> None:
 
     rows = []
     for name in daedal.library.names():
-        # Uncompiled, so that a list does not have to load Numba
+        # Uncompiled, so that a list does not have to wait for compilers
         uncompiled = {"compiled": False} if "compiled" in parameters_of(name) else {}
         model = daedal.library.get(name, **uncompiled)
         rows.append((name, model.index if model.solvable else "-", unknowns(model.problem), model.title))

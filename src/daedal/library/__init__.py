@@ -2,7 +2,7 @@
 
 >>> import daedal
 >>> daedal.library.names()[:3]
-['andrews_machine', 'balanced_modes', 'body_on_circle']
+['andrews_machine', 'balanced_modes', 'bicycle']
 >>> daedal.library.get("pendulum", form="index1").index
 1
 

@@ -10,6 +10,7 @@ from daedal.library.machine_model import machine_model
 from daedal.library.model import Model, check_positive, known, model
 from daedal.multibody import Body, Free, Revolute, Rolling, Start, ground
 from daedal.multibody import Model as Machine
+from daedal.viz.shapes3d import Disc
 
 WHEELBASE, TRAIL, TILT = 1.02, 0.08, math.pi / 10.0  # m, m, rad
 REAR_RADIUS, FRONT_RADIUS = 0.3, 0.35  # m
@@ -24,8 +25,8 @@ EIGENVALUES = (
 
 
 def _wheel(name: str, mass: float, across: float, along: float, x: float, radius: float) -> Body:
-    shape = (("cylinder", radius, 0.02, "y"),)
-    return Body(name, mass, (across, along, across), position=(x, 0.0, radius), shapes=shape)
+    shapes = (Disc(radius, 0.02, axis="y"),)
+    return Body(name, mass, (across, along, across), position=(x, 0.0, radius), shapes=shapes)
 
 
 @cache
@@ -82,8 +83,8 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
     Notes
     -----
     ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
-    those of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which
-    are zero: place, heading, the angles of the wheels, and the speed.
+    those of its small motions at 5 m/s as published: weave, capsize and castering. The machine has six more, which are
+    zero: place, heading, the angles of the wheels, and the speed.
 
     Examples
     --------

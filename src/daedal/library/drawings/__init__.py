@@ -12,6 +12,7 @@ from typing import Any
 import daedal
 from daedal.library.drawings import modes, plane, space
 from daedal.library.model import DRAWINGS
+from daedal.multibody.system import MultibodySystem
 from daedal.viz import Drawing, Scene
 
 
@@ -41,6 +42,8 @@ def drawing_of(model: Any) -> Drawing | Callable[..., Scene] | None:
         if model.name in DRAWINGS:
             return _draw(DRAWINGS[model.name], model)
         model = model.problem
+    if isinstance(model, MultibodySystem):
+        return space.machine(model)
     for part in ("constraint", "velocity_constraint", "force", "residual", "g"):
         function: Any = getattr(model, part, None)
         function = getattr(function, "py_func", function)

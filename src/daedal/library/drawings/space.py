@@ -8,6 +8,8 @@ import numpy as np
 
 from daedal.library.drawings.plane import ROUND, plane_pendulum
 from daedal.library.repelling_points import POINTS
+from daedal.multibody.course import Course
+from daedal.multibody.picture import scene_of
 from daedal.viz import Disc, Drawing, Line, Part, Plane, Rod, RodLine, Scene, Sphere, Trace
 
 SceneMaker = Callable[[np.ndarray, np.ndarray], Scene]
@@ -108,5 +110,15 @@ def disc(system: Any) -> SceneMaker:
         plane = Part("plane, descending along x", [Plane(4.0 * float(np.ptp(x) + np.ptp(y) + radius), "z")])
         mark = centre + radius * first
         return Scene(t, [plane, wheel], traces=[Trace("contact", contact), Trace("a point of the rim", mark)])
+
+    return scene
+
+
+def machine(system: Any) -> SceneMaker:
+    """A machine, drawn by its bodies."""
+
+    def scene(t, q):
+        states = q[: system.n_q].T
+        return scene_of(Course(system.model, system.layout, t, states, 0.0 * states, np.zeros((t.size, 0)), tuple))
 
     return scene
