@@ -20,6 +20,7 @@ from daedal.multibody import (
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Spring,
     Universal,
@@ -351,3 +352,11 @@ def test_other_systems_say_that_they_have_no_bodies():
     sol = daedal.solve(system, (0.0, 1.0), ([0.0], [0.0]))
     with pytest.raises(daedal.InvalidProblemError, match=r"not made of bodies and joints.*daedal\.multibody"):
         sol.body("ball")
+
+
+def test_turns_before_the_start_are_kept_in_absolute_coordinates():
+    a, b = (Body.box(name, size=(0.1, 0.2, 0.3), mass=1.0) for name in "ab")
+    model = Model(Revolute("hinge", ground, a, axis="x"), Screw("screw", a.at(0.1, 0.0, 0.0), b, pitch=0.2, axis="y"))
+    start = model.assemble(hinge=0.3, screw=7.0, velocities={"screw": 2.0})
+    sol = daedal.solve(model.system("absolute"), (0.0, 0.1), start.in_coordinates("absolute"))
+    assert sol.joint("screw").angle[[0, -1]] == pytest.approx([7.0, 7.2], abs=0.01)

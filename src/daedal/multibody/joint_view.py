@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.counted_angles import angle_name
 from daedal.multibody.course import Course
+from daedal.multibody.joint_coordinates import coordinate_of
 from daedal.multibody.joints import Joint
 from daedal.multibody.reactions import JointForces
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION
@@ -115,6 +117,10 @@ def _counted(course: Course, joint: Joint, counting: Callable[[], Course]) -> np
         end = course.layout.tree.first_q[number + 1]
         angles = course.q[:, end - (2 if joint.turn == ABOUT_Z_AND_Y else 1) : end]
         return -angles[:, ::-1] if course.layout.topology.reversed[number] else angles
+    if joint.turn == ABOUT_Z:
+        sums, name = course.layout.counted_angles, angle_name(coordinate_of(course.layout, joint.name, "angle"))
+        if name in sums:
+            return np.array(sums[name].value(course.q.T))[:, None]
     fine = counting()
     wrapped = _angles(joint.turn, _relative_rotation(fine, joint))
     rates = rates_of(fine, joint)[:, -wrapped.shape[1] :]
