@@ -137,6 +137,16 @@ def test_contacts_that_do_not_touch_take_no_part():
     np.testing.assert_allclose(hit(0.0, [0.0, 0.0, 0.1], [1.0, 0.0, 0.0])[1], [0.0, 1.0, 0.0], atol=1e-12)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e12])
+def test_a_light_ball_on_a_heavy_one(ratio):
+    # Two balls fall with speed 1, elastic: the heavy one turns round, then the light one leaves with almost 3.
+    system = daedal.MechanicalSystem([1.0, ratio], lambda t, q, v: [-1.0, -ratio], n_q=2)
+    hit = daedal.impact(system, [lambda t, q: q[1], lambda t, q: q[0] - q[1]], 1.0)
+    np.testing.assert_allclose(hit(0.0, [1.0, 0.0], [-1.0, -1.0])[1], [-1.0, 1.0], rtol=1e-9)
+    v = hit(0.0, [0.5, 0.5], [-1.0, 1.0])[1]
+    np.testing.assert_allclose(v, [(3.0 * ratio - 1.0) / (ratio + 1.0), (ratio - 3.0) / (ratio + 1.0)], rtol=1e-9)
+
+
 def test_dependent_contacts_and_redundant_constraints():
     """Three supports below a rod, and a constraint that is given twice."""
     rod = daedal.MechanicalSystem(

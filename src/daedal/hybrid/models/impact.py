@@ -222,15 +222,19 @@ class Terms:
         self.bias, self.constraint_bias = values["bias"][contact], values["bias"][~contact]
         self.K, self.defect = values["jacobian"][~contact], values["level"][1][~contact]
         n, k = self.K.shape[1], self.K.shape[0]
-        norms = np.linalg.norm(self.K, axis=1)
-        self._scale = np.linalg.norm(self.mass) / np.where(norms > 0.0, norms, 1.0)
-        K = self._scale[:, None] * self.K
-        self._inverse = np.linalg.pinv(np.block([[self.mass, K.T], [K, np.zeros((k, k))]]), rcond=_DEPENDENT)[:n]
+        masses = np.abs(np.diag(self.mass))
+        largest = float(np.max(masses, initial=0.0)) or 1.0
+        # Velocities in units in which all masses are one: a light body beside a heavy one counts as much.
+        self._unit = 1.0 / np.sqrt(np.where(masses > 0.0, masses, largest))
+        norms = np.linalg.norm(self.K * self._unit, axis=1)
+        self._scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
+        M, K = self._unit[:, None] * self.mass * self._unit, self._scale[:, None] * self.K * self._unit
+        self._inverse = np.linalg.pinv(np.block([[M, K.T], [K, np.zeros((k, k))]]), rcond=_DEPENDENT)[:n]
 
     def solve(self, force: np.ndarray, right: np.ndarray) -> np.ndarray:
         """x of M x + K^T p = force, K x = right; the rows of K may depend on each other."""
-        scale = self._scale if right.ndim == 1 else self._scale[:, None]
-        return self._inverse @ np.concatenate([force, scale * right])
+        unit, scale = (self._unit, self._scale) if right.ndim == 1 else (self._unit[:, None], self._scale[:, None])
+        return unit * (self._inverse @ np.concatenate([unit * force, scale * right]))
 
     def compliance(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A = N X, the rates of the gaps by unit impulses, and X, the velocities."""
@@ -241,7 +245,7 @@ class Terms:
     def held(self, v: np.ndarray, part: np.ndarray) -> np.ndarray:
         """The velocities without the rates of these gaps, by the least change in the norm of the mass."""
         A, X = self.compliance(part)
-        return v - X @ np.linalg.lstsq(A, self.rate[part], rcond=_DEPENDENT)[0]
+        return v - X @ _impulses(A, self.rate[part])
 
     def free_accelerations(self) -> np.ndarray:
         """Second derivatives of the gaps without contact forces."""
@@ -252,6 +256,13 @@ class Terms:
         A, _ = self.compliance(part)
         free = self.free_accelerations()[part]
         return free + A @ complementary(A, free)
+
+
+def _impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """x of A x = rates for a compliance A whose contacts may depend on each other, of light bodies and heavy ones."""
+    diagonal = np.diag(A)
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    return unit * np.linalg.lstsq(unit[:, None] * A * unit, unit * rates, rcond=_DEPENDENT)[0]
 
 
 def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -274,7 +285,7 @@ def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
         for chosen in itertools.combinations(range(m), count):
             x, active = np.zeros(m), list(chosen)
             if active:
-                x[active] = np.linalg.lstsq(A[np.ix_(active, active)], -b[active], rcond=_DEPENDENT)[0]
+                x[active] = _impulses(A[np.ix_(active, active)], -b[active])
             w = A @ x + b
             wrong = max(float(np.max(-compliance * x, initial=0.0)), float(np.max(-w, initial=0.0)))
             wrong = max(wrong, float(np.max(np.abs(w[active]), initial=0.0)))
