@@ -278,8 +278,8 @@ def test_command_advises():
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["compare", "robertson"], 1, "mechanical problems are .*car_axis, "),
-        (["advise", "robertson"], 1, "mechanical problems are .*car_axis, "),
+        (["compare", "robertson"], 1, "mechanical problems are andrews_machine, "),
+        (["advise", "robertson"], 1, "mechanical problems are andrews_machine, "),
         (["advise", "planar_pendulm"], 1, "did you mean 'planar_pendulum'"),
         (["advise", "planar_pendulum", "--rtol", "-1"], 1, "rtol"),
         (["compare", "planar_pendulum", "--rtol", "small"], 2, "not a list of numbers"),
