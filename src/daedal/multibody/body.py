@@ -10,9 +10,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody import inertia as moments_of
+from daedal.multibody.arguments import positive
 from daedal.multibody.inertia import Inertia
 from daedal.multibody.rotation import direction, frame_along, matrix_of, point
-from daedal.problems.checks import check_real
 from daedal.viz.shapes3d import Box, Cylinder, Disc, Rod, Sphere
 
 GROUND = "ground"
@@ -190,10 +190,7 @@ ground = Body(GROUND)
 
 
 def _positive(value, argument: str, name: str) -> float:
-    number = check_real(value, f"the {argument} of body '{name}'", "be a number")
-    if number.ndim != 0 or not np.isfinite(number) or not number > 0:
-        raise InvalidProblemError(f"the {argument} of body '{name}' must be a positive number, got {value!r}")
-    return float(number)
+    return positive(value, f"the {argument} of body '{name}'")
 
 
 def _mass(mass, density, volume: float, name: str) -> float:

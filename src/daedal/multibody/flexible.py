@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.forces import Bushing, Force, TorsionSpring
-from daedal.multibody.forces.force import number, positive
 from daedal.multibody.joints import Joint, Revolute, Spherical, Universal
-from daedal.problems.checks import check_size
+from daedal.problems.checks import check_finite, check_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Segmented:
 
     def at(self, length: float) -> Frame:
         """The point at a length from the start."""
-        x, total = number(length, f"length of a point of '{self.name}'"), float(self.ends[-1])
+        x, total = check_finite(length, f"length of a point of '{self.name}'"), float(self.ends[-1])
         if not 0.0 <= x <= total:
             raise InvalidProblemError(f"'{self.name}' is {total:g} long, it has no point at {x:g}")
         i = min(int(np.searchsorted(self.ends, x)), len(self.bodies) - 1)
@@ -134,7 +134,7 @@ def beam(
     """
     what = f"beam '{checked_name(name, 'beam')}'"
     n, L, stiffness, mass = _checked(what, length, segments, mass_per_length, bending_stiffness, least=1)
-    time = number(damping, f"damping of {what}")
+    time = check_finite(damping, f"damping of {what}")
     h = L / n
     ends = np.append((np.arange(n) + 0.5) * h, L)
     bodies = _rods(name, np.diff(ends, prepend=0.0), mass, radius)
@@ -218,7 +218,7 @@ def cable(
     """
     what = f"cable '{checked_name(name, 'cable')}'"
     n, L, stiffness, mass = _checked(what, length, segments, mass_per_length, bending_stiffness, least=2)
-    brake = number(damping, f"damping of {what}")
+    brake = check_finite(damping, f"damping of {what}")
     h = L / n
     bodies = _rods(name, np.full(n, h), mass, radius)
     joints: list[Joint] = []
@@ -238,7 +238,7 @@ def cable(
 
 def _checked(what: str, length, segments, mass_per_length, stiffness, *, least: int):
     n = check_size(segments, f"segments of {what}", least)
-    bending = number(stiffness, f"bending_stiffness of {what}")
+    bending = check_finite(stiffness, f"bending_stiffness of {what}")
     if bending < 0.0:
         raise InvalidProblemError(f"bending_stiffness of {what} must not be negative, got {bending:g}")
     total = positive(length, f"length of {what}")

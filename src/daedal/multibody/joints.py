@@ -12,7 +12,7 @@ from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.closure import ACROSS, ALONG, OFFSET
 from daedal.multibody.rotation import direction, frame_along, point
 from daedal.multibody.tree import ABOUT_Z, ABOUT_Z_AND_Y, ANY_ROTATION, NO_ROTATION
-from daedal.problems.checks import check_real
+from daedal.problems.checks import check_finite
 
 X, Y, Z = 0, 1, 2
 _TOGETHER = ((OFFSET, X, 0), (OFFSET, Y, 0), (OFFSET, Z, 0))
@@ -177,10 +177,7 @@ class Screw(Joint):
     closure = Cylindrical.closure  # and the coupling of displacement and angle
 
     def __post_init__(self):
-        pitch = check_real(self.pitch, f"the pitch of joint '{self.name}'", "be a number")
-        if pitch.ndim or not np.isfinite(pitch):
-            raise InvalidProblemError(f"the pitch of joint '{self.name}' must be a finite number, got {self.pitch!r}")
-        object.__setattr__(self, "pitch", float(pitch))
+        object.__setattr__(self, "pitch", check_finite(self.pitch, f"the pitch of joint '{self.name}'"))
         super().__post_init__()
 
     @property

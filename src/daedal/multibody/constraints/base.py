@@ -9,7 +9,6 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame
-from daedal.problems.checks import check_real
 
 COORDINATES = ("angle", "second_angle", "displacement", "x", "y", "z")
 """Names of coordinates of joints that have a value."""
@@ -72,22 +71,6 @@ def frame_along_axis(given: Any, turn: np.ndarray, what: str) -> Frame:
     if isinstance(given, Body):
         return Frame(given, np.zeros(3), turn)
     raise InvalidProblemError(f"{what} must be a body or a frame on a body, got {given!r}")
-
-
-def finite(value: Any, what: str) -> float:
-    """A finite number."""
-    number = check_real(value, what, "be a number")
-    if number.ndim or not np.isfinite(number):
-        raise InvalidProblemError(f"{what} must be a finite number, got {value!r}")
-    return float(number)
-
-
-def positive(value: Any, what: str) -> float:
-    """A positive number."""
-    number = finite(value, what)
-    if not number > 0.0:
-        raise InvalidProblemError(f"{what} must be positive, got {value!r}")
-    return number
 
 
 def of_shape(values: Any, shape: tuple[int, ...], what: str):

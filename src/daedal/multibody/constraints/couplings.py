@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import checked_name
-from daedal.multibody.constraints.base import Constraint, finite, named_coordinate, positive
+from daedal.multibody.constraints.base import Constraint, named_coordinate
+from daedal.problems.checks import check_finite
 
 
 class _Linear(Constraint):
@@ -75,13 +77,13 @@ class Coupling(_Linear):
                 f"got {self.coefficients!r}"
             )
         factors = tuple(
-            finite(value, f"the coefficient of {joint!r} in coupling '{self.name}'")
+            check_finite(value, f"the coefficient of {joint!r} in coupling '{self.name}'")
             for joint, value in self.coefficients.items()
         )
         self._state(
             joints=tuple(named_coordinate(joint) for joint in self.coefficients),
             factors=factors,
-            offset=finite(self.offset, f"the offset of coupling '{self.name}'"),
+            offset=check_finite(self.offset, f"the offset of coupling '{self.name}'"),
         )
 
 
@@ -124,14 +126,14 @@ class Gear(_Linear):
             first, second = _pair(self.teeth, f"teeth of gear '{self.name}'")
             ratio = second / first if self.internal else -second / first
         else:
-            ratio = finite(self.ratio, f"the ratio of gear '{self.name}'")
+            ratio = check_finite(self.ratio, f"the ratio of gear '{self.name}'")
             if ratio == 0.0:
                 raise InvalidProblemError(f"the ratio of gear '{self.name}' must not be zero")
         self._state(
             ratio=ratio,
             joints=((self.joint_1, "angle"), (self.joint_2, "angle")),
             factors=(1.0, -ratio),
-            offset=finite(self.offset, f"the offset of gear '{self.name}'"),
+            offset=check_finite(self.offset, f"the offset of gear '{self.name}'"),
         )
 
 
@@ -155,7 +157,7 @@ class Belt(_Linear):
         self._state(
             joints=((self.joint_1, "angle"), (self.joint_2, "angle")),
             factors=(first, second if self.crossed else -second),
-            offset=finite(self.offset, f"the offset of belt '{self.name}'"),
+            offset=check_finite(self.offset, f"the offset of belt '{self.name}'"),
         )
 
 
@@ -174,13 +176,13 @@ class Rack(_Linear):
 
     def __post_init__(self):
         checked_name(self.name, "constraint")
-        radius = finite(self.radius, f"the radius of rack '{self.name}'")
+        radius = check_finite(self.radius, f"the radius of rack '{self.name}'")
         if radius == 0.0:
             raise InvalidProblemError(f"the radius of rack '{self.name}' must not be zero")
         self._state(
             joints=((self.sliding, "displacement"), (self.rotation, "angle")),
             factors=(1.0, -radius),
-            offset=finite(self.offset, f"the offset of rack '{self.name}'"),
+            offset=check_finite(self.offset, f"the offset of rack '{self.name}'"),
         )
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame, checked_name
-from daedal.multibody.constraints.base import Constraint, finite, named_coordinate, of_shape
+from daedal.multibody.constraints.base import Constraint, named_coordinate, of_shape
 from daedal.multibody.forces import frame_of
 from daedal.multibody.rotation import about_z, of_parameters
+from daedal.problems.checks import check_finite
 from daedal.tabular import listing
 
 
@@ -49,7 +50,7 @@ class Prescribed(Constraint):
     def __post_init__(self):
         checked_name(self.name, "constraint")
         if not callable(self.function):
-            object.__setattr__(self, "function", finite(self.function, f"the function of drive '{self.name}'"))
+            object.__setattr__(self, "function", check_finite(self.function, f"the function of drive '{self.name}'"))
 
     @property
     def joints(self):

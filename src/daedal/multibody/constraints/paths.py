@@ -10,8 +10,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame, checked_name, ground
-from daedal.multibody.constraints.base import Constraint, finite, of_shape
+from daedal.multibody.constraints.base import Constraint, of_shape
 from daedal.multibody.forces import frame_of
+from daedal.problems.checks import check_finite
 
 
 def _local(motion, frame: Frame, carrier: Frame):
@@ -79,7 +80,7 @@ class PointOnCurve(_Guided):
 
     def __post_init__(self):
         self._check(self.curve, "curve")
-        object.__setattr__(self, "start", finite(self.start, f"the start of constraint '{self.name}'"))
+        object.__setattr__(self, "start", check_finite(self.start, f"the start of constraint '{self.name}'"))
 
     @property
     def parameters(self):

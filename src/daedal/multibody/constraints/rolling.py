@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError, Unevaluable
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame, checked_name, ground
-from daedal.multibody.constraints.base import Constraint, finite, frame_along_axis, positive
+from daedal.multibody.constraints.base import Constraint, frame_along_axis
 from daedal.multibody.kinematics import cross
 from daedal.multibody.rotation import direction, frame_along
+from daedal.problems.checks import check_finite
 
 
 def _dot(a, b):
@@ -109,7 +111,7 @@ class Rolling(_OnPlane):
         object.__setattr__(self, "wheel", frame_along_axis(self.wheel, frame_along(axis), f"wheel of {who}"))
         object.__setattr__(self, "plane", frame_along_axis(self.plane, np.eye(3), f"plane of {who}"))
         if self.offset is not None:
-            object.__setattr__(self, "offset", finite(self.offset, f"the offset of {who}"))
+            object.__setattr__(self, "offset", check_finite(self.offset, f"the offset of {who}"))
 
         if self.normal is not None:
             object.__setattr__(self, "normal", direction(self.normal, f"the normal of {who}"))

@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.multibody.forces.force import (
-    Force,
-    function,
-    joint_name,
-    number,
-    number_or_function,
-    positive,
-    title,
-)
-from daedal.problems.checks import check_real, set_checked
+from daedal.multibody.arguments import positive
+from daedal.multibody.forces.force import Force, function, joint_name, number_or_function, title
+from daedal.problems.checks import check_finite, check_real, set_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +141,7 @@ class PID(Force):
     def __post_init__(self):
         what = title(self)
         gains = {
-            name: number(getattr(self, name), f"{name} of {what}")
+            name: check_finite(getattr(self, name), f"{name} of {what}")
             for name in ("proportional", "integral", "derivative")
         }
         if self.target_rate is not None:
@@ -248,7 +241,7 @@ class Hydraulics(Force):
             self,
             joint=joint_name(self.joint, what),
             flow=number_or_function(self.flow, f"flow of {what}"),
-            leakage=number(self.leakage, f"leakage of {what}"),
+            leakage=check_finite(self.leakage, f"leakage of {what}"),
             **sizes,
         )
 

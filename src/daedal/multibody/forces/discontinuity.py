@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import frame_of, joint_name, number, positive, title
+from daedal.multibody.forces.force import frame_of, joint_name, title
 from daedal.multibody.kinematics import cross
 from daedal.multibody.rotation import direction
-from daedal.problems.checks import set_checked
+from daedal.problems.checks import check_finite, set_checked
 
 
 class Discontinuity:
@@ -83,10 +84,13 @@ class Contact(Discontinuity):
         point, against = frame_of(self.point, f"point of {what}"), frame_of(self.against, f"against of {what}")
         if point.body is against.body:
             raise InvalidProblemError(f"{what}: point and plane are both on body '{point.body.name}'")
-        restitution = number(self.restitution, f"restitution of {what}")
+        restitution = check_finite(self.restitution, f"restitution of {what}")
         if not 0.0 <= restitution <= 1.0:
             raise InvalidProblemError(f"restitution of {what} must be between 0 and 1, got {restitution!r}")
-        friction, radius = number(self.friction, f"friction of {what}"), number(self.radius, f"radius of {what}")
+        friction, radius = (
+            check_finite(self.friction, f"friction of {what}"),
+            check_finite(self.radius, f"radius of {what}"),
+        )
         if friction < 0.0 or radius < 0.0:
             raise InvalidProblemError(f"friction and radius of {what} must not be negative, got {friction}, {radius}")
         if friction and radius:

@@ -8,20 +8,12 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import (
-    Force,
-    frame_of,
-    function,
-    number,
-    positive,
-    title,
-    two_frames,
-    vector,
-)
+from daedal.multibody.forces.force import Force, frame_of, function, title, two_frames, vector
 from daedal.multibody.forces.spring import line
 from daedal.multibody.rotation import point
-from daedal.problems.checks import set_checked
+from daedal.problems.checks import check_finite, set_checked
 
 _SPEED_AT_REST = 1e-200  # added below the root, so that the derivative of the speed exists at rest
 
@@ -162,7 +154,7 @@ class Gravitation(Force):
         if mass <= 0.0 or b.body.mass <= 0.0:
             which = a if mass <= 0.0 else b
             raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; a may have one given by mass=")
-        set_checked(self, a=a, b=b, constant=number(self.constant, f"constant of {what}"), mass=mass)
+        set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
 
     @property
     def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
@@ -227,8 +219,8 @@ class Drag(Force):
         set_checked(
             self,
             at=frame_of(self.at, f"at of {what}"),
-            linear=number(self.linear, f"linear of {what}"),
-            quadratic=number(self.quadratic, f"quadratic of {what}"),
+            linear=check_finite(self.linear, f"linear of {what}"),
+            quadratic=check_finite(self.quadratic, f"quadratic of {what}"),
             wind=point(self.wind, f"wind of {what}"),
         )
 

@@ -10,7 +10,7 @@ from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.joints import Joint
 from daedal.multibody.motion import power_of
-from daedal.problems.checks import check_callable, check_real
+from daedal.problems.checks import check_callable, check_finite, check_real
 
 
 class Force:
@@ -103,22 +103,6 @@ def joint_name(given: Any, what: str) -> str:
     raise InvalidProblemError(f"the joint of {what} must be a joint or the name of one, got {given!r}")
 
 
-def number(value: Any, what: str) -> float:
-    """A finite number."""
-    array = check_real(value, what, "be a number")
-    if array.ndim or not np.isfinite(array):
-        raise InvalidProblemError(f"{what} must be a finite number, got {value!r}")
-    return float(array)
-
-
-def positive(value: Any, what: str) -> float:
-    """A number above zero."""
-    checked = number(value, what)
-    if not checked > 0.0:
-        raise InvalidProblemError(f"{what} must be positive, got {value!r}")
-    return checked
-
-
 def three_numbers(values: Any, what: str) -> np.ndarray:
     """Three finite numbers, from one number if all are equal."""
     array = check_real(values, what, "be a number or three numbers")
@@ -131,7 +115,7 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 def number_or_function(value: Any, what: str) -> Any:
     """A finite number or a function."""
-    return value if callable(value) else number(value, what)
+    return value if callable(value) else check_finite(value, what)
 
 
 def function(value: Any, what: str) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 
 from daedal import Table
 from daedal.errors import InvalidProblemError
-from daedal.multibody.forces.force import number
-from daedal.problems.checks import check_real
+from daedal.problems.checks import check_finite, check_real
 
 
 def law_of(given: Any, what: str) -> float | Table | Callable[[Any], Any]:
@@ -27,7 +26,7 @@ def law_of(given: Any, what: str) -> float | Table | Callable[[Any], Any]:
             return Table(pairs[:, 0], pairs[:, 1])
         except InvalidProblemError as error:
             raise InvalidProblemError(f"{what}: {error}") from None
-    return number(given, what)
+    return check_finite(given, what)
 
 
 def value_of(law, x):

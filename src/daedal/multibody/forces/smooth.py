@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import positive
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, frame_of, joint_name, number, positive, title
+from daedal.multibody.forces.force import Force, frame_of, joint_name, title
 from daedal.multibody.kinematics import cross
 from daedal.multibody.motion import power_of
 from daedal.multibody.rotation import direction
-from daedal.problems.checks import set_checked
+from daedal.problems.checks import check_finite, set_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,10 +137,12 @@ class SoftContact(Force):
 
     def __post_init__(self):
         what = title(self)
-        exponent = number(self.exponent, f"exponent of {what}")
+        exponent = check_finite(self.exponent, f"exponent of {what}")
         if exponent < 1.0:
             raise InvalidProblemError(f"exponent of {what} must be at least 1, got {exponent:g}")
-        values = {name: number(getattr(self, name), f"{name} of {what}") for name in ("damping", "radius", "friction")}
+        values = {
+            name: check_finite(getattr(self, name), f"{name} of {what}") for name in ("damping", "radius", "friction")
+        }
         for name, value in values.items():
             if value < 0.0:
                 raise InvalidProblemError(f"{name} of {what} must not be negative, got {value:g}")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, number, title, two_frames
+from daedal.multibody.forces.force import Force, title, two_frames
 from daedal.multibody.forces.laws import energy_of, law_of, value_of
-from daedal.problems.checks import set_checked
+from daedal.problems.checks import check_finite, set_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +70,7 @@ class Spring(Force):
             a=a,
             b=b,
             stiffness=law_of(self.stiffness, f"stiffness of {what}"),
-            length=number(self.length, f"length of {what}"),
+            length=check_finite(self.length, f"length of {what}"),
             damping=law_of(self.damping, f"damping of {what}"),
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.multibody.forces.force import Force, joint_name, number, title
+from daedal.multibody.forces.force import Force, joint_name, title
 from daedal.multibody.forces.laws import energy_of, law_of, value_of
-from daedal.problems.checks import set_checked
+from daedal.problems.checks import check_finite, set_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +60,7 @@ class TorsionSpring(Force):
             self,
             joint=joint_name(self.joint, what),
             stiffness=law_of(self.stiffness, f"stiffness of {what}"),
-            angle=number(self.angle, f"angle of {what}"),
+            angle=check_finite(self.angle, f"angle of {what}"),
             damping=law_of(self.damping, f"damping of {what}"),
         )
 
