@@ -192,7 +192,7 @@ def test_damped_torsional_oscillator(coordinates):
     model = Model(
         Revolute("axle", disc, ground), TorsionSpring("bar", "axle", stiffness=8.0, angle=0.3, damping=0.4), planar=True
     )
-    start = np.array([-0.7]), np.array([0.0])  # of the tree, which passes the joint backwards
+    start = np.array([0.7]), np.array([0.0])  # also in the tree, which passes the joint backwards
     q, v = start if coordinates == "relative" else in_absolute_coordinates(model, *start)
     system = model.system(coordinates)
     assert system.motion(q, v).angle("axle") == pytest.approx(0.7)

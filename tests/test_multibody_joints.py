@@ -85,11 +85,11 @@ def free_state(layout, q, rate, absolute):
         at, first = absolute.tree.first_q[i], absolute.tree.first_v[i]
         q_free[at : at + 7] = [*placed.r[j], *parameters_of(placed.rotation[j])]
         u_free[first : first + 6] = [*speeds.linear[j], *(placed.rotation[j].T @ speeds.angular[j])]
-    for name, sign in absolute.pointers.items():
+    for name in absolute.pointers:
         which, joint = name.split(" of ")
         kept = layout.joint_coordinates[joint, which.replace(" ", "_")]
-        q_free[absolute.massless[name]] = sign * kept.sign * q[kept.q]
-        u_free[absolute.tree.first_v[absolute.index[name]]] = sign * kept.sign * rate[kept.q]
+        q_free[absolute.massless[name]] = q[kept.q]
+        u_free[absolute.tree.first_v[absolute.index[name]]] = rate[kept.q]
     return q_free, coordinate_rates(absolute.tree, q_free, u_free)
 
 

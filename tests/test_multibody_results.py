@@ -120,7 +120,7 @@ def test_double_pendulum_tension():
     model = Model(
         Revolute("A", ground, one), Revolute("B", two, one.at(1.0, 0.0)), gravity=(0.0, -G), planar=True
     )  # B is stated against the tree: `two` hangs on `one`
-    results = at_states(model, "relative", [0.0], [np.array([-0.5, -0.3])], [np.array([1.0, -2.0])])
+    results = at_states(model, "relative", [0.0], [np.array([-0.5, 0.3])], [np.array([1.0, 2.0])])
     # phi_2 = phi_1 - B; the bodies are points, so the rods carry forces along themselves only
     first, second = -0.5, -0.8
     spins = 1.0, -1.0
@@ -157,7 +157,7 @@ def test_tree_of_all_joints_in_both_coordinates():
     layout = model.layout()
     generator = np.random.default_rng(3)
     q, v = generator.uniform(-1.0, 1.0, layout.n_q), generator.normal(size=layout.n_q)
-    spherical = layout.names.index("spherical.p0")
+    spherical = layout.names.index("spherical.p0 backwards")
     p = q[spherical : spherical + 4]
     p /= np.linalg.norm(p)
     v[spherical : spherical + 4] -= p * (p @ v[spherical : spherical + 4])
@@ -254,11 +254,8 @@ def test_turns_are_counted_also_at_joints_that_close_loops(machine):
 def start_of(model, sol, cut):
     """The same start for another tree, whose joints may be stated the other way round."""
     topology = model.layout(cut=[cut]).topology
-    views = [
-        (-1.0 if turned else 1.0, sol.joint(joint.name, t=0.0))
-        for joint, turned in zip(topology.joints, topology.reversed)
-    ]
-    return [sign * view.coordinates[0] for sign, view in views], [sign * view.rate for sign, view in views]
+    views = [sol.joint(joint.name, t=0.0) for joint in topology.joints]
+    return [view.coordinates[0] for view in views], [view.rate for view in views]
 
 
 def test_power_and_energy_agree(machine):
@@ -360,3 +357,48 @@ def test_turns_before_the_start_are_kept_in_absolute_coordinates():
     start = model.assemble(hinge=0.3, screw=7.0, velocities={"screw": 2.0})
     sol = daedal.solve(model.system("absolute"), (0.0, 0.1), start.in_coordinates("absolute"))
     assert sol.joint("screw").angle[[0, -1]] == pytest.approx([7.0, 7.2], abs=0.01)
+
+
+def test_a_screw_carries_by_its_thread_wherever_the_loop_is_cut():
+    nut, stem = Body("nut", mass=1.0, inertia=(0.1, 0.1, 0.05)), Body("stem", mass=10.0, inertia=0.1)
+    model = Model(
+        Revolute("R", ground, nut),
+        Prismatic("P", ground, stem, axis="z"),
+        Screw("S", nut, stem, pitch=0.02),
+        gravity=(0.0, 0.0, -G),
+    )
+    slide = 0.02 / (2.0 * np.pi)  # of the stem per radian; (J + m s^2) angle'' = m g s
+    sink = 10.0 * G * slide / (0.05 + 10.0 * slide**2) * slide
+    for cut in "RPS":
+        sol = daedal.solve(model.system(cut=[cut]), (0.0, 0.5), model.start(cut=[cut]), **TIGHT)
+        reaction = sol.joint("S").reaction
+        np.testing.assert_allclose(reaction.force[:, -1], [0.0, 0.0, 10.0 * (G - sink)], atol=1e-7)
+        np.testing.assert_allclose(reaction.torque[:, -1], [0.0, 0.0, -10.0 * (G - sink) * slide], atol=1e-7)
+
+
+@pytest.mark.parametrize("coordinates", ["relative", "absolute"])
+def test_what_acts_at_a_joint_acts_on_both_bodies(coordinates):
+    wheel, cart = Body("wheel", mass=1.0, inertia=0.1, center=(0.1, 0.0)), Body("cart", mass=2.0, inertia=0.2)
+    model = Model(
+        Prismatic("rail", cart, ground, axis="x"),
+        Revolute("axle", cart.at(0.0, 0.5), wheel),
+        Motor("motor", "axle", 2.0),
+        Motor("pull", "rail", 3.0),
+        planar=True,
+    )
+    sol = daedal.solve(model.system(coordinates), (0.0, 0.1), model.start(coordinates))
+    motor, pull = sol.force("motor"), sol.force("pull")
+    np.testing.assert_allclose(motor.on("wheel").torque[2], 2.0)
+    np.testing.assert_allclose(motor.on("cart").torque[2], -2.0)
+    np.testing.assert_allclose(pull.on("cart").force[0], -3.0)  # the rail is stated from the cart
+
+
+@pytest.mark.parametrize("joint", [Revolute, Prismatic, Cylindrical, Universal])
+def test_coordinates_are_those_of_the_joint_as_it_is_stated(joint):
+    body = Body("body", mass=1.0, inertia=(0.1, 0.2, 0.15))
+    model = Model(joint("A", body, ground))
+    given = 0.3 if joint in (Revolute, Prismatic) else (0.3, 0.4)
+    start = model.assemble(A=given)
+    sol = daedal.solve(model.system(), (0.0, 0.1), start)
+    for name, value in zip(joint.coordinates, np.atleast_1d(given)):
+        assert sol["A" if joint in (Revolute, Prismatic) else f"A.{name}"][0] == pytest.approx(value)

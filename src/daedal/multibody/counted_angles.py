@@ -60,7 +60,7 @@ def counted_angles(layout) -> dict[str, Sum]:
             continue
         name = angle_name(one)
         if name in layout.pointers:
-            found[name] = Sum((layout.massless[name],), (layout.pointers[name],), 0.0)
+            found[name] = Sum((layout.massless[name],), (1.0,), 0.0)
         elif layout.planar:
             found[name] = angle_between(layout, one.joint.a, one.joint.b)
     return found
@@ -71,7 +71,7 @@ def near_angles(layout, motion) -> np.ndarray:
     near = np.zeros(layout.n_q)
     for (joint, which), one in layout.joint_coordinates.items():
         if one.q >= 0 and one.turns:
-            near[one.q] = one.sign * motion.coordinate(joint, which)
+            near[one.q] = motion.coordinate(joint, which)
     if layout.planar and not layout.is_relative:
         for body in layout.topology.bodies[: layout.n_bodies]:
             turned = angle_between(motion.layout, Frame(ground), Frame(body)).value(motion.q)
@@ -92,7 +92,7 @@ def massless_state(layout, motion) -> list[tuple[int, float, float]]:
         name = angle_name(one)
         if which is not None and name in layout.pointers and name not in motion.layout.massless:
             values = motion.coordinate(joint, which), motion.rate(joint, which)
-            found.append((layout.massless[name], *(layout.pointers[name] * value for value in values)))
+            found.append((layout.massless[name], *values))
     return found
 
 
@@ -101,11 +101,11 @@ def angle_name(one: JointCoordinate) -> str:
     return f"{'second ' if one.second else ''}angle of {one.joint.name}"
 
 
-def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint, float]:
-    """A body without mass whose hinge has the angle of a joint; the hinge, the joint that aligns it, and the sign."""
-    side, sign = (one.joint.swapped(), -1.0) if one.second else (one.joint, 1.0)
+def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint]:
+    """A body without mass whose hinge has the angle of a joint; the hinge, and the joint that aligns it."""
+    side = one.joint.swapped() if one.second else one.joint
     body = Body(angle_name(one))
-    return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b), sign
+    return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b)
 
 
 def runner(name: str) -> tuple[Body, Joint]:

@@ -162,6 +162,24 @@ class Course:
             found.append(loads)
         return found
 
+    def on_bodies(self, loads: list[Loads]) -> tuple[np.ndarray, np.ndarray]:
+        """Forces and torques (nt, n, 3) on the centres of mass, with what acts along coordinates of joints."""
+        tree = self.layout.tree
+        force, torque = np.array([load.forces for load in loads]), np.array([load.torques for load in loads])
+        for i, (load, placed) in enumerate(zip(loads, self.placed)):
+            for j in range(tree.father.size):
+                for k in range(tree.first_v[j], tree.first_v[j + 1]):
+                    if load.joint_forces[k] == 0.0:
+                        continue
+                    twist = load.joint_forces[k] * placed.angular[k]
+                    pull = np.zeros(3) if np.any(twist) else load.joint_forces[k] * placed.slide[k]
+                    force[i, j] += pull
+                    torque[i, j] += twist - np.cross(placed.lever[j], pull)
+                    if tree.father[j] >= 0:
+                        force[i, tree.father[j]] -= pull
+                        torque[i, tree.father[j]] -= twist + np.cross(placed.arm[j] - placed.lever[j], pull)
+        return force, torque
+
     def motion(self, i: int) -> Motion:
         """What forces see at the time with this number."""
         states = states_by_force(self.model.forces, self.r[i])

@@ -47,11 +47,10 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
 def point_along(layout: Any, q: np.ndarray, states: BodyStates):
     """Turn the bodies without mass that measure angles of joints to these angles."""
     for one in layout.joint_coordinates.values():
-        sign = layout.pointers.get(angle_name(one)) if one.turns and one.q < 0 else None
-        if sign is not None:
+        if one.turns and one.q < 0 and angle_name(one) in layout.pointers:
             column = layout.massless[angle_name(one)]
             values = coordinates_of(one.joint, *relative_pose(states, one.joint))
-            angle = sign * values[-1 if one.second or one.joint.turn != ABOUT_Z_AND_Y else -2]
+            angle = values[-1 if one.second or one.joint.turn != ABOUT_Z_AND_Y else -2]
             q[column] = angle + 2.0 * np.pi * np.round((q[column] - angle) / (2.0 * np.pi))
 
 

@@ -1,7 +1,7 @@
 r"""Coordinates of joints, whatever coordinates the model is solved in.
 
 The frames a and b of a joint have the axes A and B, :math:`R = A^T B`, and d leads from a to b. Where the joint is in
-the spanning tree, its coordinate is an entry of q, with the other sign if the tree passes the joint from b to a.
+the spanning tree, its coordinate is an entry of q; x and y are not if the tree passes the joint from b to a.
 Otherwise, in absolute coordinates and at joints that are cut, it is found from the frames:
 
 =================  =================================  ===========================================
@@ -32,7 +32,6 @@ class JointCoordinate(NamedTuple):
     second: bool  # the second angle of a universal joint
     q: int  # entries of q and of the velocities, -1 if it is not among them
     v: int
-    sign: float
 
 
 def joint_coordinates(layout) -> dict[tuple[str, str | None], JointCoordinate]:
@@ -81,7 +80,7 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
     turns = k >= len(joint.shifts)
     second = turns and joint.turn == ABOUT_Z_AND_Y and k == len(joint.coordinates) - 1
     axis = (Y if second else Z) if turns else joint.shifts[k]
-    unknown = JointCoordinate(joint, turns, axis, second, -1, -1, 1.0)
+    unknown = JointCoordinate(joint, turns, axis, second, -1, -1)
     if j is None:
         return unknown
     is_reversed = layout.topology.reversed[j]
@@ -90,4 +89,4 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
     if is_reversed and joint.turn == ABOUT_Z_AND_Y:
         k = 1 - k
     q, v = int(layout.tree.first_q[j]) + k, int(layout.tree.first_v[j]) + k
-    return unknown._replace(q=q, v=v, sign=-1.0 if is_reversed else 1.0)
+    return unknown._replace(q=q, v=v)

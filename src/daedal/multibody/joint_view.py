@@ -116,7 +116,7 @@ def _counted(course: Course, joint: Joint, counting: Callable[[], Course]) -> np
     if number is not None:
         end = course.layout.tree.first_q[number + 1]
         angles = course.q[:, end - (2 if joint.turn == ABOUT_Z_AND_Y else 1) : end]
-        return -angles[:, ::-1] if course.layout.topology.reversed[number] else angles
+        return angles[:, ::-1] if course.layout.topology.reversed[number] else angles
     if joint.turn == ABOUT_Z:
         sums, name = course.layout.counted_angles, angle_name(coordinate_of(course.layout, joint.name, "angle"))
         if name in sums:

@@ -16,6 +16,7 @@ from daedal.problems.checks import check_finite
 
 X, Y, Z = 0, 1, 2
 _TOGETHER = ((OFFSET, X, 0), (OFFSET, Y, 0), (OFFSET, Z, 0))
+_HALF_TURN = np.diag([1.0, -1.0, -1.0])
 _PARALLEL = ((ACROSS, X, Z), (ACROSS, Y, Z))
 
 
@@ -104,8 +105,13 @@ class Joint:
         return rows
 
     def swapped(self) -> Joint:
-        """The same joint seen from the other body: the bodies change places."""
-        return self._with_frames(self.b, self.a)
+        """The same joint seen from the other body: the bodies change places.
+
+        Both frames are turned about x, so that an angle about z and a displacement along it keep their signs.
+        """
+        if self.turn == ANY_ROTATION:
+            return self._with_frames(self.b, self.a)
+        return self._with_frames(self.b.turned(_HALF_TURN), self.a.turned(_HALF_TURN))
 
     def _with_frames(self, a: Frame, b: Frame) -> Joint:
         other = object.__new__(type(self))
@@ -209,8 +215,8 @@ class Universal(Joint):
         return np.column_stack([across, self.second_axis, axis])
 
     def swapped(self):
-        """Seen from the other body, the second axis comes first."""
-        exchange = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+        """Seen from the other body, the second axis comes first; both point back, so that angles keep their signs."""
+        exchange = -np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
         return self._with_frames(self.b.turned(exchange), self.a.turned(exchange))
 
 

@@ -20,7 +20,7 @@ from daedal.multibody.joints import Cartesian, Free, Joint, Planar, Screw, Shift
 from daedal.multibody.kinematics import placement
 from daedal.multibody.packed import LoadBlock, packed
 from daedal.multibody.topology import Topology, spanning_tree
-from daedal.multibody.tree import ANY_ROTATION, Tree
+from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION, Tree
 
 RELATIVE, ABSOLUTE = "relative", "absolute"
 
@@ -35,7 +35,7 @@ class Layout:
     stated: tuple[Joint, ...] = ()  # the joints as they were stated
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
-    pointers: Mapping[str, float] = field(default_factory=dict)  # bodies that measure angles, and the signs of these
+    pointers: frozenset[str] = frozenset()  # bodies that measure angles
     alignments: tuple[Joint, ...] = ()  # of these bodies
     guesses: Mapping[str, float] = field(default_factory=dict)  # all bodies without mass, and where they start
 
@@ -178,12 +178,22 @@ class Layout:
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the coordinates: that of the joint, and which of its coordinates where it has several."""
+        """Names of the coordinates: that of the joint, and which of its coordinates where it has several.
+
+        Where the tree passes a joint from its second body to its first, the angles of a universal joint change places,
+        and coordinates other than angles and displacements along z are "backwards": those of the first body seen from
+        the second.
+        """
         names: list[str] = []
-        for joint in self.topology.joints:
+        for joint, is_reversed in zip(self.topology.joints, self.topology.reversed):
             parts = list(joint.coordinates)
             if joint.turn == ANY_ROTATION:
                 parts = [*parts[:-3], "p0", "p1", "p2", "p3"]
+            if is_reversed and joint.turn == ABOUT_Z_AND_Y:
+                parts.reverse()
+            elif is_reversed and len(parts) > 1:
+                kept = {"angle", "displacement"} | ({"z"} if joint.turn != ANY_ROTATION else set())
+                parts = [part if part in kept else f"{part} backwards" for part in parts]
             names += [joint.name] if len(parts) == 1 else [f"{joint.name}.{part}" for part in parts]
         return names
 
@@ -211,15 +221,15 @@ def layout_of(bodies, joints, gravity, planar: bool, coordinates: str, cut, cons
 def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> Layout:
     """The layout with constraints, and with the bodies without mass that these need."""
     added, alignments = [], []
-    pointers: dict[str, float] = {}
+    pointers: set[str] = set()
     guesses: dict[str, float] = {}
     for constraint in constraints:
         for joint, which in constraint.joints:
             one = coordinate_of(layout, joint, which)
             if layout.planar or one.q >= 0 or not one.turns or angle_name(one) in pointers:
                 continue
-            body, hinge, alignment, sign = pointer(one)
-            pointers[body.name] = sign
+            body, hinge, alignment = pointer(one)
+            pointers.add(body.name)
             added.append((body, hinge))
             alignments.append(alignment)
             guesses[body.name] = 0.0
@@ -238,7 +248,7 @@ def _with_constraints(layout: Layout, constraints: tuple[Constraint, ...]) -> La
         layout,
         topology=extended,
         constraints=constraints,
-        pointers=pointers,
+        pointers=frozenset(pointers),
         alignments=tuple(alignments),
         guesses=guesses,
     )

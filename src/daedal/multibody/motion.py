@@ -50,7 +50,7 @@ class Motion:
         """
         one = coordinate_of(self.layout, joint, which)
         if one.q >= 0:
-            return one.sign * self.q[one.q]
+            return self.q[one.q]
         if one.turns and angle_name(one) in self.layout.counted_angles:
             return self.layout.counted_angles[angle_name(one)].value(self.q)
         a, b = one.joint.frames
@@ -66,7 +66,7 @@ class Motion:
         """How fast a coordinate of a joint changes."""
         one = coordinate_of(self.layout, joint, which)
         if one.v >= 0:
-            return one.sign * self.speeds[one.v]
+            return self.speeds[one.v]
         a, b = one.joint.frames
         axis = _axis(self.layout, self.placed, one)
         if one.turns:
@@ -128,7 +128,7 @@ class Loads:
         """A torque or a force along a coordinate of a joint: on its second body, with the reaction on the first."""
         one = coordinate_of(self._layout, joint, which)
         if one.v >= 0:
-            self.joint_forces[one.v] += one.sign * value
+            self.joint_forces[one.v] += value
             return
         a, b = one.joint.frames
         vector = value * _axis(self._layout, self._placed, one)

@@ -21,8 +21,9 @@ import numpy as np
 
 from daedal.multibody.body import Frame
 from daedal.multibody.closure import gradients
+from daedal.multibody.constraints.couplings import Thread
 from daedal.multibody.course import Course
-from daedal.multibody.joints import Joint
+from daedal.multibody.joints import Joint, Screw
 from daedal.multibody.restraints import restraint_forces
 from daedal.multibody.tree import ANY_ROTATION
 
@@ -63,10 +64,23 @@ class JointForces:
             center = course.position(Frame(joint.b.body, joint.b.body.center))
             wrench = Wrench(force[:, own, 1].sum(axis=1), torque[:, own, 1].sum(axis=1), center)
         wrench = wrench.at(course.position(joint.b))
+        if number is None and isinstance(joint, Screw):
+            wrench = self._with_thread(wrench, joint)
         if not layout.planar:
             return wrench
         in_plane = np.array([1.0, 1.0, 0.0])  # a model of the plane says nothing about what holds it there
         return Wrench(in_plane * wrench.force, (1.0 - in_plane) * wrench.torque, wrench.about)
+
+    def _with_thread(self, wrench: Wrench, screw: Screw) -> Wrench:
+        """Besides a cylindrical joint, a screw that closes a loop has a thread, a_z . d - s angle = 0."""
+        layout, axes = self._course.layout, self._course.rotation(screw.a)[:, :, 2]
+        first = self._norms + layout.closures.kind.size
+        for other in layout.constraints:
+            if isinstance(other, Thread) and other.name == screw.name:
+                pull = self._course.multipliers[:, first, None] * axes
+                return Wrench(wrench.force - pull, wrench.torque + screw.slides[0, 2] * pull, wrench.about)
+            first += other.size(layout.planar)
+        return wrench
 
     @property
     def _norms(self) -> int:

@@ -129,8 +129,9 @@ class ForceView:
         """Force and torque on a body, about its centre of mass."""
         body = self._course.model.body(name)
         number = self._course.layout.index[name]
-        force, torque = (np.array([rows[number] for rows in kind]) for kind in zip(*self._pairs))
-        wrench = Wrench(force, torque, self._course.position(Frame(body, body.center)))
+        loads = self._course.loads([self.element])
+        force, torque = self._course.on_bodies(loads)
+        wrench = Wrench(force[:, number], torque[:, number], self._course.position(Frame(body, body.center)))
         return ForceAndTorque(self._course, wrench, self._course.model)
 
     @property
@@ -149,10 +150,6 @@ class ForceView:
         """Its potential energy at all times."""
         course = self._course
         return np.array([self.element.energy(t, course.motion(i)) for i, t in enumerate(course.t)], dtype=float)
-
-    @property
-    def _pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [(load.forces, load.torques) for load in self._course.loads([self.element])]
 
     def __repr__(self):
         return f"<force '{self.element.name}' over time>"
