@@ -189,3 +189,40 @@ def test_the_bicycle_rights_itself_after_a_push():
     lean = 2.0 * sol["ride.p1"]
     assert np.max(np.abs(lean)) < 0.01 and abs(lean[-1]) < 0.2 * np.max(np.abs(lean))
     np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-5)
+
+
+def test_the_four_bar_with_a_spring_oscillates_as_its_one_angle_does():
+    """m(a) a'' + c l'^2 a' + V'(a) = 0 for the small motions; the loop is closed by crossing two circles."""
+    stiffness, damping, free, gravity = 150.0, 7.0, 3.0, 9.81
+
+    def pins(a):
+        B, D = np.array([np.cos(a), np.sin(a)]), np.array([3.0, 0.0])
+        d = D - B
+        distance = np.sqrt(d @ d)
+        along = (9.0 - 4.0 + distance**2) / (2.0 * distance)
+        C = B + (along * d + np.sqrt(9.0 - along**2) * np.array([-d[1], d[0]])) / distance
+        return B, C
+
+    def slope(f, a):
+        return np.imag(f(a + 1e-30j)) / 1e-30
+
+    def potential(a):
+        B, C = pins(a)
+        return gravity * (0.5 * B[1] + 1.5 * (B[1] + C[1]) + C[1]) + 0.5 * stiffness * (np.sqrt(C @ C) - free) ** 2
+
+    def inertia(a):
+        b, c = (slope(lambda a, k=k: pins(a)[k], a) for k in range(2))
+        rods = ((1.0, 0.0 * b, b), (3.0, b, c), (2.0, c, 0.0 * c))  # 2 T of a uniform rod, by the rates of its ends
+        return sum(mass / 3.0 * (u @ u + u @ w + w @ w) for mass, u, w in rods)
+
+    model = library.four_bar_with_spring(stiffness=stiffness, damping=damping)
+    rest = model.extra["rest"]
+    angle = rest.joint("A")
+    assert abs(slope(potential, angle)) < 1e-8
+    bend = (slope(potential, angle + 1e-5) - slope(potential, angle - 1e-5)) / 2e-5
+    rate = slope(lambda a: np.sqrt(pins(a)[1] @ pins(a)[1]), angle)
+    expected = np.roots([inertia(angle), damping * rate**2, bend])
+    found = model.extra["machine"].linearise(rest).eigenvalues
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected), rtol=1e-8)
+    default = library.four_bar_with_spring()
+    np.testing.assert_allclose(solved(default).y[:, -1], default.reference.y, atol=1e-6)
