@@ -8,6 +8,8 @@ from scipy.integrate import solve_ivp
 
 import daedal
 from daedal import library
+from daedal.multibody import Distance, Free, ground
+from daedal.multibody import Model as Machine
 
 MACHINES = [name for name in library.names() if "machine" in library.get(name).extra]
 every_machine = pytest.mark.parametrize("name", MACHINES)
@@ -16,6 +18,17 @@ every_machine = pytest.mark.parametrize("name", MACHINES)
 def solved(model, t1=None, **options):
     span = model.t_span if t1 is None else (0.0, t1)
     return daedal.solve(model.problem, span, model.initial, **{**model.options, **options})
+
+
+def rotation(p):
+    """The matrix of Euler parameters."""
+    a, u = p[0], p[1:]
+    return (a * a - u @ u) * np.eye(3) + 2.0 * np.outer(u, u) + 2.0 * a * np.cross(np.eye(3), u)
+
+
+def parameter_rates(p, w):
+    """Rates of Euler parameters for an angular velocity in the axes of the body."""
+    return 0.5 * np.array([-p[1:] @ w, *(p[0] * w + np.cross(p[1:], w))])
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -136,21 +149,14 @@ def test_the_heavy_top_obeys_the_equations_of_euler():
     arm, mass, gravity = np.array([0.0, 1.0, 0.0]), 15.0, np.array([0.0, 0.0, -9.81])
     J = np.diag([0.234375 + mass, 0.46875, 0.234375 + mass])
 
-    def rotation(p):
-        a, u = p[0], p[1:]
-        return (a * a - u @ u) * np.eye(3) + 2.0 * np.outer(u, u) + 2.0 * a * np.cross(np.eye(3), u)
-
-    def rate(p, w):
-        return 0.5 * np.array([-p[1:] @ w, *(p[0] * w + np.cross(p[1:], w))])
-
     def f(t, y):
         p, w = y[:4], y[4:]
         torque = mass * np.cross(arm, rotation(p).T @ gravity)
-        return np.concatenate([rate(p, w), np.linalg.solve(J, torque - np.cross(w, J @ w))])
+        return np.concatenate([parameter_rates(p, w), np.linalg.solve(J, torque - np.cross(w, J @ w))])
 
     start = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 150.0, -4.61538])
     y = solve_ivp(f, (0.0, 0.5), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(np.concatenate([y[:4], rate(y[:4], y[4:])]), model.reference.y, rtol=2e-8)
+    np.testing.assert_allclose(np.concatenate([y[:4], parameter_rates(y[:4], y[4:])]), model.reference.y, rtol=2e-8)
 
 
 def test_the_gyroscope_precesses_steadily():
@@ -226,3 +232,54 @@ def test_the_four_bar_with_a_spring_oscillates_as_its_one_angle_does():
     np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected), rtol=1e-8)
     default = library.four_bar_with_spring()
     np.testing.assert_allclose(solved(default).y[:, -1], default.reference.y, atol=1e-6)
+
+
+def test_the_stewart_platform_obeys_the_equations_of_newton_and_euler():
+    """m x'' = m g + F and J w' + w x J w = T with the forces of six springs, p' = p w/2, by SciPy."""
+    model = library.stewart_platform()
+    feet, heads, free = (model.extra[name] for name in ("feet", "heads", "free_length"))
+    J, gravity = np.diag([100.0 * (0.36 / 4.0 + 0.01 / 12.0)] * 2 + [18.0]), np.array([0.0, 0.0, -9.81])
+
+    def f(t, y):
+        x, p, v, w = np.split(y, [3, 7, 10])
+        R = rotation(p)
+        legs, speeds = x + heads @ R.T - feet, v + np.cross(w, heads) @ R.T
+        lengths = np.linalg.norm(legs, axis=1)
+        along = legs / lengths[:, None]
+        forces = -(2e4 * (lengths - free) + 200.0 * np.sum(speeds * along, axis=1))[:, None] * along
+        torque = np.sum(np.cross(heads, forces @ R), axis=0)
+        turning = np.linalg.solve(J, torque - np.cross(w, J @ w))
+        return np.concatenate([v, parameter_rates(p, w), gravity + np.sum(forces, axis=0) / 100.0, turning])
+
+    start = np.concatenate([model.initial[0], np.zeros(6)])
+    y = solve_ivp(f, (0.0, 1.0), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    x, p, v, w = np.split(y, [3, 7, 10])
+    np.testing.assert_allclose(np.concatenate([x, p, v, parameter_rates(p, w)]), model.reference.y, atol=1e-9)
+    np.testing.assert_allclose(solved(model).y[: y.size + 1, -1], model.reference.y, atol=1e-6)
+
+
+def test_the_stewart_platform_heaves_as_six_compressed_legs_do():
+    """Each leg with the angle b to the vertical gives k cos^2 b + (S/l) sin^2 b for its pull S = -m g / (6 cos b)."""
+    model = library.stewart_platform()
+    length = model.extra["leg_lengths"]((0.0, 0.0, 1.0), np.eye(3))[0]
+    cosine = 1.0 / length
+    spring = 6.0 * (2e4 * cosine**2 - 981.0 / (6.0 * cosine * length) * (1.0 - cosine**2))
+    expected = np.roots([100.0, 6.0 * 200.0 * cosine**2, spring])
+    found = model.extra["machine"].linearise(model.extra["rest"]).eigenvalues
+    for value in expected:
+        assert np.min(np.abs(found - value)) < 1e-6
+
+
+def test_rods_of_the_lengths_that_inverse_kinematics_gives_put_the_platform_there():
+    model = library.stewart_platform()
+    position, p = np.array([0.1, -0.05, 1.1]), np.array([0.98, 0.1, -0.05, 0.0])
+    p /= np.linalg.norm(p)
+    lengths = model.extra["leg_lengths"](position, rotation(p))
+    platform = model.extra["machine"].body("platform")
+    rods = [
+        Distance(f"rod {k}", ground.at(foot), platform.at(head), length=length)
+        for k, (foot, head, length) in enumerate(zip(model.extra["feet"], model.extra["heads"], lengths))
+    ]
+    start = Machine(Free("pose", ground, platform), *rods).assemble()
+    np.testing.assert_allclose(start.position("platform"), position, atol=1e-9)
+    np.testing.assert_allclose(start.orientation("platform"), rotation(p), atol=1e-9)
