@@ -283,3 +283,61 @@ def test_rods_of_the_lengths_that_inverse_kinematics_gives_put_the_platform_ther
     start = Machine(Free("pose", ground, platform), *rods).assemble()
     np.testing.assert_allclose(start.position("platform"), position, atol=1e-9)
     np.testing.assert_allclose(start.orientation("platform"), rotation(p), atol=1e-9)
+
+
+def test_the_gripper_moves_as_its_three_angles_do():
+    """Lagrange's equations for shoulder, elbow and cranks, with the fingers parallel to the forearm, by SciPy."""
+    model = library.robot_gripper()
+
+    def places(s):
+        """For each body (mass, moment, centre, angle), and the tips of the fingers."""
+        a, b = s[0], s[0] + s[1]
+        upper, fore = (np.array([np.cos(x), np.sin(x)]) for x in (a, b))
+        across = np.array([-fore[1], fore[0]])
+        bodies, tips = [(2.0, 0.25 / 6.0, 0.25 * upper, a), (1.0, 0.16 / 12.0, 0.5 * upper + 0.2 * fore, b)], []
+        for sign in (1.0, -1.0):
+            crank = 0.08 * (np.cos(s[2]) * fore + sign * np.sin(s[2]) * across)
+            hinge = 0.5 * upper + 0.4 * fore + sign * 0.02 * across
+            for k in range(2):
+                bodies.append((0.05, 0.05 * 0.08**2 / 12.0, hinge - 0.03 * k * fore + 0.5 * crank, b + sign * s[2]))
+            finger = hinge + crank - 0.03 * fore
+            bodies.append((0.1, 0.1 * 0.09**2 / 12.0, finger + 0.045 * fore, b))
+            tips.append(finger + 0.09 * fore)
+        return bodies, tips
+
+    def mass(s):
+        total, step = np.zeros((3, 3)), 1e-30j
+        moved = [places(s + step * np.eye(3)[k])[0] for k in range(3)]
+        for i, (m, moment, _, _) in enumerate(moved[0]):
+            velocity = np.array([np.imag(moved[k][i][2]) / 1e-30 for k in range(3)])
+            turning = np.array([np.imag(moved[k][i][3]) / 1e-30 for k in range(3)])
+            total += m * velocity @ velocity.T + moment * np.outer(turning, turning)
+        return total
+
+    def opening(s):
+        d = places(s)[1][0] - places(s)[1][1]
+        return np.sqrt(d @ d)
+
+    def potential(s):
+        weight = sum(9.81 * m * center[1] for m, _, center, _ in places(s)[0])
+        springs = 100.0 * (s[0] - 1.2) ** 2 + 50.0 * (s[1] + 0.8) ** 2 + 100.0 * (opening(s) - 0.12) ** 2
+        return weight + 0.5 * springs
+
+    def gradient(f, s):
+        return np.array([np.imag(f(s + 1e-30j * e)) / 1e-30 for e in np.eye(3)])
+
+    def motion(t, y):
+        s, u = y[:3], y[3:]
+        h = 1e-5
+        dM = np.array([(mass(s + h * e) - mass(s - h * e)) / (2.0 * h) for e in np.eye(3)])
+        stretch = gradient(opening, s)
+        braking = np.array([2.0 * u[0], u[1], 0.0]) + 2.0 * stretch * (stretch @ u)
+        inertial = np.einsum("kij,k,j->i", dM, u, u) - 0.5 * np.einsum("kij,i,j->k", dM, u, u)
+        return np.concatenate([u, np.linalg.solve(mass(s), -gradient(potential, s) - braking - inertial)])
+
+    y = solve_ivp(motion, (0.0, 0.1), [1.0, -0.5, 0.8, 0.0, 0.0, 0.0], rtol=1e-8, atol=1e-10, method="DOP853").y[:, -1]
+    sol = solved(model, t1=0.1)
+    for k, joint in enumerate(("shoulder", "elbow", "left hinge 1")):
+        row = model.problem.names.index(joint)
+        assert (sol.q[row, -1], sol.v[row, -1]) == (pytest.approx(y[k], abs=1e-7), pytest.approx(y[3 + k], abs=1e-6))
+    np.testing.assert_allclose(solved(model).y[:, -1], model.reference.y, atol=1e-7)
