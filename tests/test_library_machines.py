@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import null_space
 
 import daedal
 from daedal import library
@@ -341,3 +342,34 @@ def test_the_gripper_moves_as_its_three_angles_do():
         row = model.problem.names.index(joint)
         assert (sol.q[row, -1], sol.v[row, -1]) == (pytest.approx(y[k], abs=1e-7), pytest.approx(y[3 + k], abs=1e-6))
     np.testing.assert_allclose(solved(model).y[:, -1], model.reference.y, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [6, 30])  # straight-line code, and compiled loops
+def test_the_bridge_hangs_in_balance_with_and_without_its_load(n):
+    """By virtual work: no motion that the supports allow does work, and the load moves by y of the middle."""
+    model = library.link_bridge(n=n)
+    start, rest = model.initial[0], model.extra["rest"].q
+    angles = np.cumsum(start)
+    assert np.sum(np.sin(angles)) == pytest.approx(0.0, abs=1e-12)
+    lever = 12.0 / n * np.where(np.arange(n) < n // 2, np.cos(angles), 0.0)
+    for q, load in ((rest, 0.0), (start, -500.0 * np.cumsum(lever[::-1])[::-1])):
+        point = model.problem.at(0.0, q, np.zeros(n))
+        np.testing.assert_allclose(point.constraint, 0.0, atol=1e-11)
+        allowed = null_space(point.jacobian)
+        np.testing.assert_allclose(allowed.T @ (point.force + load), 0.0, atol=1e-5)
+        assert np.max(np.abs(allowed.T @ point.force)) > 50.0 or q is rest
+
+
+def test_the_bridge_swings_without_its_load():
+    model = library.link_bridge()
+    sol = solved(model)
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=2e-6)
+    np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-4)
+    np.testing.assert_allclose(sol.body("link 3").position[0] + sol.body("link 4").position[0], 10.0, atol=1e-6)
+    large = solved(library.link_bridge(n=30, t1=0.1))
+    np.testing.assert_allclose(large.energy.total, large.energy.total[0], atol=1e-4)
+
+
+def test_a_bridge_with_an_odd_number_of_links_has_no_joint_in_the_middle():
+    with pytest.raises(daedal.InvalidProblemError, match="n=5 must be even"):
+        library.link_bridge(n=5)
