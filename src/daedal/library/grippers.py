@@ -30,7 +30,7 @@ def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
     upper = Body.rod("upper arm", length=0.5, mass=2.0)
     fore = Body.rod("forearm", length=0.4, mass=1.0)
     left, right = _finger("left", fore), _finger("right", fore)
-    tips = [joints[2].frames[1].body.end for joints in (left, right)]
+    tip_1, tip_2 = (joints[2].frames[1].body.end for joints in (left, right))
     machine = Machine(
         Revolute("shoulder", ground, upper.start),
         Revolute("elbow", upper.end, fore.start),
@@ -39,7 +39,7 @@ def _robot_gripper(stiffness: float, opening: float) -> tuple[Machine, Start]:
         Gear("gear", "left hinge 1", "right hinge 1", ratio=-1.0),
         TorsionSpring("shoulder drive", "shoulder", stiffness=100.0, angle=1.2, damping=2.0),
         TorsionSpring("elbow drive", "elbow", stiffness=50.0, angle=-0.8, damping=1.0),
-        Spring("grip", *tips, stiffness=stiffness, length=0.12, damping=2.0),
+        Spring("grip", tip_1, tip_2, stiffness=stiffness, length=0.12, damping=2.0),
         gravity=(0.0, -GRAVITY),
         planar=True,
         name="Robot arm with a gripper",

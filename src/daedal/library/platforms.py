@@ -101,7 +101,7 @@ def stewart_platform(
     >>> import daedal
     >>> model = daedal.library.stewart_platform()
     >>> model.extra["leg_lengths"]((0.0, 0.0, 1.0), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).round(4)
-    array([1.2279, 1.2279, 1.2279, 1.2279, 1.2279, 1.2279])
+    array([1.2, 1.2, 1.2, 1.2, 1.2, 1.2])
     """
     check_positive(stiffness=stiffness)
     machine, free = _stewart_platform(float(stiffness), float(damping))
