@@ -80,7 +80,8 @@ def test_errors_fall_with_the_tolerance(name):
 @pytest.mark.parametrize("name", marked(name for name in MECHANISMS if name not in DEPENDENT))
 def test_constraints_hold_in_all_that_is_returned(name):
     model, runs = automatic(name)
-    system = model.problem
+    # differences are too coarse for a joint that moves a whole loop: the gap changes by rounding errors only
+    system = model.problem.compiled(backend="trace") if "machine" in model.extra else model.problem
     for sol in runs:
         length, speed = 1.0 + np.max(np.abs(sol.q)), 1.0 + np.max(np.abs(sol.v))
         assert sol.drift.get("position", 0.0) < 1e-10 * length

@@ -5,17 +5,35 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import null_space
 
 import daedal
 from daedal import library
+from daedal.multibody import Distance, Free, ground
+from daedal.multibody import Model as Machine
 
-MACHINES = [name for name in library.names() if "machine" in library.get(name).extra]
+MACHINES = [
+    name
+    for name in library.names()
+    if "machine" in (model := library.get(name)).extra and isinstance(model.problem, daedal.MechanicalSystem)
+]
 every_machine = pytest.mark.parametrize("name", MACHINES)
 
 
 def solved(model, t1=None, **options):
     span = model.t_span if t1 is None else (0.0, t1)
     return daedal.solve(model.problem, span, model.initial, **{**model.options, **options})
+
+
+def rotation(p):
+    """The matrix of Euler parameters."""
+    a, u = p[0], p[1:]
+    return (a * a - u @ u) * np.eye(3) + 2.0 * np.outer(u, u) + 2.0 * a * np.cross(np.eye(3), u)
+
+
+def parameter_rates(p, w):
+    """Rates of Euler parameters for an angular velocity in the axes of the body."""
+    return 0.5 * np.array([-p[1:] @ w, *(p[0] * w + np.cross(p[1:], w))])
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------
@@ -136,21 +154,14 @@ def test_the_heavy_top_obeys_the_equations_of_euler():
     arm, mass, gravity = np.array([0.0, 1.0, 0.0]), 15.0, np.array([0.0, 0.0, -9.81])
     J = np.diag([0.234375 + mass, 0.46875, 0.234375 + mass])
 
-    def rotation(p):
-        a, u = p[0], p[1:]
-        return (a * a - u @ u) * np.eye(3) + 2.0 * np.outer(u, u) + 2.0 * a * np.cross(np.eye(3), u)
-
-    def rate(p, w):
-        return 0.5 * np.array([-p[1:] @ w, *(p[0] * w + np.cross(p[1:], w))])
-
     def f(t, y):
         p, w = y[:4], y[4:]
         torque = mass * np.cross(arm, rotation(p).T @ gravity)
-        return np.concatenate([rate(p, w), np.linalg.solve(J, torque - np.cross(w, J @ w))])
+        return np.concatenate([parameter_rates(p, w), np.linalg.solve(J, torque - np.cross(w, J @ w))])
 
     start = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 150.0, -4.61538])
     y = solve_ivp(f, (0.0, 0.5), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(np.concatenate([y[:4], rate(y[:4], y[4:])]), model.reference.y, rtol=2e-8)
+    np.testing.assert_allclose(np.concatenate([y[:4], parameter_rates(y[:4], y[4:])]), model.reference.y, rtol=2e-8)
 
 
 def test_the_gyroscope_precesses_steadily():
@@ -189,3 +200,196 @@ def test_the_bicycle_rights_itself_after_a_push():
     lean = 2.0 * sol["ride.p1"]
     assert np.max(np.abs(lean)) < 0.01 and abs(lean[-1]) < 0.2 * np.max(np.abs(lean))
     np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-5)
+
+
+def test_the_four_bar_with_a_spring_oscillates_as_its_one_angle_does():
+    """m(a) a'' + c l'^2 a' + V'(a) = 0 for the small motions; the loop is closed by crossing two circles."""
+    stiffness, damping, free, gravity = 150.0, 7.0, 3.0, 9.81
+
+    def pins(a):
+        B, D = np.array([np.cos(a), np.sin(a)]), np.array([3.0, 0.0])
+        d = D - B
+        distance = np.sqrt(d @ d)
+        along = (9.0 - 4.0 + distance**2) / (2.0 * distance)
+        C = B + (along * d + np.sqrt(9.0 - along**2) * np.array([-d[1], d[0]])) / distance
+        return B, C
+
+    def slope(f, a):
+        return np.imag(f(a + 1e-30j)) / 1e-30
+
+    def potential(a):
+        B, C = pins(a)
+        return gravity * (0.5 * B[1] + 1.5 * (B[1] + C[1]) + C[1]) + 0.5 * stiffness * (np.sqrt(C @ C) - free) ** 2
+
+    def inertia(a):
+        b, c = (slope(lambda a, k=k: pins(a)[k], a) for k in range(2))
+        rods = ((1.0, 0.0 * b, b), (3.0, b, c), (2.0, c, 0.0 * c))  # 2 T of a uniform rod, by the rates of its ends
+        return sum(mass / 3.0 * (u @ u + u @ w + w @ w) for mass, u, w in rods)
+
+    model = library.four_bar_with_spring(stiffness=stiffness, damping=damping)
+    rest = model.extra["rest"]
+    angle = rest.joint("A")
+    assert abs(slope(potential, angle)) < 1e-8
+    bend = (slope(potential, angle + 1e-5) - slope(potential, angle - 1e-5)) / 2e-5
+    rate = slope(lambda a: np.sqrt(pins(a)[1] @ pins(a)[1]), angle)
+    expected = np.roots([inertia(angle), damping * rate**2, bend])
+    found = model.extra["machine"].linearise(rest).eigenvalues
+    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected), rtol=1e-8)
+    default = library.four_bar_with_spring()
+    np.testing.assert_allclose(solved(default).y[:, -1], default.reference.y, atol=1e-6)
+
+
+def test_the_stewart_platform_obeys_the_equations_of_newton_and_euler():
+    """m x'' = m g + F and J w' + w x J w = T with the forces of six springs, p' = p w/2, by SciPy."""
+    model = library.stewart_platform()
+    feet, heads, free = (model.extra[name] for name in ("feet", "heads", "free_length"))
+    J, gravity = np.diag([100.0 * (0.36 / 4.0 + 0.01 / 12.0)] * 2 + [18.0]), np.array([0.0, 0.0, -9.81])
+
+    def f(t, y):
+        x, p, v, w = np.split(y, [3, 7, 10])
+        R = rotation(p)
+        legs, speeds = x + heads @ R.T - feet, v + np.cross(w, heads) @ R.T
+        lengths = np.linalg.norm(legs, axis=1)
+        along = legs / lengths[:, None]
+        forces = -(2e4 * (lengths - free) + 200.0 * np.sum(speeds * along, axis=1))[:, None] * along
+        torque = np.sum(np.cross(heads, forces @ R), axis=0)
+        turning = np.linalg.solve(J, torque - np.cross(w, J @ w))
+        return np.concatenate([v, parameter_rates(p, w), gravity + np.sum(forces, axis=0) / 100.0, turning])
+
+    start = np.concatenate([model.initial[0], np.zeros(6)])
+    y = solve_ivp(f, (0.0, 1.0), start, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    x, p, v, w = np.split(y, [3, 7, 10])
+    np.testing.assert_allclose(np.concatenate([x, p, v, parameter_rates(p, w)]), model.reference.y, atol=1e-9)
+    np.testing.assert_allclose(solved(model).y[: y.size + 1, -1], model.reference.y, atol=1e-6)
+
+
+def test_the_stewart_platform_heaves_as_six_compressed_legs_do():
+    """Each leg with the angle b to the vertical gives k cos^2 b + (S/l) sin^2 b for its pull S = -m g / (6 cos b)."""
+    model = library.stewart_platform()
+    length = model.extra["leg_lengths"]((0.0, 0.0, 1.0), np.eye(3))[0]
+    cosine = 1.0 / length
+    spring = 6.0 * (2e4 * cosine**2 - 981.0 / (6.0 * cosine * length) * (1.0 - cosine**2))
+    expected = np.roots([100.0, 6.0 * 200.0 * cosine**2, spring])
+    found = model.extra["machine"].linearise(model.extra["rest"]).eigenvalues
+    for value in expected:
+        assert np.min(np.abs(found - value)) < 1e-6
+
+
+def test_rods_of_the_lengths_that_inverse_kinematics_gives_put_the_platform_there():
+    model = library.stewart_platform()
+    position, p = np.array([0.1, -0.05, 1.1]), np.array([0.98, 0.1, -0.05, 0.0])
+    p /= np.linalg.norm(p)
+    lengths = model.extra["leg_lengths"](position, rotation(p))
+    platform = model.extra["machine"].body("platform")
+    rods = [
+        Distance(f"rod {k}", ground.at(foot), platform.at(head), length=length)
+        for k, (foot, head, length) in enumerate(zip(model.extra["feet"], model.extra["heads"], lengths))
+    ]
+    start = Machine(Free("pose", ground, platform), *rods).assemble()
+    np.testing.assert_allclose(start.position("platform"), position, atol=1e-9)
+    np.testing.assert_allclose(start.orientation("platform"), rotation(p), atol=1e-9)
+
+
+def test_the_gripper_moves_as_its_three_angles_do():
+    """Lagrange's equations for shoulder, elbow and cranks, with the fingers parallel to the forearm, by SciPy."""
+    model = library.robot_gripper()
+
+    def places(s):
+        """For each body (mass, moment, centre, angle), and the tips of the fingers."""
+        a, b = s[0], s[0] + s[1]
+        upper, fore = (np.array([np.cos(x), np.sin(x)]) for x in (a, b))
+        across = np.array([-fore[1], fore[0]])
+        bodies, tips = [(2.0, 0.25 / 6.0, 0.25 * upper, a), (1.0, 0.16 / 12.0, 0.5 * upper + 0.2 * fore, b)], []
+        for sign in (1.0, -1.0):
+            crank = 0.08 * (np.cos(s[2]) * fore + sign * np.sin(s[2]) * across)
+            hinge = 0.5 * upper + 0.4 * fore + sign * 0.02 * across
+            for k in range(2):
+                bodies.append((0.05, 0.05 * 0.08**2 / 12.0, hinge - 0.03 * k * fore + 0.5 * crank, b + sign * s[2]))
+            finger = hinge + crank - 0.03 * fore
+            bodies.append((0.1, 0.1 * 0.09**2 / 12.0, finger + 0.045 * fore, b))
+            tips.append(finger + 0.09 * fore)
+        return bodies, tips
+
+    def mass(s):
+        total, step = np.zeros((3, 3)), 1e-30j
+        moved = [places(s + step * np.eye(3)[k])[0] for k in range(3)]
+        for i, (m, moment, _, _) in enumerate(moved[0]):
+            velocity = np.array([np.imag(moved[k][i][2]) / 1e-30 for k in range(3)])
+            turning = np.array([np.imag(moved[k][i][3]) / 1e-30 for k in range(3)])
+            total += m * velocity @ velocity.T + moment * np.outer(turning, turning)
+        return total
+
+    def opening(s):
+        d = places(s)[1][0] - places(s)[1][1]
+        return np.sqrt(d @ d)
+
+    def potential(s):
+        weight = sum(9.81 * m * center[1] for m, _, center, _ in places(s)[0])
+        springs = 100.0 * (s[0] - 1.2) ** 2 + 50.0 * (s[1] + 0.8) ** 2 + 100.0 * (opening(s) - 0.12) ** 2
+        return weight + 0.5 * springs
+
+    def gradient(f, s):
+        return np.array([np.imag(f(s + 1e-30j * e)) / 1e-30 for e in np.eye(3)])
+
+    def motion(t, y):
+        s, u = y[:3], y[3:]
+        h = 1e-5
+        dM = np.array([(mass(s + h * e) - mass(s - h * e)) / (2.0 * h) for e in np.eye(3)])
+        stretch = gradient(opening, s)
+        braking = np.array([2.0 * u[0], u[1], 0.0]) + 2.0 * stretch * (stretch @ u)
+        inertial = np.einsum("kij,k,j->i", dM, u, u) - 0.5 * np.einsum("kij,i,j->k", dM, u, u)
+        return np.concatenate([u, np.linalg.solve(mass(s), -gradient(potential, s) - braking - inertial)])
+
+    y = solve_ivp(motion, (0.0, 0.1), [1.0, -0.5, 0.8, 0.0, 0.0, 0.0], rtol=1e-8, atol=1e-10, method="DOP853").y[:, -1]
+    sol = solved(model, t1=0.1)
+    for k, joint in enumerate(("shoulder", "elbow", "left hinge 1")):
+        row = model.problem.names.index(joint)
+        assert (sol.q[row, -1], sol.v[row, -1]) == (pytest.approx(y[k], abs=1e-7), pytest.approx(y[3 + k], abs=1e-6))
+    np.testing.assert_allclose(solved(model).y[:, -1], model.reference.y, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [6, 30])  # straight-line code, and compiled loops
+def test_the_bridge_hangs_in_balance_with_and_without_its_load(n):
+    """By virtual work: no motion that the supports allow does work, and the load moves by y of the middle."""
+    model = library.link_bridge(n=n)
+    start, rest = model.initial[0], model.extra["rest"].q
+    angles = np.cumsum(start)
+    assert np.sum(np.sin(angles)) == pytest.approx(0.0, abs=1e-12)
+    lever = 12.0 / n * np.where(np.arange(n) < n // 2, np.cos(angles), 0.0)
+    for q, load in ((rest, 0.0), (start, -500.0 * np.cumsum(lever[::-1])[::-1])):
+        point = model.problem.at(0.0, q, np.zeros(n))
+        np.testing.assert_allclose(point.constraint, 0.0, atol=1e-11)
+        allowed = null_space(point.jacobian)
+        np.testing.assert_allclose(allowed.T @ (point.force + load), 0.0, atol=1e-5)
+        assert np.max(np.abs(allowed.T @ point.force)) > 50.0 or q is rest
+
+
+def test_the_bridge_swings_without_its_load():
+    model = library.link_bridge()
+    sol = solved(model)
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=2e-6)
+    np.testing.assert_allclose(sol.energy.total, sol.energy.total[0], atol=1e-4)
+    np.testing.assert_allclose(sol.body("link 3").position[0] + sol.body("link 4").position[0], 10.0, atol=1e-6)
+    large = solved(library.link_bridge(n=30, t1=0.1))
+    np.testing.assert_allclose(large.energy.total, large.energy.total[0], atol=1e-4)
+
+
+def test_a_bridge_with_an_odd_number_of_links_has_no_joint_in_the_middle():
+    with pytest.raises(daedal.InvalidProblemError, match="n=5 must be even"):
+        library.link_bridge(n=5)
+
+
+def test_the_falling_chain_comes_to_rest_below_its_centre_of_mass():
+    """Rigid until the first impact, each impact takes energy, and a smooth floor leaves the centre where it is."""
+    model = library.falling_chain()
+    sol = solved(model)
+    assert sol.events[0].t == pytest.approx(math.sqrt(2.0 * 0.35 / 9.81), abs=1e-9)
+    assert sol.events[0].name == "floor 3 closes" and len(sol.events) >= 4
+    assert sol.mode[-1] == "floor 1 + floor 2 + floor 3 + floor 4"
+    np.testing.assert_allclose(sol.y[:, -1], model.reference.y, atol=1e-6)
+    x, turned = sol.y[0], np.cumsum(sol.y[2:5], axis=0)
+    reach = 0.5 * np.cos(turned)
+    center = x + np.mean(np.cumsum(reach, axis=0) - 0.5 * reach, axis=0)
+    np.testing.assert_allclose(center, center[0], atol=1e-6)
+    heights = np.vstack([sol.y[1], sol.y[1] + np.cumsum(0.5 * np.sin(turned), axis=0)])
+    assert np.min(heights) > -1e-6
