@@ -147,3 +147,14 @@ def nearest(points: Iterable[Point], error: float) -> list[Point]:
 
 def _distance(point: Point, error: float) -> float:
     return abs(math.log(max(point.error, SMALLEST_ERROR) / error))
+
+
+def ratio_text(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
+
+
+def number_text(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:.3g}" if value < 100.0 else f"{value:.0f}"

@@ -91,7 +91,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: operations and microseconds of every engine."""
-    from benchmarks.report import number_text
+    from benchmarks.compare import number_text
 
     heads = ["mechanism", "evaluated", *(f"{engine} [us]" for engine in COLOURS), "operations", "CasADi's operations"]
     heads += ["Daedal prepared [ms]", "from disk [ms]", "CasADi, C prepared [ms]"]

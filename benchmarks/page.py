@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import cases, evaluation, fixed_cost, multibody, report
-from benchmarks.compare import Standing, nearest, quickest_forms, standings
+from benchmarks import cases, evaluation, fixed_cost, machines, multibody, report
+from benchmarks.compare import Standing, nearest, number_text, quickest_forms, ratio_text, standings
 from benchmarks.mechanisms import FORMS
-from benchmarks.report import drift_and_failures, markdown, number_text, ratio_text
+from benchmarks.report import drift_and_failures, markdown
 from benchmarks.results import Results
 from benchmarks.solvers import SOLVERS, baseline
 
@@ -117,6 +117,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "first-calls": first_calls,
     "fixed-cost": lambda results: markdown(list(fixed_cost.HEADS), results.fixed_cost),
     "multibody": lambda results: markdown(list(multibody.HEADS), results.multibody),
+    "machines": lambda results: markdown(list(machines.HEADS), results.machines),
     "evaluation": lambda results: markdown(*evaluation.table(results.evaluations)),
 }
 

@@ -6,8 +6,8 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, fixed_cost, multibody
-from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, standings
+from benchmarks import cases, fixed_cost, machines, multibody
+from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, number_text, ratio_text, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
 from benchmarks.results import Results
@@ -87,6 +87,10 @@ def multibody_table(results: Results) -> Table:
     return "Recursive algorithms of trees of rigid bodies", list(multibody.HEADS), results.multibody
 
 
+def machines_table(results: Results) -> Table:
+    return "Whole simulations of machines, in milliseconds (and times Daedal's)", list(machines.HEADS), results.machines
+
+
 def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
     facts = results.machine
     text = [
@@ -123,6 +127,7 @@ def show(results: Results) -> None:
         first_call_table(results.first_calls),
         fixed_cost_table(results),
         multibody_table(results),
+        machines_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):
@@ -151,14 +156,3 @@ def _row(point: Point, lines: dict[tuple[str, str], Line]) -> list[str]:
     counts = ["" if count is None else str(count) for count in (point.evaluations, point.steps)]
     figures = [f"{1e3 * point.seconds:.4g}", f"{point.error:.1e}", f"{point.drift:.0e}"]
     return [solver.label, point.level.label, *figures, *counts, ratio, note]
-
-
-def ratio_text(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 10.0 else f"{value:.0f}"
-
-
-def number_text(value: float) -> str:
-    """Three digits, or all before the point."""
-    return f"{value:.3g}" if value < 100.0 else f"{value:.0f}"

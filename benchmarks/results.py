@@ -48,6 +48,7 @@ class Results:
     fixed_cost: list[list[str]] = field(default_factory=list)
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     multibody: list[list[str]] = field(default_factory=list)
+    machines: list[list[str]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=machine)
     releases: dict[str, str] = field(default_factory=dict)
 

@@ -1,14 +1,19 @@
 """What the benchmarks make of their measurements: ratios at equal error, the file of results, the tables of a page."""
 
 import math
+from importlib import import_module
 
 import pytest
-from benchmarks import page
+from benchmarks import machines, page
 from benchmarks.compare import quickest_forms, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
 from benchmarks.results import Results
 from benchmarks.solvers.base import Level
+
+import daedal
+from daedal import library
+from daedal.multibody.kinematics import placement
 
 CASE = "seven-body"
 
@@ -65,3 +70,39 @@ def test_a_page_is_filled_where_there_are_results(results):
     assert "| seven-body | sundials4py IDAS, GGL | 1e-05 | 100 | 500 | 0.50 | 1.00 |" in filled
     assert filled.count("old") == 1  # nothing was measured on large problems
     assert page.filled(filled, results) == filled
+
+
+def test_simulations_of_machines_are_compared_at_equal_error():
+    def runs(program, *figures):
+        return [Point("A01", program, Level(1.0, 1.0), seconds=time, error=error) for error, time in figures]
+
+    own = runs("Daedal", (1e-3, 1e-3), (1e-7, 4e-3))
+    peer = [*runs("Exudyn dense", (1e-2, 5e-3), (1e-4, 2e-2)), *runs("Exudyn sparse", (1e-4, 4e-2), (1e-6, 0.2))]
+    rows = {row[1]: dict(zip(machines.HEADS, row)) for row in machines.table([*own, *peer])}
+    assert set(rows) == {"Daedal", "Exudyn"}  # a program without runs has no row
+    assert rows["Daedal"]["1e-05 m"] == "2"
+    assert rows["Exudyn"]["1e-02 m"] == "5 (> 5.00)"  # the loosest run of Daedal is better than that
+    assert rows["Exudyn"]["1e-04 m"] == "20 (14)"  # the quicker of two methods
+    assert rows["Exudyn"]["1e-07 m"] == ""
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "name", "settings"),
+    [
+        ("exudyn", "machine_exudyn", "InExudyn", ("TrapezoidalIndex2", "EXUdense", 200)),
+        ("mujoco", "machine_mujoco", "InMujoco", ("RK4", 2000)),
+    ],
+)
+@pytest.mark.parametrize("machine", ["four_bars", "andrews_machine", "flyball_governor"])
+def test_machines_move_alike_in_other_programs(package, module, name, settings, machine):
+    """All kinds of joints and forces of the comparison, for a short time."""
+    pytest.importorskip(package)
+    model = library.get(machine, coordinates="relative")
+    t1 = 0.01 * model.t_span[1]
+    sol = daedal.solve(model.problem, (0.0, t1), model.initial, rtol=1e-9, atol=1e-9)
+    layout = model.problem.layout
+    centres = placement(layout.tree, sol.q[:, -1]).r
+    start = placement(layout.tree, sol.q[:, 0]).r
+    other = getattr(import_module(f"benchmarks.{module}"), name)(model.problem.model, layout, *model.initial, t1)
+    other.run(*settings)()
+    assert abs(other.centres() - centres).max() < 1e-3 * abs(centres - start).max()
