@@ -261,7 +261,8 @@ class Analyses:
         motion : KinematicSolution, MechanicalSolution or Start
             What :meth:`kinematics` gives, a solution of :meth:`system`, or one state.
         by : sequence of str, optional
-            The joints (or "joint.coordinate") that act; by default those that were driven, otherwise all in the tree.
+            The joints (or "joint.coordinate") that act; by default those that were driven or whose
+            accelerations are given, otherwise all in the tree.
         accelerations : dict, optional
             With a start: accelerations of joints; those that are not given are as small as possible.
         coordinates, cut

@@ -67,7 +67,8 @@ def inverse_dynamics(model, motion, by: Sequence[str] | None, accelerations, coo
     else:
         layout = getattr(motion, "layout", None) or model.layout(coordinates, cut)
         t, q, v, a = _of_motion(layout, motion)
-    keys = tuple(by) if by is not None else getattr(motion, "driven", ()) or _every(layout)
+    driven = getattr(motion, "driven", ()) or tuple(accelerations or ())
+    keys = tuple(by) if by is not None else driven or _every(layout)
     measures = Measures(model, layout, stated_joints(layout), keys)
     conditions, equations = model.conditions(layout), model.equations(layout)
     r = _states(motion, equations.n_r, t.size)

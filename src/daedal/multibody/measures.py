@@ -116,8 +116,7 @@ def course_of(key: str, given: Any, n: int, t: np.ndarray) -> Course:
         )
     from scipy.interpolate import make_interp_spline
 
-    degree = min(5, t.size - 1)
-    spline = make_interp_spline(t, values, k=max(degree - 1 + degree % 2, 0), axis=1)
+    spline = make_interp_spline(t, values, k=min(5, t.size - 1), axis=1)
     return lambda t: (spline(t), spline(t, 1), spline(t, 2))
 
 
