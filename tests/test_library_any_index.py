@@ -124,7 +124,7 @@ def test_derivative_arrays_find_the_stated_indices(model):
     if model.solvable:
         assert found.degrees_of_freedom == stated.degrees_of_freedom
     if model.name != "ill_conditioned_constraints":  # a layer at the start, with derivatives of 1e12
-        np.testing.assert_allclose(found.jet[0], start(model)[0], rtol=1e-10, atol=1e-12)  # the start is consistent
+        np.testing.assert_allclose(found.jet[0], start(model)[0], rtol=1e-9, atol=1e-12)  # the start is consistent
 
 
 @every_model()

@@ -7,7 +7,7 @@ them the one is taken that changes the states least, then the algebraic variable
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -75,6 +75,7 @@ def solve_array(
     *,
     rank: float = RANK,
     tolerance: float = SATISFIED,
+    units: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> ArrayPoint | None:
     """Values that satisfy the array, near given ones; None where it cannot be evaluated at these.
 
@@ -91,12 +92,16 @@ def solve_array(
     rank, tolerance : float
         What singular values, and residuals, may be to count as zero; more than round-off where derivatives are known
         by differences.
+    units : callable, optional
+        Factors of rows and columns of the Jacobian from which its scaling begins.
     """
     with np.errstate(all="ignore"):  # on the way values may overflow
-        return _iterate(array, t, jet, free, tiers, sizes, rank, tolerance)
+        return _iterate(array, t, jet, free, tiers, sizes, rank, tolerance, units)
 
 
-def _iterate(array: Array, t: float, jet, free, tiers, sizes, rank: float, tolerance: float) -> ArrayPoint | None:
+def _iterate(
+    array: Array, t: float, jet, free, tiers, sizes, rank: float, tolerance: float, units
+) -> ArrayPoint | None:
     z, shape = jet.ravel().copy(), jet.shape
     residual = array.residual(t, jet)
     if not np.all(np.isfinite(residual)):
@@ -113,7 +118,9 @@ def _iterate(array: Array, t: float, jet, free, tiers, sizes, rank: float, toler
         matrix = jacobian[:, free]
         reach = np.maximum(np.abs(z), sizes)[free]
         if free.size <= LARGEST_DENSE:
-            rows, step = _dense_step(matrix.toarray(), residual, reach, [tier[free] for tier in tiers], rank)
+            begin = None if units is None else units(jacobian)
+            factors = equilibrate(matrix.toarray(), begin and (begin[0], begin[1][free]))
+            rows, step = _dense_step(matrix.toarray(), factors, residual, reach, [tier[free] for tier in tiers], rank)
         else:
             rows, step = _sparse_step(matrix, residual, reach, [tier[free] for tier in tiers])
         step[np.abs(step) <= 2.0 * _EPS * reach] = 0.0
@@ -134,9 +141,9 @@ def _iterate(array: Array, t: float, jet, free, tiers, sizes, rank: float, toler
     return ArrayPoint(z.reshape(shape), residual, terms, satisfied, stationary)
 
 
-def _dense_step(matrix: np.ndarray, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
+def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
     """Factors of the equations, and the correction that leaves alone what need not move."""
-    rows, columns = equilibrate(matrix)
+    rows, columns = factors
     measures = [(columns / reach, tier) for tier in tiers]
     solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)
     return rows, columns * solution

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,26 +144,30 @@ def array_ranks(array: DerivativeArray, t: float, jet: np.ndarray) -> list[Array
     >>> [(ranks.one_full, ranks.a) for ranks in array_ranks(array, 0.0, [[0, 0], [0, 2], [2, 0], [0, 0]])]
     [(False, 1), (False, 2), (True, 2)]
     """
-    matrix = array.jacobian(t, jet).toarray()
+    jacobian = array.jacobian(t, jet)
+    matrix, units = jacobian.toarray(), array.units(jacobian)
     levels = np.array([r for _, r in array.rows])
     found: list[ArrayRanks] = []
     for k in range(int(array.times.max()) + 1):
         columns = array.order <= k + array.equations.order
-        part = matrix[np.ix_(levels <= k, columns)]
-        found.append(_ranks(k, part, array.excess[columns], array, found[-1].corank if found else 0))
+        part, measured = matrix[np.ix_(levels <= k, columns)], (units[0][levels <= k], units[1][columns])
+        found.append(_ranks(k, part, measured, array.excess[columns], array, found[-1].corank if found else 0))
     return found
 
 
 def open_rates(array: DerivativeArray, t: float, jet: np.ndarray) -> np.ndarray:
     """Unknowns whose derivatives the array leaves open at a point; none if it is 1-full."""
     above = np.flatnonzero(array.excess >= 0)
-    matrix = array.jacobian(t, jet).toarray()[:, above]
-    return _open(_kernels(matrix, equilibrate(matrix))[1], above, array.excess, array.n)
+    jacobian = array.jacobian(t, jet)
+    (rows, columns), matrix = array.units(jacobian), jacobian.toarray()[:, above]
+    return _open(_kernels(matrix, equilibrate(matrix, (rows, columns[above])))[1], above, array.excess, array.n)
 
 
-def _ranks(k: int, matrix: np.ndarray, excess: np.ndarray, array: DerivativeArray, corank_before: int) -> ArrayRanks:
+def _ranks(
+    k: int, matrix: np.ndarray, units: Any, excess: np.ndarray, array: DerivativeArray, corank_before: int
+) -> ArrayRanks:
     base, above = np.flatnonzero(excess < 0), np.flatnonzero(excess >= 0)
-    rows, columns = equilibrate(matrix)
+    rows, columns = equilibrate(matrix, units)
     scaled = rows[:, None] * matrix * columns
     further, factors = equilibrate(scaled[:, above])
     left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")

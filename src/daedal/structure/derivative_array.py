@@ -107,6 +107,23 @@ class DerivativeArray:
         """
         return self.order - np.tile(np.maximum(self.equations.orders, 1), self.highest + 1)
 
+    def units(self, jacobian) -> tuple[np.ndarray, np.ndarray]:
+        """Factors of rows and columns that measure time in a unit of the problem.
+
+        With t = T s, x^(k) is measured in units of T^(-k) and equations differentiated r times in T^(-r). T is such
+        that the terms with x and x' of each equation are of one size, in the mean of logarithms.
+        """
+        entries = sp.coo_array(jacobian)
+        (rows, columns), sizes = entries.coords, np.abs(entries.data)
+        levels = np.array([r for _, r in self.rows])
+        kept = (levels[rows] == 0) & (sizes > 0.0) & np.isfinite(sizes)
+        rows, orders, logs = rows[kept], self.order[columns[kept]], np.log(sizes[kept])
+        count = np.maximum(np.bincount(rows, minlength=len(levels)), 1)
+        spread = orders - (np.bincount(rows, orders, len(levels)) / count)[rows]
+        weight = float(spread @ spread)
+        unit = float(spread @ logs) / weight if weight > 0.0 else 0.0
+        return np.exp(unit * levels), np.exp(-unit * self.order)
+
     def words(self, row: int) -> str:
         """Which equation a row is: ``equation 2``, ``equation 2 differentiated twice``."""
         i, r = self.rows[row]

@@ -9,10 +9,11 @@ _SWEEPS = 30
 _ENOUGH = 0.1
 
 
-def equilibrate(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+def equilibrate(matrix: Any, units: tuple[np.ndarray, np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Factors of rows and columns after which the largest entry of each is near 1 (D. Ruiz, report RAL-TR-2001-034).
 
-    Rows and columns of zeros get the factor 1. The matrix may be sparse.
+    Rows and columns of zeros get the factor 1. The matrix may be sparse. There are many such factors; those near
+    `units`, where they are given, are found.
 
     Examples
     --------
@@ -23,8 +24,8 @@ def equilibrate(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
     >>> np.abs(rows[:, None] * matrix * columns).max(axis=0).round(1)
     array([1., 1.])
     """
-    sizes = abs(matrix)
-    rows, columns = np.ones(sizes.shape[0]), np.ones(sizes.shape[1])
+    rows, columns = (np.ones(size) for size in matrix.shape) if units is None else units
+    sizes = scaled(abs(matrix), rows, columns)
     for _ in range(_SWEEPS):
         by_row, by_column = _largest(sizes, 1), _largest(sizes, 0)
         if max(np.abs(by_row - 1.0).max(initial=0.0), np.abs(by_column - 1.0).max(initial=0.0)) < _ENOUGH:
