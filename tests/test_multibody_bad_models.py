@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import daedal
+from daedal import InvalidProblemError
 from daedal.multibody import (
     Body,
     Cylindrical,
@@ -12,9 +13,12 @@ from daedal.multibody import (
     Frame,
     Free,
     Model,
+    Motor,
     Planar,
+    Prescribed,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Spring,
     Universal,
@@ -151,3 +155,41 @@ def test_a_thin_rod_that_spins_about_itself_is_named():
     refused(model().system, "body 'rod' can turn", "'B'", "Universal in place of Spherical", "radius")
     report = model(radius=0.01).report()
     assert (report.without_inertia, report.degrees_of_freedom) == ((), 2)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: Model(), "the model has no bodies"),
+        (lambda: Screw("nut", ground, Body("b", mass=1.0, inertia=0.1)), "joint 'nut' needs a pitch"),
+        (lambda: Motor("m", "A", lambda t: 1.0), "torque of Motor 'm' has the arguments"),
+        (lambda: driven(Motor("m", "A", lambda t, motion: (1.0, 2.0))), "torque of Motor 'm' returned"),
+        (lambda: driven(Prescribed("p", "A", lambda t: None)), "drive 'p' returned None"),
+        (lambda: driven(Prescribed("p", "A", lambda t: "x")), "drive 'p' returned 'x'"),
+        (lambda: Spring("s", ground, Body("b", mass=1.0), stiffness=1.0, length=-1.0), "length of Spring 's'"),
+    ],
+)
+def test_what_is_wrong_is_named(make, message):
+    with pytest.raises(InvalidProblemError, match=message):
+        make()
+
+
+def driven(part):
+    wheel = Body("wheel", mass=1.0, inertia=0.1)
+    model = Model(Revolute("A", ground, wheel), part, planar=True)
+    return daedal.solve(model.system(), (0.0, 0.1), ([0.0], [0.0]))
+
+
+def test_parts_are_asked_for_by_themselves_or_by_name_and_single_ones_without_a_list():
+    wheel = Body("wheel", mass=1.0, inertia=0.1)
+    hinge = Revolute("A", ground, wheel)
+    model = Model(hinge, planar=True)
+    sol = daedal.solve(model.system(), (0.0, 0.1), model.start())
+    np.testing.assert_array_equal(sol.joint(hinge).angle, sol.joint("A").angle)
+    np.testing.assert_array_equal(sol.body(wheel).position, sol.body("wheel").position)
+    scene = sol.animate(traces="wheel", plots="energy", reactions="A")
+    assert [trace.name for trace in scene.traces] == ["wheel"] and len(scene.plots) == 1
+    with pytest.raises(InvalidProblemError, match="no body 'other'"):
+        sol.animate(traces=Body("other", mass=1.0))
+    with pytest.raises(InvalidProblemError, match="t holds no times"):
+        sol.joint("A", t=[])

@@ -34,12 +34,12 @@ def animate(
         raise InvalidProblemError(f"path={str(path)!r} must end in .html, .gif, .png, .pdf or .svg")
     times = _times(results, t_span, frames)
     course = results.course(times)
-    names = [joint.name for joint in results.model.joints] if reactions is True else list(reactions or ())
+    names = [joint.name for joint in results.model.joints] if reactions is True else several(reactions)
     scene = scene_of(
         course,
         traces=traces,
         arrows=reaction_arrows([results.joint(name, times) for name in names]),
-        plots=[_plot(results, plot, times) for plot in plots],
+        plots=[_plot(results, plot, times) for plot in several(plots)],
         title=title,
     )
     if path is None:
@@ -50,6 +50,13 @@ def animate(
         return scene.gif(path, seconds=seconds)
     scene.stills(np.linspace(times[0], times[-1], 4), path, columns=2)
     return Path(path)
+
+
+def several(given: Any) -> list:
+    """A list of what may be given alone."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple, set)) else [given]
 
 
 def draw(model: Any, start: Any = None, path: str | Path | None = None, *, title: str = "", **options: Any):

@@ -184,6 +184,8 @@ class Screw(Joint):
 
     def __post_init__(self):
         object.__setattr__(self, "pitch", check_finite(self.pitch, f"the pitch of joint '{self.name}'"))
+        if self.pitch == 0.0:
+            raise InvalidProblemError(f"joint '{self.name}' needs a pitch, its advance per turn; without, use Revolute")
         super().__post_init__()
 
     @property

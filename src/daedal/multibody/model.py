@@ -69,6 +69,8 @@ class Model(Analyses):
         for force in acting:
             self._check_joints(force)
         check_parts(parts, self.gravity, self.planar)
+        if not self.bodies:
+            raise InvalidProblemError("the model has no bodies: name them, or joints and forces that hold on to some")
         self._layouts: dict[tuple[str, tuple[str, ...]], Layout] = {}
         self._conditions: dict[Layout, Conditions] = {}
         self._equations: dict[Layout, Equations] = {}
@@ -291,7 +293,8 @@ def _check_references(model: Model):
                     )
 
 
-def _found(parts, name: str, what: str):
+def _found(parts, given: Any, what: str):
+    name = getattr(given, "name", given)
     for part in parts:
         if part.name == name:
             return part

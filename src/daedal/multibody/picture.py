@@ -28,7 +28,7 @@ def scene_of(course: Course, *, traces: Any = (), arrows=(), plots=(), title: st
     parts: list[Any] = [_part(course, body, unit) for body in course.model.bodies]
     parts += [*_supports(course, unit), *_rails(course, size), *_springs(course)]
     up = "y" if _points_along_y(course) else "z"
-    found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces)]
+    found = [Trace(name, course.position(frame).T) for name, frame in _traced(traces, course.model)]
     return Scene(course.t, parts, found, tuple(arrows), tuple(plots), title or course.model.name, up)
 
 
@@ -130,18 +130,21 @@ def _springs(course: Course) -> list[SpringLine]:
     return [SpringLine(one.name, course.position(one.a).T, course.position(one.b).T) for one in springs]
 
 
-def _traced(given: Any) -> list[tuple[str, Frame]]:
-    """Names and frames of points whose paths are drawn."""
+def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:
+    """Names and frames of points whose paths are drawn; bodies may be given by their names."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:
-        every = [given] if isinstance(given, (Body, Frame)) else list(given)
+        every = [given] if isinstance(given, (Body, Frame, str)) else list(given)
         pairs = [(None, one) for one in every]
     result: list[tuple[str, Frame]] = []
     for name, one in pairs:
+        one = model.body(one) if isinstance(one, str) else one
         if not isinstance(one, (Body, Frame)):
             raise InvalidProblemError(f"traces: {one!r} is neither a body nor a frame on a body")
         frame = one.at() if isinstance(one, Body) else one
+        if not frame.body.is_ground:
+            model.body(frame.body.name)
         label = name or frame.body.name
         used = sum(other.split(" (")[0] == label for other, _ in result)
         result.append((label if not used else f"{label} ({used + 1})", frame))

@@ -204,6 +204,8 @@ class Results:
         if t is None:
             return self._at_output
         times = check_real(t, "t", "be a number or a vector")
+        if times.size == 0:
+            raise InvalidProblemError("t holds no times")
         if np.array_equal(times, self._solution.t):
             return self._at_output
         return self._between(np.atleast_1d(times).astype(float), is_single=times.ndim == 0)

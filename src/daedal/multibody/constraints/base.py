@@ -71,12 +71,3 @@ def frame_along_axis(given: Any, turn: np.ndarray, what: str) -> Frame:
     if isinstance(given, Body):
         return Frame(given, np.zeros(3), turn)
     raise InvalidProblemError(f"{what} must be a body or a frame on a body, got {given!r}")
-
-
-def of_shape(values: Any, shape: tuple[int, ...], what: str):
-    """What a function of the user returned, if it has the expected shape."""
-    found = np.shape(values)
-    if found != shape:
-        expected = "a number" if shape == () else f"shape {shape}"
-        raise InvalidProblemError(f"{what} returned {values!r}, of shape {found}; expected {expected}")
-    return values

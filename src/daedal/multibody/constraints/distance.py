@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.multibody.arguments import positive
+from daedal.multibody.arguments import of_shape, positive
 from daedal.multibody.body import Frame, checked_name
-from daedal.multibody.constraints.base import Constraint, of_shape
+from daedal.multibody.constraints.base import Constraint
 from daedal.multibody.forces import frame_of
 
 

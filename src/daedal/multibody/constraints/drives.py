@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import Frame, checked_name
-from daedal.multibody.constraints.base import Constraint, named_coordinate, of_shape
+from daedal.multibody.constraints.base import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
 from daedal.multibody.rotation import about_z, of_parameters
 from daedal.problems.checks import check_finite

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import Frame, checked_name, ground
-from daedal.multibody.constraints.base import Constraint, of_shape
+from daedal.multibody.constraints.base import Constraint
 from daedal.multibody.forces import frame_of
 from daedal.problems.checks import check_finite
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import Frame, checked_name
-from daedal.multibody.constraints.base import Constraint, named_coordinate, of_shape
+from daedal.multibody.constraints.base import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
 from daedal.problems.checks import check_size
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.multibody.body import Frame
-from daedal.multibody.forces.force import Force, joint_name, number_or_function, title, two_frames
+from daedal.multibody.forces.force import Force, called, joint_name, number_or_function, title, two_frames
 from daedal.multibody.forces.spring import line
 from daedal.problems.checks import set_checked
 
@@ -57,7 +57,7 @@ class Motor(Force):
 
     def apply(self, t, motion, loads):
         """Drive the joint."""
-        value = self.torque(t, motion) if callable(self.torque) else self.torque
+        value = called(self.torque, t, motion, f"torque of {title(self)}")
         loads.joint(self.joint, value, self.which)
 
 
@@ -101,6 +101,6 @@ class Actuator(Force):
     def apply(self, t, motion, loads):
         """Push the ends apart."""
         _, _, along = line(self.a, self.b, motion)
-        push = (self.force(t, motion) if callable(self.force) else self.force) * along
+        push = called(self.force, t, motion, f"force of {title(self)}") * along
         loads.force(self.a, -push)
         loads.force(self.b, push)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.multibody.arguments import of_shape
 from daedal.multibody.body import Body, Frame, checked_name
 from daedal.multibody.joints import Joint
 from daedal.multibody.motion import power_of
-from daedal.problems.checks import check_callable, check_finite, check_real
+from daedal.problems.checks import check_arguments, check_callable, check_finite, check_real
 
 
 class Force:
@@ -114,8 +115,16 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str) -> Any:
-    """A finite number or a function."""
-    return value if callable(value) else check_finite(value, what)
+    """A finite number or a function of time and motion."""
+    if not callable(value):
+        return check_finite(value, what)
+    check_arguments(what, value, ("t", "motion"), None)
+    return value
+
+
+def called(value: Any, t, motion, what: str):
+    """The number, or what the function says."""
+    return of_shape(value(t, motion), (), what) if callable(value) else value
 
 
 def function(value: Any, what: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.errors import InvalidProblemError
 from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, title, two_frames
 from daedal.multibody.forces.laws import energy_of, law_of, value_of
@@ -73,6 +74,8 @@ class Spring(Force):
             length=check_finite(self.length, f"length of {what}"),
             damping=law_of(self.damping, f"damping of {what}"),
         )
+        if self.length < 0.0:
+            raise InvalidProblemError(f"length of {what} must not be negative, got {self.length:g}")
 
     @property
     def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
