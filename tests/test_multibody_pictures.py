@@ -66,7 +66,7 @@ def test_files(machine, sol, tmp_path):
     with pytest.raises(daedal.InvalidProblemError, match=r"part of the solution, \[0, 2\]"):
         sol.animate(t_span=(1.0, 3.0))
     with pytest.raises(daedal.InvalidProblemError, match="neither a body nor a frame"):
-        sol.animate(frames=3, traces=["rod"])
+        sol.animate(frames=3, traces=[1.0])
 
 
 def test_fast_motions_get_more_frames(machine):

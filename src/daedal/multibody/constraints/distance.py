@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.multibody.arguments import of_shape, positive
-from daedal.multibody.body import Frame, checked_name
+from daedal.multibody.body import checked_name
 from daedal.multibody.constraints.base import Constraint
 from daedal.multibody.forces import frame_of
+from daedal.problems.checks import set_checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +41,7 @@ class Distance(Constraint):
             object.__setattr__(self, side, frame_of(getattr(self, side), f"{side} of rod '{self.name}'"))
         if not callable(self.length):
             object.__setattr__(self, "length", positive(self.length, f"the length of rod '{self.name}'"))
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The two ends."""
-        return self.a, self.b
+        set_checked(self, frames=(self.a, self.b))
 
     def size(self, planar):
         """One condition."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.arguments import of_shape
-from daedal.multibody.body import Frame, checked_name
+from daedal.multibody.body import checked_name
 from daedal.multibody.constraints.base import Constraint, named_coordinate
 from daedal.multibody.forces import frame_of
 from daedal.multibody.rotation import about_z, of_parameters
-from daedal.problems.checks import check_finite
+from daedal.problems.checks import check_finite, set_checked
 from daedal.tabular import listing
 
 
@@ -103,11 +103,7 @@ class PrescribedMotion(Constraint):
             given = getattr(self, what)
             if given is not None and not callable(given):
                 raise InvalidProblemError(f"{what} of drive '{self.name}' must be a function of time, got {given!r}")
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The frame that is moved."""
-        return (self.frame,)
+        set_checked(self, frames=(self.frame,))
 
     def size(self, planar):
         """Two or three for the position, one or three for the orientation."""

@@ -35,11 +35,7 @@ class _Guided(Constraint):
             raise InvalidProblemError(f"{what} of constraint '{self.name}' must be a function, got {function!r}")
         for side in ("frame", "carrier"):
             object.__setattr__(self, side, frame_of(getattr(self, side), f"{side} of constraint '{self.name}'"))
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The point, and what it is guided by."""
-        return self.frame, self.carrier
+        object.__setattr__(self, "frames", (self.frame, self.carrier))
 
 
 @dataclass(frozen=True, eq=False)

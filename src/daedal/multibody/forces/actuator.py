@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, called, joint_name, number_or_function, title, two_frames
 from daedal.multibody.forces.spring import line
 from daedal.problems.checks import set_checked
@@ -49,15 +48,11 @@ class Motor(Force):
         set_checked(
             self, joint=joint_name(self.joint, what), torque=number_or_function(self.torque, f"torque of {what}")
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
         """Drive the joint."""
-        value = called(self.torque, t, motion, f"torque of {title(self)}")
+        value = called(self.torque, f"torque of {title(self)}", t, motion)
         loads.joint(self.joint, value, self.which)
 
 
@@ -92,15 +87,11 @@ class Actuator(Force):
         what = title(self)
         a, b = two_frames(self, what)
         set_checked(self, a=a, b=b, force=number_or_function(self.force, f"force of {what}"))
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The two ends."""
-        return self.a, self.b
+        set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
         """Push the ends apart."""
         _, _, along = line(self.a, self.b, motion)
-        push = called(self.force, t, motion, f"force of {title(self)}") * along
+        push = called(self.force, f"force of {title(self)}", t, motion) * along
         loads.force(self.a, -push)
         loads.force(self.b, push)

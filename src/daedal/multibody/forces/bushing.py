@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, three_numbers, title, two_frames
 from daedal.multibody.kinematics import cross
 from daedal.problems.checks import set_checked
@@ -60,11 +59,7 @@ class Bushing(Force):
         a, b = two_frames(self, what)
         names = ("stiffness", "torsional_stiffness", "damping", "torsional_damping")
         set_checked(self, a=a, b=b, **{name: three_numbers(getattr(self, name), f"{name} of {what}") for name in names})
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The two frames."""
-        return self.a, self.b
+        set_checked(self, frames=(self.a, self.b))
 
     def _strain(self, motion):
         axes = motion.rotation(self.a)

@@ -9,7 +9,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.arguments import positive
-from daedal.multibody.forces.force import Force, function, joint_name, number_or_function, title
+from daedal.multibody.forces.force import Force, called, function, joint_name, number_or_function, title
 from daedal.problems.checks import check_finite, check_real, set_checked
 
 
@@ -77,11 +77,7 @@ class Controller(Force):
             rate=function(self.rate, f"rate of {what}"),
             initial=tuple(states.tolist()),
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
         """Drive the joint."""
@@ -149,22 +145,14 @@ class PID(Force):
         set_checked(
             self,
             joint=joint_name(self.joint, what),
-            target=number_or_function(self.target, f"target of {what}"),
+            target=number_or_function(self.target, f"target of {what}", ["t"]),
             **gains,
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
-
-    @property
-    def initial(self) -> tuple[float, ...]:  # type: ignore[override]
-        """The integral of the error, where there is an integral part."""
-        return (0.0,) if self.integral else ()
+        set_checked(self, joints=(self.joint,))
+        set_checked(self, initial=(0.0,) if self.integral else ())
 
     def _error(self, t, motion):
-        target = self.target(t) if callable(self.target) else self.target
+        target = called(self.target, f"target of {title(self)}", t)
         return target - motion.coordinate(self.joint, self.which)
 
     def apply(self, t, motion, loads):
@@ -244,11 +232,7 @@ class Hydraulics(Force):
             leakage=check_finite(self.leakage, f"leakage of {what}"),
             **sizes,
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
         """Push with the load pressure."""
@@ -256,6 +240,6 @@ class Hydraulics(Force):
 
     def state_rate(self, t, motion):
         """Continuity of the oil."""
-        flow = self.flow(t, motion) if callable(self.flow) else self.flow
+        flow = called(self.flow, f"flow of {title(self)}", t, motion)
         rest = flow - self.area * motion.rate(self.joint, self.which) - self.leakage * motion.state(self)[0]
         return (4.0 * self.bulk_modulus / self.volume * rest,)

@@ -107,11 +107,7 @@ class Contact(Discontinuity):
             radius=radius,
             friction=friction,
         )
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The point and the plane."""
-        return self.point, self.against
+        set_checked(self, frames=(self.point, self.against))
 
     def gap(self, motion):
         """How far the point is from the plane."""
@@ -194,11 +190,7 @@ class JointFriction(Discontinuity):
         if self.stribeck is not None:
             values["stribeck"] = positive(self.stribeck, f"stribeck of {what}")
         set_checked(self, joint=joint_name(self.joint, what), **values)
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def slide(self, motion, loads, value=1.0):
         """A torque or a force along the coordinate."""

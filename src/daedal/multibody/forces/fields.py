@@ -51,11 +51,7 @@ class GeneralForce(Force):
     def __post_init__(self):
         what = title(self)
         set_checked(self, at=frame_of(self.at, f"at of {what}"), force=function(self.force, f"force of {what}"))
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """Where it acts."""
-        return (self.at,)
+        set_checked(self, frames=(self.at,))
 
     def _vector(self, t, motion):
         value = vector(self.force(t, motion), f"the function of {title(self)}")
@@ -99,11 +95,7 @@ class Torque(Force):
     def __post_init__(self):
         what = title(self)
         set_checked(self, at=frame_of(self.at, f"at of {what}"), torque=function(self.torque, f"torque of {what}"))
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """Where it acts."""
-        return (self.at,)
+        set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
         """Act on the body."""
@@ -155,11 +147,7 @@ class Gravitation(Force):
             which = a if mass <= 0.0 else b
             raise InvalidProblemError(f"{what}: '{which.body.name}' has no mass; a may have one given by mass=")
         set_checked(self, a=a, b=b, constant=check_finite(self.constant, f"constant of {what}"), mass=mass)
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The two centres."""
-        return self.a, self.b
+        set_checked(self, frames=(self.a, self.b))
 
     @property
     def _strength(self) -> float:
@@ -223,11 +211,7 @@ class Drag(Force):
             quadratic=check_finite(self.quadratic, f"quadratic of {what}"),
             wind=point(self.wind, f"wind of {what}"),
         )
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """Where it acts."""
-        return (self.at,)
+        set_checked(self, frames=(self.at,))
 
     def apply(self, t, motion, loads):
         """Brake."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -114,17 +115,17 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
     return array
 
 
-def number_or_function(value: Any, what: str) -> Any:
-    """A finite number or a function of time and motion."""
+def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
+    """A finite number, or a function of these arguments."""
     if not callable(value):
         return check_finite(value, what)
-    check_arguments(what, value, ("t", "motion"), None)
+    check_arguments(what, value, arguments, None)
     return value
 
 
-def called(value: Any, t, motion, what: str):
+def called(value: Any, what: str, *arguments):
     """The number, or what the function says."""
-    return of_shape(value(t, motion), (), what) if callable(value) else value
+    return of_shape(value(*arguments), (), what) if callable(value) else value
 
 
 def function(value: Any, what: str) -> Any:

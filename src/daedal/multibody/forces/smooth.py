@@ -9,7 +9,6 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.multibody.arguments import positive
-from daedal.multibody.body import Frame
 from daedal.multibody.forces.force import Force, frame_of, joint_name, title
 from daedal.multibody.kinematics import cross
 from daedal.multibody.motion import power_of
@@ -59,11 +58,7 @@ class SmoothFriction(Force):
             torque=positive(self.torque, f"torque of {what}"),
             speed=positive(self.speed, f"speed of {what}"),
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
         """Brake."""
@@ -156,11 +151,7 @@ class SoftContact(Force):
             speed=positive(self.speed, f"speed of {what}"),
             **values,
         )
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The point and the plane."""
-        return self.point, self.against
+        set_checked(self, frames=(self.point, self.against))
 
     def _touch(self, motion):
         """Normal, elastic force, depth and its rate, place and velocity of the point that touches."""

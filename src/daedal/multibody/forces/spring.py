@@ -76,11 +76,7 @@ class Spring(Force):
         )
         if self.length < 0.0:
             raise InvalidProblemError(f"length of {what} must not be negative, got {self.length:g}")
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:  # type: ignore[override]
-        """The two ends."""
-        return self.a, self.b
+        set_checked(self, frames=(self.a, self.b))
 
     def apply(self, t, motion, loads):
         """Pull the ends together."""

@@ -63,11 +63,7 @@ class TorsionSpring(Force):
             angle=check_finite(self.angle, f"angle of {what}"),
             damping=law_of(self.damping, f"damping of {what}"),
         )
-
-    @property
-    def joints(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The joint."""
-        return (self.joint,)
+        set_checked(self, joints=(self.joint,))
 
     def apply(self, t, motion, loads):
         """Turn the joint back."""
