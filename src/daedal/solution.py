@@ -195,7 +195,7 @@ class Solution:
             ("time", f"{interval} ({self.t.size} points)"),
             ("method", self.method),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} of them for Jacobians)"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
             *([("drift", drift)] if drift else []),
             ("Jacobians", f"{stats.jacobian_evaluations}"),
             ("seconds", f"{stats.seconds:.4g}"),
