@@ -309,9 +309,7 @@ class MechanicalSolution(ConstrainedSolution):
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
         rows = super().summary()
-        drift = self.drift or {}
-        shown = ", ".join(f"{name} {drift[name]:.1e}" for name in ("position", "velocity") if name in drift)
-        return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:]]
 
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)

@@ -188,13 +188,16 @@ class Solution:
         """The rows of the small table shown for a solution."""
         stats = self.stats
         interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        # what was left before a projection is for those who ask: it has a name of several words
+        drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", self.status),
             ("time", f"{interval} ({self.t.size} points)"),
             ("method", self.method),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
-            ("matrices", f"{stats.jacobian_evaluations}"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
+            *([("drift", drift)] if drift else []),
+            ("Jacobians", f"{stats.jacobian_evaluations}"),
             ("seconds", f"{stats.seconds:.4g}"),
             *self.functions.summary(),
         ]

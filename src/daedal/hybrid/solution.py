@@ -336,7 +336,7 @@ class HybridSolution:
             ("modes", ", ".join(visited)),
             ("transitions", f"{self.n_events}"),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
             ("seconds", f"{stats.seconds:.4g}"),
             *self._functions_in_short(),
         ]
