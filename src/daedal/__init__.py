@@ -129,6 +129,7 @@ __all__ = [
     "HybridProblem",
     "HybridSolution",
     "ILUPreconditioner",
+    "IVPResult",
     "Impact",
     "ImplicitDAE",
     "ImplicitRungeKutta",
@@ -199,12 +200,14 @@ __all__ = [
     "reduce_index",
     "solve",
     "solve_dae",
+    "solve_ivp",
     "unilateral",
 ]
 
 
 _LATE = {
     "Conditioning": "problem_conditioning.result",
+    "IVPResult": "ivp",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
@@ -222,6 +225,7 @@ _LATE = {
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
     "reduce_index": "index_reduction.reduce",
+    "solve_ivp": "ivp",
 }
 
 

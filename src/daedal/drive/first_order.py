@@ -386,6 +386,7 @@ class FirstOrderCourse(Course):
 
 def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray:
     """f at the start."""
+    assert plan.ordinary is not None
     slope = plan.ordinary.slope(t0, y0)
     if not np.isfinite(slope).all():
         i = int(np.flatnonzero(~np.isfinite(slope))[0])

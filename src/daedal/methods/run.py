@@ -448,6 +448,7 @@ class OneStepRun(Run):
             "accept": (accept_with_hermite if accept is None else accept).address,
             "control_order": control_order or order,
             "start_order": control_order or order,
+            "order": order,
             "positions": positions_of(mechanism, equations.n),
             "kept_ratio": 1.0,
             "error_before": 1e-4,

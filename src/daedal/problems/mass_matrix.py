@@ -62,7 +62,7 @@ class MassMatrixDAE(Quasilinear):
     0.71583
     """
 
-    mass: Any
+    mass: Any  # type: ignore[misc]
 
     def __init__(
         self,
@@ -168,6 +168,6 @@ def _check_band(mass, bandwidth: tuple[int, int] | None):
     if np.any(outside):
         k = int(np.flatnonzero(outside)[0])
         raise InvalidProblemError(
-            f"mass has an entry in row {rows[k]}, column {columns[k]}, outside of bandwidth {bandwidth}; it is the band "
-            "of df/dy and M together"
+            f"mass has an entry in row {rows[k]}, column {columns[k]}, outside of bandwidth {bandwidth}, "
+            "which is the band of df/dy and M together"
         )

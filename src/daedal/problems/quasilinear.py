@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Quasilinear(ImplicitDAE):
 
     residual: Callable[..., Any] = field(init=False, repr=False)
     f: Callable[..., Any]
-    mass = None
+    mass: ClassVar[Any] = None
 
     def _state(self, f, n, mass, *, jacobian, params, algebraic, sparsity, bandwidth, names):
         """Check the arguments, and make F and its matrix."""
