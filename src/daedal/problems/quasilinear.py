@@ -13,6 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled, real_array, store_vector
 from daedal.problems.checks import (
     check_arguments,
+    check_callable,
     check_functions,
     check_names,
     check_size,
@@ -42,6 +43,7 @@ class Quasilinear(ImplicitDAE):
         n = check_size(n, "n")
         names = check_names(names, n)
         jacobian = jacobian.of if isinstance(jacobian, NewtonMatrix) else jacobian
+        check_callable(f, "f")
         check_functions(params, f=f, jacobian=jacobian)
         check_arguments("f", f, ("t", "y"), params)
         structure = check_structure(n, sparsity, bandwidth)
