@@ -7,7 +7,6 @@ from daedal.library.celestial import stars_residual
 from daedal.library.kinetics import hires_residual
 
 
-
 def lorenz(t, y):
     return [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
 

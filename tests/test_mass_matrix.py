@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_problems import ROBERTSON_40
 
 import daedal
 from daedal import InconsistentInitialError, InvalidProblemError, MassMatrixDAE
+from plain_problems import ROBERTSON_40
 
 
 def balance(t, y):
@@ -32,7 +32,13 @@ def of_state(t, y):
     return np.array([[1.0, 0.0, 0.0], [0.0, 1.0 + 0.0 * y[0], 0.0], [0.0, 0.0, 0.0]])
 
 
-MASSES = {"array": DIAGONAL, "list": DIAGONAL.tolist(), "sparse": sp.csr_matrix(DIAGONAL), "t": of_time, "t, y": of_state}
+MASSES = {
+    "array": DIAGONAL,
+    "list": DIAGONAL.tolist(),
+    "sparse": sp.csr_matrix(DIAGONAL),
+    "t": of_time,
+    "t, y": of_state,
+}
 
 
 @pytest.mark.parametrize("compile", ["auto", "never"])
@@ -136,7 +142,7 @@ def test_singular_matrices_want_consistent_values():
     assert "equation 2" in str(error.value) and "correct_initial" in str(error.value)
     sol = daedal.solve(REACTION, (0.0, 1.0), [1.0, 0.0, 0.5], correct_initial=True)
     np.testing.assert_allclose(sol.y[:, 0], [1.0, 0.0, 0.0], atol=1e-12)
-    y0, yp0 = daedal.consistent_initial(REACTION, 0.0, [0.7, 0.0, 0.0])
+    y0, _ = daedal.consistent_initial(REACTION, 0.0, [0.7, 0.0, 0.0])
     np.testing.assert_allclose(y0, [0.7, 0.0, 0.3], atol=1e-9)
     sol = daedal.solve(REACTION, (0.0, 40.0), {"A": 1.0, "B": 0.0}, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(sol.y[:, -1], ROBERTSON_40, rtol=1e-6)
