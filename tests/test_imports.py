@@ -45,6 +45,7 @@ MAY_USE = {
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
+    "ivp": ["events", "problems", "methods", "solution", "solve"],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],
     "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],

@@ -68,9 +68,18 @@ from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
 from daedal.methods.rattle import RATTLE, SHAKE
 from daedal.methods.rosenbrock import Rosenbrock
-from daedal.methods.runge_kutta import DOPRI5, RK4
+from daedal.methods.runge_kutta import DOP853, DOPRI5, RK4
 from daedal.problem_conditioning import conditioning
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    ODE,
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MassMatrixDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
@@ -80,6 +89,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DASSL",
+    "DOP853",
     "DOPRI5",
     "GGL",
     "GMRES",
@@ -88,6 +98,7 @@ __all__ = [
     "HEM4",
     "HEM5",
     "MEXX",
+    "ODE",
     "PHEM56",
     "RATTLE",
     "RK4",
@@ -118,6 +129,7 @@ __all__ = [
     "HybridProblem",
     "HybridSolution",
     "ILUPreconditioner",
+    "IVPResult",
     "Impact",
     "ImplicitDAE",
     "ImplicitRungeKutta",
@@ -130,6 +142,7 @@ __all__ = [
     "Knorrenschild",
     "LinearDAE",
     "Loetstedt",
+    "MassMatrixDAE",
     "MechanicalSolution",
     "MechanicalSystem",
     "MinimalExtension",
@@ -187,12 +200,14 @@ __all__ = [
     "reduce_index",
     "solve",
     "solve_dae",
+    "solve_ivp",
     "unilateral",
 ]
 
 
 _LATE = {
     "Conditioning": "problem_conditioning.result",
+    "IVPResult": "ivp",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
@@ -210,6 +225,7 @@ _LATE = {
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
     "reduce_index": "index_reduction.reduce",
+    "solve_ivp": "ivp",
 }
 
 

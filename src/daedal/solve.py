@@ -40,26 +40,30 @@ def solve(
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, HybridProblem
+    problem : ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, \
+            HessenbergDAE, HybridProblem
         What is to be solved.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
         the multipliers behind them where its forces depend on them. The second may be None: it is then computed
-        (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
+        (velocities are zero, as far as the constraints allow). For an ODE or a MassMatrixDAE y0 alone is enough. For a
+        Hessenberg problem z0, or (z0, y0); for
         one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
         algebraic variables may be left out, and so may variables that follow from the others.
     method : str or method object
         "auto", "dassl", "radau", "rosenbrock", "extrapolation", or an instance such as ``DASSL(max_order=2)`` or
         ``ImplicitRungeKutta("gauss3")``. For mechanisms also the half-explicit "phem56", "hedop5", "hem5", "hem4" and
-        "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for formulations that are ordinary
-        differential equations the explicit "dopri5" and "rk4"; "rattle" and "shake" for long conservative runs.
+        "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for an ODE and formulations that are
+        ordinary differential equations the explicit "dopri5", "dop853" and "rk4"; "rattle" and "shake" for long
+        conservative runs.
         "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
         ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
         for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
-        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). It is modified BDF
+        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). An ODE begins with
+        DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
         for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
         be traced) and hands over to DASSL where that is stiff.
     formulation : str or formulation object

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.endings import fixed_step_failed
+from daedal.analysis.endings import fixed_step_failed, stopped
 from daedal.drive.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
@@ -30,6 +30,9 @@ def finished(
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
+        if outcome.reason == Ending.STIFF:
+            remedy = "Remedy: method='auto', which goes on with an implicit method, or one of these, such as 'radau'."
+            return stopped(outcome.t_reached, f"the equations are stiff there. {remedy}")
         step = request.settings.fixed_step
         if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
             return fixed_step_failed(outcome.failure, step)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problems import Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real
 from daedal.problems.symbols import check_values
 
@@ -142,6 +143,8 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
         from daedal.initial.by_name import initial_by_name
 
         initial = initial_by_name(problem, span[0], initial)
+    elif isinstance(problem, Quasilinear):
+        initial = problem.pair(initial)
     return Request(problem, settings, span, initial, times, stop, progress)
 
 

@@ -43,7 +43,7 @@ def build_system(
         hook_record=0 if hook is None else hook[1].address,
         n=n,
         residual=_vector_function(bridge, "residual", residual, (n, n), n, params),
-        rate=_vector_function(bridge, "rate", rate, (n,), n, params),
+        rate=_vector_function(bridge, "f", rate, (n,), n, params),
         norm=norm_callback,
         scaled_rows=row_power is not None,
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from daedal.kernels.functions import is_compiled
-from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
-from daedal.symbolic import Traced
+from daedal.symbolic import Graph, Traced
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.tracing.linearly_implicit import LinearlyImplicit
@@ -96,6 +96,62 @@ def traced_semi_explicit(
     return tracer.finished(result)
 
 
+def traced_quasilinear(
+    problem: Quasilinear, linear_solver: Any = "auto", *, always: bool = False, follow: int = 0
+) -> TracedProblem:
+    """M y' = f with f, M and the residual M y' - f traced."""
+    n = problem.n
+    tracer = Tracer(problem, {"y": n, "yp": n}, ("cj",), always=always, follow=follow)
+    functions = [tracer.function("f", problem.f, ("y",), (n,))]
+    if callable(problem.mass):
+        functions.append(tracer.function("mass", problem.mass, ("y",), (n, n)))
+    result, traced, groups = copy(problem), None, [tracer.nodes("y"), tracer.nodes("yp")]
+    for name in ("f", "mass"):
+        _set(result, name, tracer.result.functions.get(name))
+    parts = [part for part in functions if part is not None]
+    if len(parts) == len(functions):
+        nodes = quasilinear_equations(tracer.graph, problem.mass, parts, groups[1])
+        traced = tracer.stacked("residual", problem.residual, ("y", "yp"), nodes, parts)
+    if traced is not None:
+        tracer.traces["residual"] = traced
+        object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, ("y", "yp"), *groups))
+    _set(result, "residual", tracer.combined.get("residual"))
+    _matrix(tracer, problem, result, linear_solver, _Residual(("y", "yp"), groups, ("cj",), traced))
+    return tracer.finished(result)
+
+
+def quasilinear_equations(graph: Graph, mass: Any, traces: Sequence[Traced], rates: Sequence[int]) -> list[int]:
+    """The nodes of M y' - f, from f and, where it is a function, M."""
+    nodes = []
+    for i, (rate, row) in enumerate(zip(traces[0].nodes, _mass_rows(graph, mass, traces), strict=True)):
+        total = rates[i] if row is None else graph.zero
+        for j, entry in () if row is None else row.items():
+            total = graph.add(total, graph.multiply(entry, rates[j]))
+        nodes.append(graph.subtract(total, rate))
+    return nodes
+
+
+def _mass_rows(graph: Graph, mass: Any, traces: Sequence[Traced]) -> list[dict[int, int] | None]:
+    """The rows of M, entry by entry; None for those of the identity."""
+    n = len(traces[0].nodes)
+    if mass is None:
+        return [None] * n
+    if callable(mass):
+        return [{j: node for j, node in enumerate(row) if not graph.is_zero(node)} for row in traces[1].array.tolist()]
+    return [*constant_rows(graph, mass)]
+
+
+def constant_rows(graph: Graph, matrix: Any) -> list[dict[int, int]]:
+    """The entries of a constant matrix, dense or sparse, that are not zero."""
+    rows: list[dict[int, int]] = [{} for _ in range(matrix.shape[0])]
+    found = matrix.tocoo() if hasattr(matrix, "tocoo") else None
+    places = zip(*(np.nonzero(matrix) if found is None else (found.row, found.col)), strict=True)
+    values = matrix[np.nonzero(matrix)] if found is None else found.data
+    for (i, j), value in zip(places, values, strict=True):
+        rows[i][int(j)] = graph.constant(value)
+    return rows
+
+
 def _set(problem, name: str, function):
     if function is not None:
         object.__setattr__(problem, name, function)
@@ -116,7 +172,9 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         if problem.sparsity is not None:
             shape = (problem.sparsity.nnz,)
         joined = ("y", "z") == residual.arguments[:2]
-        if not joined:
+        if isinstance(problem, Quasilinear):
+            _matrix_from_slopes(tracer, problem, result, residual)
+        elif not joined:
             tracer.function("jacobian", problem.jacobian, arguments, shape)
             _set(result, "jacobian", tracer.result.functions.get("jacobian"))
         if residual.traced is not None and n <= _MOST_COMPARED:
@@ -133,6 +191,24 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         for name, value in structure.items():
             object.__setattr__(result, name, value)
         _set(result, "jacobian", made)
+
+
+def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: _Residual):
+    """cj M - df/dy with the user's df/dy, where that is dense and can be traced."""
+    n, graph = problem.n, tracer.graph
+    if residual.traced is None or problem.sparsity is not None or problem.bandwidth is not None:
+        return
+    given: Any = problem.jacobian
+    slopes = tracer.function("jacobian", given.of, ("y",), (n, n))
+    if slopes is None:
+        return
+    [cj], masses = tracer.nodes("cj"), jacobian(graph, residual.traced.nodes, residual.groups[1])
+    nodes = [
+        [graph.subtract(graph.multiply(cj, row[j]) if j in row else graph.zero, x) for j, x in enumerate(line)]
+        for row, line in zip(masses, slopes.array.tolist(), strict=True)
+    ]
+    tracer.stacked("matrix", given, (*residual.arguments, "cj"), nodes, (slopes,))
+    _set(result, "jacobian", tracer.combined.get("matrix"))
 
 
 def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]) -> np.ndarray:
