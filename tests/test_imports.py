@@ -21,6 +21,7 @@ MAY_USE = {
     "errors": [],
     "tabular": [],
     "progress": [],
+    "results": [],
     "kernels": [],
     "symbolic": [],
     "linear": [],
@@ -30,20 +31,20 @@ MAY_USE = {
     "tracing": ["kernels", "symbolic", "problems"],
     "structure": ["kernels", "symbolic", "linear", "problems", "tracing"],
     "linear_solvers": ["kernels", "problems"],
-    "events": ["kernels", "problems"],
-    "solution": ["kernels", "problems"],
+    "events": ["kernels", "problems", "results"],
+    "solution": ["kernels", "problems", "results", "events"],
     "mechanics": ["kernels", "problems"],
     "analysis": ["kernels", "linear", "problems", "mechanics"],
     "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
-    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
-    + ["analysis", "initial", "formulations"],
+    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "results", "events"]
+    + ["solution", "mechanics", "analysis", "initial", "formulations"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
-    "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
-    + ["formulations", "methods", "structure", "index_reduction"],
-    "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "drive": ["progress", "results", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
+    + ["initial", "formulations", "methods", "structure", "index_reduction"],
+    "hybrid": ["progress", "results", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "ivp": ["events", "problems", "methods", "solution", "solve"],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
@@ -58,7 +59,10 @@ MAY_USE = {
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
 OPEN = {"errors", "tabular"}  # to all rooms
-ROOM_OF = {"mechanical_solution": "solution", "second_order_solution": "solution", "__main__": "cli"}
+ROOM_OF = dict.fromkeys(
+    ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
+    "solution",
+) | {"__main__": "cli"}
 
 # (file, room against the order): why.
 EXCEPTIONS = {

@@ -14,11 +14,14 @@ from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
     IntegrationError,
+    InvalidFileError,
     InvalidProblemError,
     StructurallySingularError,
     Unevaluable,
+    UnknownNameError,
 )
 from daedal.events.event import Event, EventRecord
+from daedal.events.table import EventTable
 from daedal.formulations import (
     GGL,
     Baumgarte,
@@ -37,7 +40,7 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.breaking import breaking
 from daedal.hybrid.models.elastoplastic import ElastoPlastic, elastoplastic
 from daedal.hybrid.models.filippov import Filippov
@@ -138,6 +141,7 @@ __all__ = [
     "Index2",
     "Index3",
     "IntegrationError",
+    "InvalidFileError",
     "InvalidProblemError",
     "Knorrenschild",
     "LinearDAE",
@@ -175,6 +179,7 @@ __all__ = [
     "TraceWarning",
     "Transition",
     "Unevaluable",
+    "UnknownNameError",
     "__version__",
     "advise",
     "analyse",
@@ -193,6 +198,7 @@ __all__ = [
     "library",
     "linear",
     "linear_system",
+    "load",
     "modified_euler",
     "multibody",
     "order_conditions",
@@ -224,6 +230,7 @@ _LATE = {
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
+    "load": "results.file",
     "reduce_index": "index_reduction.reduce",
     "solve_ivp": "ivp",
 }

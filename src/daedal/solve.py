@@ -1,9 +1,7 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
-from typing import Any
-
 from daedal.drive.request import checked_request, checked_settings
-from daedal.drive.solver import solve_request
+from daedal.drive.solver import described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
@@ -144,11 +142,10 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    pieces: Any = solve_between(request, breakpoints)
-    return pieces
+    return described(lambda request: solve_between(request, breakpoints), request)
 
 
-def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, algebraic=None, **options) -> Solution:
+def solve_dae(F, t_span, y0, yp0=None, *, params=None, jacobian=None, names=None, algebraic=None, **options) -> Solution:
     """Solve F(t, y, y') = 0: the short cut for :class:`ImplicitDAE` and :func:`solve`.
 
     Parameters
@@ -157,7 +154,7 @@ def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, alg
         ``F(t, y, yp) -> array (n,)``, or ``F(t, y, yp, p)`` with `params`.
     t_span : (float, float)
     y0, yp0 : array (n,)
-        Initial values; `yp0` may be None.
+        Initial values; `yp0` is computed if it is not given.
     params, jacobian, names, algebraic
         See :class:`ImplicitDAE`.
     **options
@@ -168,7 +165,7 @@ def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, alg
     >>> import daedal
     >>> def circle(t, y, yp):
     ...     return [yp[0] - y[1], y[0] ** 2 + y[1] ** 2 - 1.0]
-    >>> sol = daedal.solve_dae(circle, (0.0, 1.0), [0.0, 1.0], None)
+    >>> sol = daedal.solve_dae(circle, (0.0, 1.0), [0.0, 1.0])
     >>> print(f"{sol.y[0, -1]:.4f}")
     0.8415
     """

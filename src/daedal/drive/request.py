@@ -61,6 +61,7 @@ class Request:
     t_stop: float = inf
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
+    event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once they are known
 
     @property
     def sign(self) -> float:

@@ -21,6 +21,8 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_other_params
+from daedal.results.schema import is_plain
+from daedal.results.tabulated import Tabulated
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -97,7 +99,7 @@ class Solver:
         )
         if not getattr(self._plan, "is_current", _always)():
             self._plan = make_plan(self._problem, self._settings)
-        return self._plan.solve(request)
+        return described(self._plan.solve, request)
 
     def _with_params(self, params) -> Solver:
         problem = with_other_params(self._problem, params)
@@ -189,7 +191,25 @@ _guard = Lock()
 
 def solve_request(request: Request):
     """The solution of a request, by a plan that may have been made for an earlier one."""
-    return plan_for(request.problem, request.settings).solve(request)
+    return described(plan_for(request.problem, request.settings).solve, request)
+
+
+def described(run, request: Request):
+    """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
+    try:
+        solution = run(request)
+    except Exception as error:
+        _describe(getattr(error, "solution", None), request)
+        raise
+    return _describe(solution, request)
+
+
+def _describe(solution, request: Request):
+    if isinstance(solution, Tabulated):
+        params = getattr(request.problem, "params", None)
+        solution.event_names = solution.event_names or tuple(request.event_names)
+        solution.params = params if is_plain(params) else None
+    return solution
 
 
 def plan_for(problem, settings: Settings):

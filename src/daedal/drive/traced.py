@@ -14,7 +14,7 @@ import numpy as np
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
-from daedal.mechanical_solution import ConstrainedSolution
+from daedal.constrained_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers

@@ -16,7 +16,7 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
-from daedal.hybrid.event_table import HybridEvent
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.problem import HybridProblem
@@ -24,7 +24,7 @@ from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.store import OutputStore
-from daedal.hybrid.user_events import Instant, events_by_mode
+from daedal.hybrid.user_events import Instant, events_by_mode, names_of
 from daedal.progress import Progress
 from daedal.solution import Solution
 
@@ -83,6 +83,7 @@ class HybridRun:
         self.settings = {name: ModeSettings(request, settings.common, name) for name in problem.modes}
         self.forms = {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
         self.events = events_by_mode(request.settings.events, self.forms)
+        request.event_names[:] = names_of(self.events.values())
         self.guards = {name: Guards(name, self.forms, problem.transitions_from(name)) for name in problem.modes}
         keeps_segments = request.times is None or settings.common.dense_output is not False
         self.store = OutputStore(problem, self.forms, keeps_segments, settings.record_events)
