@@ -58,8 +58,9 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
     if request.layout is None and part.layout is not None and not request.is_factory:
         request = replace(request, layout=part.layout)
         worker.adopt(request)
-    seconds = worker.batch(part, chunk, solution) or seconds
-    return Probe(request, worker, part, seconds, interpreter_needed(request, solution))
+    fast = worker.try_batch(chunk, part)
+    needed = "" if fast is not None else interpreter_needed(request, solution)
+    return Probe(request, worker, part, fast or seconds, needed)
 
 
 def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
