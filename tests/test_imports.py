@@ -45,6 +45,7 @@ MAY_USE = {
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
+    "ensembles": ["progress", "kernels", "problems", "mechanics", "formulations", "methods", "drive", "hybrid"],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],
     "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],
@@ -73,6 +74,7 @@ EXCEPTIONS = {
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
+    ("ensembles/ensemble.py", "viz"): "`ensemble.plot`, when it is called",
     ("problem_conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",

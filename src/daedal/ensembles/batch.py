@@ -60,6 +60,8 @@ class MechanismBatch:
 
     def _begun(self, start: Any) -> MechanismCourse:
         request, plan, system = self.request, self._plan, self._plan.problem
+        if not isinstance(start, tuple) or len(start) < 2:
+            raise Unsuited("starts are not vectors")
         if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
             raise Unsuited("multipliers or algebraic variables are searched for")
         if missing_derivatives(system) or asks_for_time(system):
@@ -230,5 +232,3 @@ def _common_reader(entries: list, params: Any) -> Any:
     if any(not np.array_equal(values[0], other) for other in values):
         raise Unsuited("functions take different numbers of the parameters")
     return readers[0]
-
-

@@ -1,7 +1,7 @@
 """Many runs in one compiled loop, without the interpreter.
 
-For each member all memory is set back to what a run starts with (its *image*), parameters and start are written, and the
-method's loop runs to the end: exactly what the driver does for a single run, so that the results are the same bits.
+For each member all memory is set back to what a run starts with (its *image*), parameters and start are written, and
+the method's loop runs to the end: exactly what the driver does for a single run, so that the results are the same bits.
 Whatever is not plain sailing (a start that is not consistent, a failure, a hand-over to another method) is handed back
 by a code, and the driver runs that member.
 

@@ -61,7 +61,7 @@ class DaskBackend:
         """Keep some chunks under way until all are delivered."""
         from distributed import as_completed
 
-        client, under_way = self._client, {}
+        client, under_way = self._client, dict[str, Chunk]()
         data = client.scatter(self._request, broadcast=True, hash=True)
         finished = as_completed()
         try:

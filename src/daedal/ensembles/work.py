@@ -13,6 +13,7 @@ from daedal.ensembles.columns import Chunk
 from daedal.ensembles.member import Runner
 from daedal.ensembles.part import FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import DaedalError
 
 _TRIAL = 8  # runs that are timed
 
@@ -25,6 +26,7 @@ class Worker:
         self.runner = Runner(request)
         self._first: tuple[Any, Any] | None = None  # start and parameters of a member that a batch kernel can run
         self._asked = False
+        self.is_warm = False
         self._own = threading.local()
 
     def __call__(self, chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> Part:
@@ -45,6 +47,11 @@ class Worker:
     def member(self, part: Part, row: int, chunk: Chunk) -> Any:
         """Solve one member of a chunk with the driver."""
         return self.runner.run(part, row, *chunk.member(row))
+
+    def warm_up(self, chunk: Chunk) -> None:
+        """Load what runs need before the first of them that has a limit of time."""
+        self.is_warm = True
+        self.runner.warm_up(*chunk.member(0))
 
     def adopt(self, request: EnsembleRequest) -> None:
         """Go on with what the first member has shown."""
@@ -69,7 +76,7 @@ class Worker:
         member = first.member(0)
         try:
             batch = MechanismBatch(self.runner, *member)
-        except Unsuited:
+        except (Unsuited, DaedalError):
             return None
         tried = Part.empty(first)
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
