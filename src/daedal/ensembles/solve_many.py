@@ -129,7 +129,7 @@ def solve_many(
     reductions = named_reductions(reduce)
     starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
     members = Members(starts, read_params(problem, params))
-    has_events = settings.events is not None or hasattr(problem, "modes")
+    has_events = settings.events is not None or hasattr(problem, "modes") or callable(problem)
     request = EnsembleRequest(
         problem=problem,
         settings=settings,

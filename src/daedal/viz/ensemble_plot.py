@@ -69,7 +69,7 @@ def plot_ensemble(
             (_bands if kind == "bands" else _lines)(axis, ensemble.t, over_time[name])
             axis.set_ylabel(label(name))
         if kind == "bands":
-            axes[0].legend(loc="upper right", ncols=3)
+            axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         axes[-1].set_xlabel("t")
     return figure
 
