@@ -1,6 +1,7 @@
 """Models of the tests of ensembles, in a module so that other processes can import them."""
 
 import os
+import signal
 import time
 
 import numpy as np
@@ -30,7 +31,7 @@ def decay():
 
 
 def moody_residual(t, y, yp, p):
-    """y' = -y, which raises, hangs, returns nan or ends its process, as the parameter says; never traced."""
+    """y' = -y, never traced: it raises, hangs, returns nan, ends its process or kills it once, as its mood is."""
     mood = float(np.asarray(p, dtype=float)[0])
     if t > 0.1 and mood == 1.0:
         raise KeyError("bad mood")
@@ -40,6 +41,9 @@ def moody_residual(t, y, yp, p):
         return [np.nan]
     if t > 0.1 and mood == 4.0:
         os._exit(7)
+    if t > 0.1 and mood == 5.0 and (marker := os.environ["DAEDAL_TEST_MARKER"]) and not os.path.exists(marker):
+        with open(marker, "w"):
+            os.kill(os.getpid(), signal.SIGKILL)
     return [float(yp[0]) + float(y[0])]
 
 

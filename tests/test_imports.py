@@ -45,7 +45,17 @@ MAY_USE = {
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
-    "ensembles": ["progress", "kernels", "problems", "mechanics", "formulations", "methods", "drive", "hybrid"],
+    "ensembles": [
+        "progress",
+        "kernels",
+        "problems",
+        "mechanics",
+        "analysis",
+        "formulations",
+        "methods",
+        "drive",
+        "hybrid",
+    ],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],
     "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],

@@ -14,6 +14,7 @@ from daedal.ensembles.member import Runner
 from daedal.ensembles.part import FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import DaedalError
+from daedal.problems import ImplicitDAE, MechanicalSystem
 
 _TRIAL = 8  # runs that are timed
 
@@ -64,8 +65,6 @@ class Worker:
 
         It is used for all others then, with whatever it cannot do left to the driver.
         """
-        from daedal.ensembles.batch import MechanismBatch, Unsuited
-
         self._asked = True
         [first] = chunk.only([0])
         if known is None:
@@ -74,9 +73,8 @@ class Worker:
         if known.status[0] != FINISHED:
             return None
         member = first.member(0)
-        try:
-            batch = MechanismBatch(self.runner, *member)
-        except (Unsuited, DaedalError):
+        batch = self._made(*member)
+        if batch is None:
             return None
         tried = Part.empty(first)
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
@@ -90,11 +88,23 @@ class Worker:
     def _batch(self) -> Any:
         """The batch kernel of this thread."""
         if not hasattr(self._own, "batch"):
-            from daedal.ensembles.batch import MechanismBatch
-
             assert self._first is not None
-            self._own.batch = MechanismBatch(self.runner, *self._first)
+            self._own.batch = self._made(*self._first)
         return self._own.batch
+
+    def _made(self, start: Any, params: Any) -> Any:
+        """A batch kernel for members like this one; None if there is none."""
+        from daedal.ensembles.batch import Unsuited
+        from daedal.ensembles.batch_first_order import FirstOrderBatch
+        from daedal.ensembles.batch_mechanism import MechanismBatch
+
+        problem = self.request.problem
+        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch}
+        kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
+        try:
+            return None if kind is None else kind(self.runner, start, params)
+        except (Unsuited, DaedalError):
+            return None
 
 
 def _same(one: Part, other: Part) -> bool:
