@@ -117,6 +117,7 @@ __all__ = [
     "CoordinateProjection",
     "DaedalError",
     "ElastoPlastic",
+    "Ensemble",
     "EssentialODE",
     "Event",
     "EventRecord",
@@ -190,6 +191,7 @@ __all__ = [
     "conditioning",
     "consistent_initial",
     "elastoplastic",
+    "ensembles",
     "extrapolation_table",
     "formula",
     "from_sympy",
@@ -204,9 +206,11 @@ __all__ = [
     "order_conditions",
     "prepare",
     "reduce_index",
+    "sample",
     "solve",
     "solve_dae",
     "solve_ivp",
+    "solve_many",
     "unilateral",
 ]
 
@@ -214,6 +218,7 @@ __all__ = [
 _LATE = {
     "Conditioning": "problem_conditioning.result",
     "IVPResult": "ivp",
+    "Ensemble": "ensembles.ensemble",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
@@ -233,6 +238,8 @@ _LATE = {
     "load": "results.file",
     "reduce_index": "index_reduction.reduce",
     "solve_ivp": "ivp",
+    "sample": "ensembles.sampling",
+    "solve_many": "ensembles.solve_many",
 }
 
 
@@ -240,7 +247,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("linear", "multibody", "order_conditions", "viz"):
+    if name in ("ensembles", "linear", "multibody", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)
