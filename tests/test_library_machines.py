@@ -50,7 +50,8 @@ def test_texts_are_complete_and_the_start_is_consistent(name):
     np.testing.assert_allclose(point.velocity, 0.0, atol=1e-12)
 
 
-TRACED_LONG = {"bicycle", "bricard"}  # in absolute coordinates, where machine code takes up to a minute at first
+# In absolute coordinates, where machine code takes up to a minute at first
+TRACED_LONG = {"bicycle", "bricard", "double_wishbone"}
 
 
 @pytest.mark.parametrize(
