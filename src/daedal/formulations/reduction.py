@@ -223,7 +223,7 @@ def _monitor(reduction: Reduction, changes: bool):
         inspector = 0 if reduction.inspection is None else inspect.address
     return Record(
         MONITOR,
-        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c}),
+        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c, "velocity": nx, "speeds": nx}),
         system=assembly.record.data.ctypes.data,
         inner=0 if inner is None else inner[0].address,
         inner_record=0 if inner is None else inner[1].data.ctypes.data,

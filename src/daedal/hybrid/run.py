@@ -29,6 +29,8 @@ from daedal.progress import Progress
 from daedal.solution import Solution
 
 _MOST_IMMEDIATE = 100  # transitions at one time
+_IDLE = 1e-12  # changes of the state relative to its size by a transition after which nothing is different
+_SHORT = 1e3 * float(np.finfo(float).eps)  # a step relative to the time that no method refuses
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
@@ -244,6 +246,8 @@ class HybridRun:
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
+        if target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y)):
+            self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
             raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
 
@@ -371,7 +375,7 @@ class HybridRun:
         if is_first:
             return None if given is None else min(given, self._left())
         step = None if self.came_by is None else self.steps.get(self.mode)
-        return None if step is None else min(step, 0.5 * self._left())
+        return None if step is None else min(max(step, _SHORT * abs(self.t)), 0.5 * self._left())
 
     def _keep(self, solution: Solution, t: float):
         """Store a stretch that ended at `t`, and learn from its steps."""
