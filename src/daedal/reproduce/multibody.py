@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import daedal
-from daedal import DASSL, GGL, Baumgarte, Index1, LinearDAE, library
+from daedal import DASSL, GGL, Baumgarte, Index1, LinearDAE, library, linear
 from daedal.reproduce import multibody_events
 from daedal.reproduce.printed_table import PrintedTable, Row
 
@@ -23,6 +23,21 @@ FORMS = {
 def _dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
     options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
     return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
+
+
+def eigenvalues(table: PrintedTable) -> Values:
+    """Examples 5.12 to 5.16: the finite eigenvalue of the pencil of x' = A x + B y, 0 = C x."""
+
+    def values(row: Row) -> Mapping[str, Any]:
+        name, changes = table.data["models"][row["example"]]
+        problem: Any = library.get(name, **changes).problem
+        a, b, c = (problem.coefficient(name, 0.0) for name in "ABC")
+        leading = np.diag([1.0, 1.0, 0.0])
+        pencil = linear.Pencil(leading, -np.block([[a, b], [c, np.zeros((1, 1))]]))
+        (value,) = pencil.eigenvalues
+        return {"value": value.real}
+
+    return table.each(values)
 
 
 def drift(table: PrintedTable) -> Values:
@@ -140,6 +155,7 @@ def double_pendulum(table: PrintedTable) -> Values:
 
 
 TABLES = {
+    "5.12": eigenvalues,
     "drift": drift,
     **dict.fromkeys(DISTURBED, errors_in_the_constraint),
     "6.4": crank_slider,

@@ -1,4 +1,7 @@
-"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size."""
+"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size.
+
+Coefficients are in :mod:`daedal.reproduce.second_order_coefficients`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -8,30 +11,11 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, Collocation, ModifiedBDF, library
+from daedal.reproduce import second_order_coefficients
 from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 TIMES = np.linspace(0.0, 1.0, 11)
-
-
-# --- coefficients of BDF --------------------------------------------------------------------------------------------
-
-
-def coefficients(table: PrintedTable) -> Values:
-    """One step from unit vectors: of y' = 1 from zero, h/alpha_0; of y' = 0, -alpha_i/alpha_0."""
-
-    def step(k: int, slope: float, past: np.ndarray) -> float:
-        problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - slope], 1)
-        method = DASSL(max_order=k, starting_values=past[None])
-        return daedal.solve(problem, (0.0, float(k)), ([past[0]], [slope]), method=method, fixed_step=1.0).y[0, k]
-
-    def values(row: Row) -> Mapping[str, Any]:
-        k = row["k"]
-        leading = 1.0 / step(k, 1.0, np.zeros(k))
-        others = {f"a{k - j}": -leading * step(k, 0.0, unit) for j, unit in enumerate(np.eye(k))}
-        return {"a0": leading} | others
-
-    return table.each(values)
 
 
 # --- particle on a circle, given steps ------------------------------------------------------------------------------
@@ -237,7 +221,7 @@ def truck(table: PrintedTable) -> Values:
 
 
 TABLES = {
-    "2.1": coefficients,
+    **second_order_coefficients.TABLES,
     "2.2": constant_steps,
     "3.2": constant_steps,
     "2.3": variable_steps,
