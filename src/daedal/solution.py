@@ -125,6 +125,8 @@ class Solution:
         Names of the rows of `y`.
     functions : dict
         How each function of the problem was evaluated, in words.
+    sensitivities : Sensitivities or None
+        Derivatives with respect to parameters, where they were asked for; see :meth:`sensitivity`.
     """
 
     t: np.ndarray
@@ -142,6 +144,7 @@ class Solution:
     dense: DenseOutput | None = None
     n_differential: int | None = None
     functions: FunctionTable = field(default_factory=FunctionTable)
+    sensitivities: Any = None
 
     @property
     def z(self) -> np.ndarray:
@@ -171,6 +174,16 @@ class Solution:
         if name not in self.names:
             raise KeyError(f"no variable '{name}'; there are {', '.join(self.names[:20])}")
         return self.y[self.names.index(name)]
+
+    def sensitivity(self, parameter, t=None):
+        """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
+
+        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
+        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
+        """
+        if self.sensitivities is None:
+            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+        return self.sensitivities.at(parameter, t)
 
     def plot(self, *args: Any, **options: Any):
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""

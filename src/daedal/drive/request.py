@@ -39,12 +39,15 @@ class Settings:
     correct_initial: bool = False
     compile: str = "auto"
     switches: str = "auto"
+    sensitivities: Any = None  # a Wanted, or None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple:
         """What a plan depends on; the rest may change from run to run."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
+        if self.sensitivities is not None:
+            chosen = (*chosen, *self.sensitivities.key)
         return tuple([value if type(value) in _PLAIN else _identity(value) for value in chosen])
 
 
@@ -96,6 +99,9 @@ def checked_settings(
     correct_initial=False,
     compile="auto",
     switches="auto",
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
@@ -121,8 +127,21 @@ def checked_settings(
         correct_initial=check_flag(correct_initial, "correct_initial"),
         compile=compile,
         switches=switches,
+        sensitivities=_wanted(sensitivities, initial_sensitivities, sensitivity_errors),
         options=options,
     )
+
+
+def _wanted(names, initial, control):
+    """The sensitivities that are asked for, or None."""
+    if names is None or names is False:
+        if initial is not None:
+            raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are asked for")
+        return None
+    from daedal.sensitivity.parameters import Wanted
+
+    listed = names if isinstance(names, (bool, str, int, np.integer)) else tuple(names)
+    return Wanted(listed, initial, check_flag(control, "sensitivity_errors"))
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):

@@ -68,6 +68,11 @@ class TracedPlan:
         """Derivatives that can be infinite, among them those that were made on demand."""
         return () if self.traced is None else irregular_derivatives(self.traced)
 
+    @property
+    def inner(self) -> Any:
+        """The plan for machine code, or for the functions as they are where there is none."""
+        return self._plan(() if self.traced is not None and self.traced.functions else None)
+
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
         return self.traced is None or self.traced.is_current(self.problem.params)
