@@ -107,8 +107,10 @@ __all__ = [
     "Event",
     "EventRecord",
     "EventTable",
+    "Experiment",
     "Extrapolation",
     "Filippov",
+    "Fit",
     "Friction",
     "FuehrerLeimkuhler",
     "HalfExplicit",
@@ -173,6 +175,7 @@ __all__ = [
     "consistent_initial",
     "elastoplastic",
     "extrapolation_table",
+    "fit",
     "formula",
     "from_sympy",
     "impact",
@@ -187,12 +190,17 @@ __all__ = [
     "reduce_index",
     "solve",
     "solve_dae",
+    "uncertainty",
     "unilateral",
 ]
 
 
 _LATE = {
     "Conditioning": "problem_conditioning.result",
+    "Experiment": "fitting",
+    "Fit": "fitting",
+    "fit": "fitting",
+    "uncertainty": "fitting.uncertainty",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
