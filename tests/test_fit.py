@@ -88,7 +88,11 @@ def test_several_runs_with_inputs_initial_values_and_unknowns_of_their_own():
     runs = [
         daedal.Experiment({"t": TIMES, "x": x(TIMES, 1.0, 0.0)}, initial=([1.0], None), name="free"),
         daedal.Experiment(
-            {"t": TIMES, "x": x(TIMES, 2.5, 3.0)}, initial=([1.0], None), params={"load": 3.0}, unknown=["x(0)"], name="loaded"
+            {"t": TIMES, "x": x(TIMES, 2.5, 3.0)},
+            initial=([1.0], None),
+            params={"load": 3.0},
+            unknown=["x(0)"],
+            name="loaded",
         ),
     ]
     found = daedal.fit(problem, runs, ["k"])
@@ -185,7 +189,9 @@ def test_multiple_shooting_finds_the_parameters_of_a_chaotic_model():
             yp[2] - y[0] * y[1] + p["beta"] * y[2],
         ]
 
-    problem = daedal.ImplicitDAE(lorenz, 3, params={"sigma": 10.0, "rho": 28.0, "beta": 8.0 / 3.0}, names=["x", "y", "z"])
+    problem = daedal.ImplicitDAE(
+        lorenz, 3, params={"sigma": 10.0, "rho": 28.0, "beta": 8.0 / 3.0}, names=["x", "y", "z"]
+    )
     t, start = np.linspace(0.0, 6.0, 121), [1.0, 1.0, 20.0]
     truth = daedal.solve(problem, (0.0, 6.0), (start, None), t_eval=t, rtol=1e-10, atol=1e-10)
     data = {"t": t, "x": truth["x"], "y": truth["y"], "z": truth["z"]}

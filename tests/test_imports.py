@@ -51,6 +51,7 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
+    "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],

@@ -28,6 +28,7 @@ ROOM_TITLES = {
     "advise": "Advice on formulations",
     "problem_conditioning": "Conditioning",
     "comparison": "Comparison of formulations",
+    "fitting": "Fitting to measurements",
     "linear_solvers": "Linear solvers",
     "events": "Events",
     "hybrid": "Discontinuous models",
@@ -40,6 +41,7 @@ ROOM_TITLES = {
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {
     "problem_conditioning",
+    "fitting",
     "drive",
     "problem_analysis",
     "problems",

@@ -151,7 +151,9 @@ def _table(data: Any, where: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 def _numbers(value: Any, what: str) -> np.ndarray:
     try:
-        found = np.array([np.nan if one is None else one for one in np.asarray(value, dtype=object).ravel()], dtype=float)
+        found = np.array(
+            [np.nan if one is None else one for one in np.asarray(value, dtype=object).ravel()], dtype=float
+        )
     except (TypeError, ValueError):
         raise InvalidProblemError(f"{what}: not numbers") from None
     if np.ndim(value) != 1:

@@ -143,7 +143,10 @@ class Comparison:
             step = _STEP * scale
             shift = np.zeros_like(values)
             shift[places] = step
-            found.append((evaluated(states + step * s, values + shift) - evaluated(states - step * s, values - shift)) / (2.0 * step))
+            found.append(
+                (evaluated(states + step * s, values + shift) - evaluated(states - step * s, values - shift))
+                / (2.0 * step)
+            )
         return evaluated(states, values), np.array(found)
 
 

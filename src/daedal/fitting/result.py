@@ -149,7 +149,11 @@ class Fit:
         """Standard deviations of the solution of run k that follow from the covariance of the estimates."""
         from daedal.fitting.uncertainty import uncertainty
 
-        own = {name.split(" in ")[0]: name for name in self.params if " in " not in name or name.endswith(f" in {self.experiments[k].name}")}
+        own = {
+            name.split(" in ")[0]: name
+            for name in self.params
+            if " in " not in name or name.endswith(f" in {self.experiments[k].name}")
+        }
         sol = self.solutions[k]
         used = [name for name in sol.sensitivities.names if name in own]
         places = [list(self.params).index(own[name]) for name in used]

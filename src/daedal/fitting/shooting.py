@@ -189,7 +189,9 @@ def _seen(comparison: Comparison, part: Any, sol: Any, values: np.ndarray, asked
     if missing:
         raise InvalidProblemError(f"shooting: measured values must be variables; {', '.join(missing)} is an output")
     model = np.array([sol[column][at] for column in part.columns])
-    derivatives = np.array([[component(sol, column, sol.sensitivity(name))[at] for column in part.columns] for name in asked])
+    derivatives = np.array(
+        [[component(sol, column, sol.sensitivity(name))[at] for column in part.columns] for name in asked]
+    )
     return model, derivatives
 
 

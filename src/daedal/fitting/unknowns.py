@@ -79,14 +79,20 @@ class Unknowns:
             raise InvalidProblemError(f"parameters: the start of {name!r} must be a number, got {start!r}") from None
         self._own(quantity, None, value)
         low, high = limits.get(name, (-np.inf, np.inf))
-        logarithmic = log is True and experiment is None and not quantity.endswith("(0)") or (log is not True and name in log)
+        logarithmic = (
+            log is True and experiment is None and not quantity.endswith("(0)") or (log is not True and name in log)
+        )
         if not np.isfinite(value):
             raise InvalidProblemError(f"parameters: the start of {name!r} must be finite, got {start!r}")
         if not low <= value <= high:
-            raise InvalidProblemError(f"parameters: the start of {name!r}, {value:g}, lies outside its bounds [{low:g}, {high:g}]")
+            raise InvalidProblemError(
+                f"parameters: the start of {name!r}, {value:g}, lies outside its bounds [{low:g}, {high:g}]"
+            )
         if logarithmic:
             if value <= 0.0:
-                raise InvalidProblemError(f"log: {name!r} must be positive for a logarithmic scale, it starts at {value:g}")
+                raise InvalidProblemError(
+                    f"log: {name!r} must be positive for a logarithmic scale, it starts at {value:g}"
+                )
             low = max(low, 0.0)
         self.all.append(Unknown(name, quantity, value, low, high, logarithmic, experiment))
 
@@ -188,10 +194,14 @@ def _bounds(given: Any, starts: Mapping) -> dict[str, tuple[float, float]]:
         try:
             low, high = (np.nan if one is None else float(one) for one in pair)
         except (TypeError, ValueError):
-            raise InvalidProblemError(f"bounds of {name!r} must be two numbers (None for no bound), got {pair!r}") from None
+            raise InvalidProblemError(
+                f"bounds of {name!r} must be two numbers (None for no bound), got {pair!r}"
+            ) from None
         low, high = (-np.inf if np.isnan(low) else low), (np.inf if np.isnan(high) else high)
         if not low < high:
-            raise InvalidProblemError(f"bounds of {name!r}: the lower one, {low:g}, must be below the upper one, {high:g}")
+            raise InvalidProblemError(
+                f"bounds of {name!r}: the lower one, {low:g}, must be below the upper one, {high:g}"
+            )
         if str(name) not in starts and " in " not in str(name):
             raise InvalidProblemError(f"bounds: {_unknown(str(name), list(starts))}")
         found[str(name)] = (low, high)
@@ -201,7 +211,9 @@ def _bounds(given: Any, starts: Mapping) -> dict[str, tuple[float, float]]:
 def _logarithmic(given: Any, starts: Mapping) -> Any:
     if given is True:
         return True
-    names = [] if given is None or given is False else [given] if isinstance(given, str) else [str(one) for one in given]
+    names = (
+        [] if given is None or given is False else [given] if isinstance(given, str) else [str(one) for one in given]
+    )
     for name in names:
         if name not in starts:
             raise InvalidProblemError(f"log: {_unknown(name, list(starts))}")
@@ -218,7 +230,9 @@ def _initial_value(initial: Any, variables: list[str], quantity: str) -> float:
     flat = np.concatenate([np.atleast_1d(np.asarray(part, dtype=float)) for part in _parts(initial)])
     place = variables.index(quantity[:-3])
     if place >= flat.size:
-        raise InvalidProblemError(f"{quantity} is to be estimated: give a starting value, parameters={{{quantity!r}: ...}}")
+        raise InvalidProblemError(
+            f"{quantity} is to be estimated: give a starting value, parameters={{{quantity!r}: ...}}"
+        )
     return float(flat[place])
 
 
