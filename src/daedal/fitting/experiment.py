@@ -49,7 +49,7 @@ class Experiment:
     params: Mapping[str, float] | None = None
     t_span: tuple[float, float] | None = None
     sigma: Any = None
-    unknown: tuple[str, ...] | list[str] = ()
+    unknown: Any = ()
     name: str = ""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from daedal.errors import InvalidProblemError
 from daedal.fitting.experiment import measurements
 from daedal.fitting.residuals import Comparison, Point

@@ -94,12 +94,12 @@ class Fit:
 
     @property
     def variance(self) -> float:
-        r"""Mean square of the weighted residuals, :math:`s^2`; near 1 where `sigma` was given and the model is right."""
+        r"""Mean square of the weighted residuals, :math:`s^2`; near 1 for the right model and the right `sigma`."""
         return 2.0 * self.cost / self.degrees_of_freedom if self.degrees_of_freedom else np.nan
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        r"""Of the estimates, :math:`(J^T J)^{-1}`, times :math:`s^2` where no `sigma` was given; infinite where undetermined."""
+        r"""Of the estimates: :math:`(J^T J)^{-1}`, times :math:`s^2` without `sigma`; infinite where undetermined."""
         names = list(self.params)
         free = [k for k, name in enumerate(names) if not any(name in one for one in self.undetermined)]
         found = np.zeros((len(names), len(names)))

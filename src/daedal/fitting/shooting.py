@@ -57,7 +57,7 @@ class _Pieces:
         self._scales: np.ndarray | None = None
 
     def nodes(self, x: np.ndarray) -> np.ndarray:
-        """First values: measurements where there are some, interpolated, and the model's from its last node elsewhere."""
+        """First values: interpolated measurements, and where there are none the model from its last node."""
         found = []
         for k, run in enumerate(self._comparison.runs):
             state = None

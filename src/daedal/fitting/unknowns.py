@@ -18,7 +18,7 @@ from daedal.tracing.parameters import ParameterLayout
 class Unknown:
     """One number that is estimated.
 
-    `quantity` is what the solver calls it, ``"k"`` or ``"x(0)"``; `experiment` the only run that it belongs to, or None.
+    `quantity` is what the solver calls it, ``"k"`` or ``"x(0)"``; `experiment` the only run that it belongs to.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Unknowns:
         return [i for i, one in enumerate(self.all) if one.experiment in (None, k)]
 
     def quantities(self, k: int) -> list[str]:
-        """What the solver is to differentiate by in run k; where a run has its own, the shared one has no part in it."""
+        """What the solver is to differentiate by in run k; an unknown of its own hides the shared one."""
         return list(dict.fromkeys(self.all[i].quantity for i in self.of(k)))
 
     def params(self, run: Measurements, values: np.ndarray) -> Any:
@@ -244,7 +244,8 @@ def _parts(initial: Any) -> list[Any]:
 def _replaced(initial: Any, changes: Mapping[int, float]) -> Any:
     """Initial values with some numbers changed, by their place in the state; (q, v) and (y, z) are one state."""
     parts = list(initial) if isinstance(initial, tuple) else [initial]
-    made, offset = [], 0
+    made: list[Any] = []
+    offset = 0
     for part in parts:
         if part is None:
             made.append(None)
