@@ -24,7 +24,7 @@ from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.differences import differenced_problem
-from daedal.sensitivity.parameters import columns_of, given_starts, scales, with_floats
+from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.start import consistent_sensitivities
 from daedal.sensitivity.variational import Variational, variational_problem
@@ -45,9 +45,17 @@ class FirstOrderSensitivity:
         With what is wanted as `sensitivities`.
     make_plan : callable
         ``make_plan(problem, settings)``, for the problem without sensitivities.
+    columns : list of Column, optional
+        What is differentiated by, where others have found out.
     """
 
-    def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, make_plan: Any):
+    def __init__(
+        self,
+        problem: ImplicitDAE | SemiExplicitDAE,
+        settings: Settings,
+        make_plan: Any,
+        columns: list[Column] | None = None,
+    ):
         self.problem = with_floats(problem)
         self.settings, self._make_plan = settings, make_plan
         assert settings.sensitivities is not None
@@ -56,9 +64,11 @@ class FirstOrderSensitivity:
         if settings.fixed_step is not None and settings.formulation == "auto":
             self._bare = replace(self._bare, formulation="none")
         self.primal = make_plan(self.problem, self._bare)
-        self.columns = columns_of(self.wanted, self.problem)
+        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
         self.names = tuple(column.name for column in self.columns)
-        self.starts = given_starts(self.wanted, self.columns, problem.n)
+        self.starts = np.zeros((len(self.columns), problem.n))
+        if columns is None:
+            self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
         self._inner: Any = None
 
@@ -186,6 +196,28 @@ class FirstOrderSensitivity:
                 error.solution = self._split(error.solution, s)
             raise
         return self._split(found, s)
+
+    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """y' of a state."""
+        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if self._is_semi_explicit else (y, None)
+        settings = replace(self._bare, events=None, correct_initial=True)
+        end = t + sign * max(1e-3, 1e-3 * abs(t))
+        return self.start(Request(self.problem, settings, (t, end), initial, t_stop=end))[1]
+
+    @property
+    def _is_semi_explicit(self) -> bool:
+        return isinstance(self.problem, SemiExplicitDAE)
+
+    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray) -> Solution:
+        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
+        y0, yp0 = self.start(request)
+        return self.stretch(request, y0, yp0, total - np.outer(tau, yp0))
+
+    def stacked(self, solution: Solution) -> np.ndarray:
+        """All sensitivities of a solution, (m, n, nt)."""
+        return solution.sensitivities.values
 
     def _begins_with_slopes(self) -> bool:
         chosen = self._bare.method

@@ -23,7 +23,7 @@ from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
-from daedal.sensitivity.parameters import columns_of, given_starts, scales, with_floats
+from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.symbolic import Untraceable
 from daedal.tabular import FunctionTable
 
@@ -83,7 +83,7 @@ class VariationalReduction(Reduction):
     def unknowns(self, start: Start) -> tuple[np.ndarray, np.ndarray]:
         """The start with consistent sensitivities, and the derivatives of all."""
         motion, params = self._motion, self.assembly.given.params
-        y = np.concatenate([start.z, start.r, self.formulation.starts.ravel()])
+        y = np.concatenate([start.z, start.r, self.assembly.sensitivities_at_start.ravel()])
         y = projected(motion, params, start.t, y)
         return y, evaluated(motion.rate, params, start.t, y)
 
@@ -113,7 +113,6 @@ class VariationalProjection(Formulation):
     """Coordinate projection of a mechanism and its sensitivities."""
 
     motion: VariationalMotion
-    starts: np.ndarray
     control: bool = True
     name = "variational_projection"
     ordinary = True
@@ -147,22 +146,28 @@ class MechanismSensitivity:
         With what is wanted as `sensitivities`.
     make_plan : callable
         ``make_plan(problem, settings)``, for the problem without sensitivities.
+    columns : list of Column, optional
+        What is differentiated by, where others have found out.
     """
 
-    def __init__(self, problem: MechanicalSystem, settings: Settings, make_plan: Any):
+    def __init__(
+        self, problem: MechanicalSystem, settings: Settings, make_plan: Any, columns: list[Column] | None = None
+    ):
         assert settings.sensitivities is not None
         self.problem, self.wanted = with_floats(problem), settings.sensitivities
         bare = replace(settings, sensitivities=None)
         self.primal = make_plan(self.problem, bare)
-        self.columns = columns_of(self.wanted, self.problem)
-        self.starts = given_starts(self.wanted, self.columns, problem.n)
+        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
+        self.starts = np.zeros((len(self.columns), problem.n))
+        if columns is None:
+            self.starts = given_starts(self.wanted, self.columns, problem.n)
         try:
             self.motion = VariationalMotion(self.problem, self.columns)
         except Untraceable as reason:
             raise InvalidProblemError(
                 f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
             ) from None
-        form = VariationalProjection(self.motion, self.starts, self.wanted.control)
+        form = VariationalProjection(self.motion, self.wanted.control)
         self._inner = MechanismPlan(self.primal.inner.problem, replace(bare, formulation=form, method=_method(bare)))
 
     def is_current(self) -> bool:
@@ -183,14 +188,33 @@ class MechanismSensitivity:
         other._inner = self._inner.with_problem(shared.inner.problem)
         return other
 
-    def solve(self, request: Request):
-        """Begin, run, finish."""
+    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """(v, a, r') of a state."""
+        full = np.concatenate([y, np.zeros(self.motion.total - self.motion.n)])
+        return evaluated(self.motion.rate, self.problem.params, t, full)[: self.motion.n]
+
+    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray):
+        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
+        slope = self.slope(request.span[0], y0, request.sign)
+        return self.solve(request, total - np.outer(tau, slope))
+
+    def stacked(self, solution) -> np.ndarray:
+        """All sensitivities of a solution, (m, n, nt)."""
+        return solution.sensitivities.values
+
+    # --- a run ------------------------------------------------------------------------------------------------------
+
+    def solve(self, request: Request, starts: np.ndarray | None = None):
+        """Begin, run, finish; `starts` are sensitivities at the start."""
         plan = self._inner
         settings = replace(
             request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
         )
         request = replace(request, problem=plan.problem, settings=settings)
         course = plan.begin(request)
+        course.assembly.sensitivities_at_start = self.starts if starts is None else starts
         segments = run(course, request)
         salvage = Salvage()
         t, states = outputs(request, segments, salvage)

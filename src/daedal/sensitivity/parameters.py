@@ -47,6 +47,14 @@ def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
     return found
 
 
+def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
+    """Names of parameters that there are, for problems that have no initial values among them."""
+    found = [column.name for name in names for column in _found(name, known, [])]
+    if not found:
+        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
+    return tuple(dict.fromkeys(found))
+
+
 def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
     """d(initial values) / d(parameter) as they were given, one row for each column."""
     start = np.zeros((len(columns), n))

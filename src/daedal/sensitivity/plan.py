@@ -7,6 +7,7 @@ from typing import Any
 
 from daedal.drive.request import Settings
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 
 
@@ -25,6 +26,10 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
         from daedal.sensitivity.mechanism import MechanismSensitivity
 
         return MechanismSensitivity(problem, settings, make_plan)
+    if isinstance(problem, HybridProblem):
+        from daedal.sensitivity.hybrid import HybridSensitivity
+
+        return HybridSensitivity(problem, settings, make_plan)
     raise InvalidProblemError(
         "sensitivities are computed for an ImplicitDAE, a SemiExplicitDAE, a LinearDAE and a MechanicalSystem, not for "
         f"a {type(problem).__name__}"
