@@ -44,6 +44,8 @@ MAY_USE = {
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "solution", "mechanics", "analysis", "initial"]
+    + ["formulations", "methods", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],
@@ -82,6 +84,7 @@ EXCEPTIONS = {
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
     ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
+    ("drive/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isinf
 from typing import Any
@@ -23,6 +23,20 @@ _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise
 
 
 @dataclass(frozen=True, eq=False)
+class Wanted:
+    """The sensitivities that are asked for, as they were named."""
+
+    names: Any = True
+    initial: Any = None  # {parameter: d(initial values) / d(parameter)}
+    control: bool = True  # whether errors of sensitivities are controlled
+
+    @property
+    def key(self) -> tuple:
+        """What a plan depends on."""
+        return "sensitivities", self.names, self.initial, self.control
+
+
+@dataclass(frozen=True, eq=False)
 class Settings:
     """What does not depend on the interval and the start: the arguments of :func:`daedal.prepare`."""
 
@@ -39,7 +53,7 @@ class Settings:
     correct_initial: bool = False
     compile: str = "auto"
     switches: str = "auto"
-    sensitivities: Any = None  # a Wanted, or None
+    sensitivities: Wanted | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -138,10 +152,11 @@ def _wanted(names, initial, control):
         if initial is not None:
             raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are asked for")
         return None
-    from daedal.sensitivity.parameters import Wanted
-
-    listed = names if isinstance(names, (bool, str, int, np.integer)) else tuple(names)
-    return Wanted(listed, initial, check_flag(control, "sensitivity_errors"))
+    if not isinstance(names, (bool, str, int, np.integer)):
+        if not isinstance(names, Iterable):
+            raise InvalidProblemError(f"sensitivities must be True, or names or indices of parameters, got {names!r}")
+        names = tuple(names)
+    return Wanted(names, initial, check_flag(control, "sensitivity_errors"))
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):

@@ -35,6 +35,8 @@ class HybridEvent:
         The stacked state before and after: (q, v, r) of a mechanical system, (y, z) of a semi-explicit problem.
     direction : int
         Of the change of sign of the guard.
+    sensitivity : dict or None
+        Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     """
 
     t: float
@@ -45,6 +47,7 @@ class HybridEvent:
     y: np.ndarray
     y_after: np.ndarray | None = None
     direction: int = 0
+    sensitivity: Any = None
 
 
 class EventTable(Sequence):

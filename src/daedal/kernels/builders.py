@@ -123,9 +123,7 @@ def block_diagonal_matrix(n: int, size: int, own_system=None) -> Record:
     )
 
 
-def sparse_matrix(
-    bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None, copies: int = 1
-) -> Record:
+def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None, copies: int = 1) -> Record:
     """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
     callback = None
     if jacobian is not None:

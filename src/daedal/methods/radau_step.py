@@ -61,7 +61,8 @@ def radau_begin(address):
             method.scheme += 1
     if not method.searches:
         return 0
-    return after_first_look(_call(method.linearise, address, run.t, run.h), method, record_at(method.linear, LINEAR).matrix.n)
+    n = record_at(method.linear, LINEAR).matrix.n
+    return after_first_look(_call(method.linearise, address, run.t, run.h), method, n)
 
 
 @pointer(ATTEMPT)

@@ -78,7 +78,9 @@ class Run:
         self._made_of = equations
         if workspace is None:
             self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
-            self.system = build_system(self.bridge, n, rate=equations.rate, hook=equations.hook)
+            self.system = build_system(
+                self.bridge, n, rate=equations.rate, params=equations.params, hook=equations.hook
+            )
         else:
             self.bridge, self.system = workspace.bridge, workspace.system
         vectors = Arena({"phi": (ROWS, n), **dict.fromkeys(VECTORS, n)})

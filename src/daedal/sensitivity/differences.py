@@ -19,11 +19,9 @@ import numpy as np
 
 from daedal.errors import Unevaluable
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
-from daedal.sensitivity.parameters import Column
-from daedal.sensitivity.rebuilt import rebuilt
+from daedal.sensitivity.parameters import Column, layout_of
 from daedal.sensitivity.variational import Variational
 from daedal.symbolic.dependencies import Dependencies
-from daedal.tracing.parameters import ParameterLayout
 
 _STENCILS = (  # share of the sizes of variables and parameter, and weights of F at multiples of it
     (float(np.finfo(float).eps) ** 0.2, ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))),
@@ -36,10 +34,8 @@ class DifferencedResidual:
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]):
         self._implicit, self._columns, self._n = problem.implicit(), tuple(columns), problem.n
-        self._params, layout = problem.params, None
-        if problem.params is not None:
-            layout = ParameterLayout(problem.params, True)
-        self._layout = layout
+        self._params, self._layout = problem.params, layout_of(problem)
+        layout = self._layout
         self._numbers = np.zeros(0) if layout is None else layout.numbers(problem.params)
         self._shifted: dict[tuple[int, float], Any] = {}
 
@@ -87,7 +83,7 @@ class DifferencedResidual:
             numbers = self._numbers.copy()
             numbers[column.position] += change
             assert self._layout is not None
-            self._shifted[key] = self._implicit.with_params(rebuilt(self._params, self._layout, numbers))
+            self._shifted[key] = self._implicit.with_params(self._layout.rebuilt(self._params, numbers.tolist()))
         return self._shifted[key]
 
 
@@ -99,5 +95,4 @@ def differenced_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
     names += [f"d {name} / d {column.name}" for column in columns for name in names]
     algebraic = None if implicit.algebraic is None else np.tile(implicit.algebraic, copies)
     made = ImplicitDAE(DifferencedResidual(problem, columns), n * copies, names=names, algebraic=algebraic)
-    layout = None if problem.params is None else ParameterLayout(problem.params, True)
-    return Variational(made, layout, (), Dependencies())
+    return Variational(made, layout_of(problem), (), Dependencies())

@@ -16,7 +16,7 @@ import numpy as np
 from daedal.analysis.thresholds import SHARPEST_IN_ONE
 from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
 from daedal.drive.first_order_choice import is_automatic
-from daedal.drive.request import Request, Settings
+from daedal.drive.request import Request, Settings, Wanted
 from daedal.drive.traced import TracedPlan
 from daedal.errors import IntegrationError
 from daedal.methods import named_method
@@ -24,14 +24,13 @@ from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.differences import differenced_problem
-from daedal.sensitivity.parameters import Wanted, as_floats, scales
+from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.start import consistent_sensitivities
 from daedal.sensitivity.variational import Variational, variational_problem
 from daedal.solution import DenseOutput, Solution
 from daedal.symbolic import Untraceable
 from daedal.tracing.first_order import traced_implicit
-from daedal.tracing.parameters import ParameterLayout
 
 _LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
 
@@ -46,20 +45,30 @@ class FirstOrderSensitivity:
         With what is wanted as `sensitivities`.
     make_plan : callable
         ``make_plan(problem, settings)``, for the problem without sensitivities.
+    columns : list of Column, optional
+        What is differentiated by, where others have found out.
     """
 
-    def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, settings: Settings, make_plan: Any):
-        self.problem = _with_floats(problem)
+    def __init__(
+        self,
+        problem: ImplicitDAE | SemiExplicitDAE,
+        settings: Settings,
+        make_plan: Any,
+        columns: list[Column] | None = None,
+    ):
+        self.problem = with_floats(problem)
         self.settings, self._make_plan = settings, make_plan
+        assert settings.sensitivities is not None
         self.wanted: Wanted = settings.sensitivities
         self._bare = replace(settings, sensitivities=None)
         if settings.fixed_step is not None and settings.formulation == "auto":
             self._bare = replace(self._bare, formulation="none")
         self.primal = make_plan(self.problem, self._bare)
-        params = self.problem.params
-        self.columns = self.wanted.columns(self.problem, None if params is None else ParameterLayout(params, True))
+        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
         self.names = tuple(column.name for column in self.columns)
-        self.starts = self.wanted.starts(self.columns, problem.n)
+        self.starts = np.zeros((len(self.columns), problem.n))
+        if columns is None:
+            self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
         self._inner: Any = None
 
@@ -93,7 +102,7 @@ class FirstOrderSensitivity:
 
     def with_problem(self, problem: Any) -> FirstOrderSensitivity | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
-        problem = _with_floats(problem)
+        problem = with_floats(problem)
         layout = self.variational.layout
         shared = getattr(self.primal, "with_problem", lambda problem: None)(problem)
         if layout is None or not layout.fits(problem.params) or shared is None:
@@ -147,8 +156,7 @@ class FirstOrderSensitivity:
             from daedal.sensitivity.events import solve_through_events
 
             return solve_through_events(self, bare)
-        t0, y0, yp0 = self.start(bare)
-        return self.stretch(bare, y0, yp0, self.starts)
+        return self.stretch(bare, *self.start(bare), self.starts)
 
     def _may_jump(self, request: Request) -> bool:
         """Whether events or switches interrupt the run."""
@@ -156,7 +164,7 @@ class FirstOrderSensitivity:
         switches = traced is not None and traced.n_switches and request.settings.switches != "never"
         return request.settings.events is not None or bool(switches)
 
-    def start(self, request: Request) -> tuple[float, np.ndarray, np.ndarray]:
+    def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         """Consistent y0 and y0', as the problem without sensitivities begins."""
         t0 = request.span[0]
         if self.stands:
@@ -164,23 +172,22 @@ class FirstOrderSensitivity:
             course = FirstOrderCourse(plan, replace(request, problem=plan.problem))
             y0, yp0 = course.y0, course.yp0
             course.give_back()
-            return t0, np.array(y0), np.array(yp0)
+            return np.array(y0), np.array(yp0)
         from daedal.initial.consistent import consistent_initial, split_initial
 
         y0, yp0 = split_initial(self.problem, request.initial)
-        implicit = self.problem.implicit()
-        found = consistent_initial(implicit, t0, (y0, yp0))
-        return t0, *found
+        return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
 
     def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
         """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
-        n, m, t0 = self.problem.n, self.m, request.span[0]
+        t0, initial = request.span[0], request.initial
         settings = self._tolerances(request.settings, y0)
         problem = self._numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
-        initial = np.concatenate([y0, s.ravel()]), np.concatenate([yp0, sp.ravel()])
-        if request.initial[1] is None and self._begins_with_slopes():
-            initial = initial[0], None
+        slopes = np.concatenate([yp0, sp.ravel()])
+        if initial[1] is None and self._begins_with_slopes():
+            slopes = None
+        initial = np.concatenate([y0, s.ravel()]), slopes
         inner = replace(request, problem=problem, initial=initial, settings=settings)
         try:
             found = self._plan(settings).solve(inner)
@@ -190,11 +197,34 @@ class FirstOrderSensitivity:
             raise
         return self._split(found, s)
 
+    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """y' of a state."""
+        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if self._is_semi_explicit else (y, None)
+        settings = replace(self._bare, events=None, correct_initial=True)
+        end = t + sign * max(1e-3, 1e-3 * abs(t))
+        return self.start(Request(self.problem, settings, (t, end), initial, t_stop=end))[1]
+
+    @property
+    def _is_semi_explicit(self) -> bool:
+        return isinstance(self.problem, SemiExplicitDAE)
+
+    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray) -> Solution:
+        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
+        y0, yp0 = self.start(request)
+        return self.stretch(request, y0, yp0, total - np.outer(tau, yp0))
+
+    def stacked(self, solution: Solution) -> np.ndarray:
+        """All sensitivities of a solution, (m, n, nt)."""
+        return solution.sensitivities.values
+
     def _begins_with_slopes(self) -> bool:
         chosen = self._bare.method
-        return not is_automatic(self._bare) and named_method(
-            "dassl" if chosen == "auto" else chosen, self._bare.options
-        ).begins_with_slopes
+        return (
+            not is_automatic(self._bare)
+            and named_method("dassl" if chosen == "auto" else chosen, self._bare.options).begins_with_slopes
+        )
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
         """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
@@ -203,9 +233,7 @@ class FirstOrderSensitivity:
         numbers = self.variational.numbers(self.problem.params)
         sizes = scales(self.columns, np.zeros(0) if numbers is None else numbers, y0)
         own = atol / sizes[:, None]
-        return replace(
-            settings, rtol=np.tile(rtol, 1 + m), atol=np.concatenate([atol, own.ravel()]), switches="never"
-        )
+        return replace(settings, rtol=np.tile(rtol, 1 + m), atol=np.concatenate([atol, own.ravel()]), switches="never")
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
         """The solution of the problem itself, which holds its sensitivities."""
@@ -269,8 +297,3 @@ def bare_solver(settings: Settings) -> Any:
 
 def _columns(dense: DenseOutput, part: slice) -> DenseOutput:
     return replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, part]))
-
-
-def _with_floats(problem: Any) -> Any:
-    params = as_floats(problem.params)
-    return problem if params is problem.params else problem.with_params(params)

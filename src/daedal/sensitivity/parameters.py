@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from daedal.drive.request import Wanted
 from daedal.errors import InvalidProblemError
+from daedal.kernels.functions import is_compiled
 from daedal.problems.checks import check_vector
 from daedal.tracing.parameters import ParameterLayout
 
@@ -25,68 +28,72 @@ class Column:
     variable: int | None = None
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for, as it was written: a value that settings may hold."""
+def columns_of(wanted: Wanted, problem: Any) -> list[Column]:
+    """What was asked for as columns, in the same order."""
+    layout = layout_of(problem)
+    known = [] if layout is None else layout.labels(problem.params)
+    labels = [problem.label(i) for i in range(problem.n)]
+    names = wanted.names
+    if names is True:
+        _require_parameters(known)
+        names = known
+    elif isinstance(names, (str, int, np.integer)):
+        names = [names]
+    found = [column for name in names for column in _found(name, known, labels)]
+    if not found:
+        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
+    if len({column.name for column in found}) < len(found):
+        raise InvalidProblemError(f"sensitivities names a parameter twice: {', '.join(c.name for c in found)}")
+    return found
 
-    names: Any = True
-    initial: Any = None  # {parameter: d(initial values) / d(parameter)}
-    control: bool = True  # whether errors of sensitivities are controlled
 
-    @property
-    def key(self) -> tuple:
-        """What a plan depends on."""
-        return "sensitivities", self.names, self.initial, self.control
+def require_known(names: list[Any], known: list[str]) -> tuple[str, ...]:
+    """Names of parameters that there are, for problems that have no initial values among them."""
+    found = [column.name for name in names for column in _found(name, known, [])]
+    if not found:
+        raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
+    return tuple(dict.fromkeys(found))
 
-    def columns(self, problem: Any, layout: ParameterLayout | None) -> list[Column]:
-        """The columns, in the order that they were asked for."""
-        known = [] if layout is None else layout.labels(problem.params)
-        labels = [problem.label(i) for i in range(problem.n)]
-        names = self.names
-        if names is True:
-            _require_parameters(known)
-            names = known
-        elif isinstance(names, (str, int, np.integer)):
-            names = [names]
-        if not isinstance(names, Iterable):
+
+def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
+    """d(initial values) / d(parameter) as they were given, one row for each column."""
+    start = np.zeros((len(columns), n))
+    for row, column in zip(start, columns, strict=True):
+        if column.variable is not None:
+            row[column.variable] = 1.0
+    given = wanted.initial or {}
+    if not isinstance(given, Mapping):
+        raise InvalidProblemError(
+            "initial_sensitivities must be a mapping {parameter: d(initial values) / d(parameter)}, "
+            f"got {type(given).__name__}"
+        )
+    names = [column.name for column in columns]
+    for name, value in given.items():
+        if name not in names:
             raise InvalidProblemError(
-                f"sensitivities must be True, or names or indices of parameters, got {self.names!r}"
+                f"initial_sensitivities: {_unknown(str(name), names)}; they are for what sensitivities names"
             )
-        found = [column for name in names for column in _found(name, known, labels)]
-        if not found:
-            raise InvalidProblemError("sensitivities names no parameter: give their names, or True for all of them")
-        if len({column.name for column in found}) < len(found):
-            raise InvalidProblemError(f"sensitivities names a parameter twice: {', '.join(c.name for c in found)}")
-        return found
-
-    def starts(self, columns: list[Column], n: int) -> np.ndarray:
-        """d(initial values) / d(parameter) as they were given, one row for each column."""
-        start = np.zeros((len(columns), n))
-        for row, column in zip(start, columns, strict=True):
-            if column.variable is not None:
-                row[column.variable] = 1.0
-        given = self.initial or {}
-        if not isinstance(given, Mapping):
-            raise InvalidProblemError(
-                "initial_sensitivities must be a mapping {parameter: d(initial values) / d(parameter)}, "
-                f"got {type(given).__name__}"
-            )
-        names = [column.name for column in columns]
-        for name, value in given.items():
-            if name not in names:
-                raise InvalidProblemError(
-                    f"initial_sensitivities: {_unknown(str(name), names)}; they are for what sensitivities names"
-                )
-            parts = [np.atleast_1d(part) for part in value] if isinstance(value, tuple) else [value]
-            stacked = np.concatenate(parts) if isinstance(value, tuple) else value
-            start[names.index(name)] = check_vector(stacked, n, f"initial_sensitivities[{name!r}]")
-        return start
+        stacked = np.concatenate([np.atleast_1d(part) for part in value]) if isinstance(value, tuple) else value
+        start[names.index(name)] = check_vector(stacked, n, f"initial_sensitivities[{name!r}]")
+    return start
 
 
 def scales(columns: list[Column], numbers: np.ndarray, y0: np.ndarray) -> np.ndarray:
     """The sizes of parameters, in which their sensitivities are measured: 1 where a parameter vanishes."""
     sizes = [abs(numbers[c.position]) if c.position is not None else abs(y0[c.variable]) for c in columns]
     return np.array([size or 1.0 for size in sizes])
+
+
+def layout_of(problem: Any) -> ParameterLayout | None:
+    """The numbers of a problem's parameters, as a trace of its functions has them."""
+    params = problem.params
+    return None if params is None else ParameterLayout(params, any(map(is_compiled, vars(problem).values())))
+
+
+def with_floats(problem: Any) -> Any:
+    """The problem with parameters that can be varied."""
+    params = as_floats(problem.params)
+    return problem if params is problem.params else problem.with_params(params)
 
 
 def as_floats(params: Any) -> Any:
@@ -98,9 +105,11 @@ def as_floats(params: Any) -> Any:
     if isinstance(params, np.ndarray) and params.dtype.kind in "iu":
         return params.astype(float)
     if type(params) is dict:
-        return {name: as_floats(value) for name, value in params.items()}
+        found = {name: as_floats(value) for name, value in params.items()}
+        return params if all(found[name] is value for name, value in params.items()) else found
     if type(params) in (list, tuple):
-        return type(params)(as_floats(value) for value in params)
+        entries = [as_floats(value) for value in params]
+        return params if all(map(operator.is_, entries, params)) else type(params)(entries)
     return params
 
 
@@ -133,6 +142,7 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    by_letters = {label.lower(): label for label in known}
+    near = [by_letters[x] for x in get_close_matches(name.lower(), by_letters, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:_MOST_LISTED])}"
     return f"there is no parameter or initial value '{name}'; {hint}"

@@ -7,7 +7,8 @@ from typing import Any
 
 from daedal.drive.request import Settings
 from daedal.errors import InvalidProblemError
-from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 
 
 def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Any:
@@ -21,6 +22,14 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
         from daedal.sensitivity.first_order import FirstOrderSensitivity
 
         return FirstOrderSensitivity(problem, settings, make_plan)
+    if isinstance(problem, MechanicalSystem):
+        from daedal.sensitivity.mechanism import MechanismSensitivity
+
+        return MechanismSensitivity(problem, settings, make_plan)
+    if isinstance(problem, HybridProblem):
+        from daedal.sensitivity.hybrid import HybridSensitivity
+
+        return HybridSensitivity(problem, settings, make_plan)
     raise InvalidProblemError(
         "sensitivities are computed for an ImplicitDAE, a SemiExplicitDAE, a LinearDAE and a MechanicalSystem, not for "
         f"a {type(problem).__name__}"

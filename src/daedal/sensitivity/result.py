@@ -12,6 +12,16 @@ from daedal.problems.checks import check_real
 from daedal.solution import DenseOutput
 
 
+def column_of(names: tuple[str, ...], parameter: Any) -> int:
+    """The block of a parameter, by name or by its place among those that were asked for."""
+    if isinstance(parameter, (int, np.integer)) and not isinstance(parameter, bool):
+        if -len(names) <= parameter < len(names):
+            return int(parameter) % len(names)
+    elif str(parameter) in names:
+        return names.index(str(parameter))
+    raise InvalidProblemError(f"there is no sensitivity to {parameter!r}; solve was asked for {', '.join(names)}")
+
+
 @dataclass(frozen=True)
 class Sensitivities:
     """The derivatives of a solution with respect to parameters and initial values.
@@ -37,20 +47,9 @@ class Sensitivities:
     dense: DenseOutput | None
     starts: np.ndarray
 
-    def column(self, parameter: Any) -> int:
-        """The block of a parameter, by name or by its place among those that were asked for."""
-        if isinstance(parameter, (int, np.integer)) and not isinstance(parameter, bool):
-            if -len(self.names) <= parameter < len(self.names):
-                return int(parameter) % len(self.names)
-        elif str(parameter) in self.names:
-            return self.names.index(str(parameter))
-        raise InvalidProblemError(
-            f"there is no sensitivity to {parameter!r}; solve was asked for {', '.join(self.names)}"
-        )
-
     def at(self, parameter: Any, t: Any = None, *, derivative: bool = False) -> np.ndarray:
         """The block of a parameter at the output times (n, nt), or at `t`: (n,) for a number, (n, len(t))."""
-        k = self.column(parameter)
+        k = column_of(self.names, parameter)
         if t is None:
             return (self.slopes if derivative else self.values)[k]
         times = check_real(t, "t", "be a number or a vector")

@@ -44,9 +44,7 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     return _of_higher_index(plan, problem, t0, point, algebraic)
 
 
-def _of_higher_index(
-    plan: Any, problem: Any, t0: float, point: tuple[np.ndarray, np.ndarray], algebraic: np.ndarray
-):
+def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray, np.ndarray], algebraic: np.ndarray):
     """Derivatives of the hidden constraints hold as well: from the derivative array of the variational equations.
 
     The solution itself stays as it is. Of its sensitivities those of algebraic variables move first, the others as

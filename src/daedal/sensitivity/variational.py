@@ -58,12 +58,27 @@ class Variational:
         return None if self.layout is None or not self.layout.count else self.layout.numbers(params)
 
 
+class VariationalFunction(GraphFunction):
+    """F beside its derivatives; called from Python it asks the user's functions first, which may raise."""
+
+    def __init__(self, problem: ImplicitDAE | SemiExplicitDAE, layout: ParameterLayout | None, *graph: Any):
+        super().__init__("residual", *graph)
+        self._problem, self._layout = problem, layout
+
+    def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, *params: Any) -> np.ndarray:
+        n, problem = self._problem.n, self._problem
+        if params and self._layout is not None:
+            problem = problem.with_params(self._layout.rebuilt(problem.params, list(map(float, params[0]))))
+        problem.implicit().evaluate(t, y[:n], yp[:n])
+        return super().__call__(t, y, yp, *params)
+
+
 def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]) -> Variational:
     """The problem with its variational equations; raises Untraceable where its functions cannot be traced."""
     n, total = problem.n, problem.n * (1 + len(columns))
     tracer = Tracer(problem, {"y": total, "yp": total}, always=True)
     graph, y, yp = tracer.graph, tracer.nodes("y"), tracer.nodes("yp")
-    equations, dependencies = _equations(tracer, problem)
+    equations, dependencies, raises = _equations(tracer, problem)
     nodes, idle = list(equations), []
     for k, column in enumerate(columns):
         own = slice((k + 1) * n, (k + 2) * n)
@@ -79,7 +94,9 @@ def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
         params = layout.numbers(problem.params)
         layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
     own_params = None if params is None else (NAME, params.size)
-    function = GraphFunction("residual", graph, nodes, {"y": total, "yp": total}, own_params)
+    if raises != graph.false:  # there the function itself is asked
+        nodes = [graph.where(raises, graph.constant(np.nan), x) for x in nodes]
+    function = VariationalFunction(problem, layout, graph, nodes, {"y": total, "yp": total}, own_params)
     names = [problem.label(i) for i in range(n)]
     names += [f"d {name} / d {column.name}" for column in columns for name in names]
     algebraic = problem.implicit().algebraic
@@ -88,8 +105,8 @@ def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
     return Variational(made, layout, tuple(idle), dependencies)
 
 
-def _equations(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies]:
-    """F of the leading unknowns, and what its functions depend on."""
+def _equations(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies, int]:
+    """F of the leading unknowns, what its functions depend on, and the condition under which they raise."""
     n, dependencies = problem.n, Dependencies()
     y, yp = tracer.symbols("y")[:n], tracer.symbols("yp")[:n]
     if isinstance(problem, SemiExplicitDAE):
@@ -99,10 +116,11 @@ def _equations(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[
         dependencies.add(f.dependencies)
         dependencies.add(g.dependencies)
         rates = tracer.nodes("yp")[:split]
-        return [*map(tracer.graph.subtract, rates, f.nodes), *g.nodes], dependencies
+        raises = tracer.graph.either(f.raises, g.raises)
+        return [*map(tracer.graph.subtract, rates, f.nodes), *g.nodes], dependencies, raises
     traced = tracer.trace(_as_stated(problem.residual), [y, yp], (n,))
     dependencies.add(traced.dependencies)
-    return list(traced.nodes), dependencies
+    return list(traced.nodes), dependencies, traced.raises
 
 
 def _as_stated(function: Any) -> Any:

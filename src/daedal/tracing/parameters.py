@@ -96,7 +96,15 @@ class ParameterLayout:
         return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
     def rebuilt(self, params: Any, numbers: list[float]) -> Any:
-        """The same structure with other numbers."""
+        """The same structure with other numbers.
+
+        Examples
+        --------
+        >>> from daedal.tracing.parameters import ParameterLayout
+        >>> params = {"mass": 2.0, "springs": [3.0, 4.0]}
+        >>> ParameterLayout(params).rebuilt(params, [1.0, 5.0, 6.0])
+        {'mass': 1.0, 'springs': [5.0, 6.0]}
+        """
         return self._rebuilt(params, iter(numbers), np.ndarray, dtype=float)
 
     def _read(self, value: Any, numbers: list[float], depth: int = 0) -> Any:
