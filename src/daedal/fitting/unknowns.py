@@ -79,9 +79,8 @@ class Unknowns:
             raise InvalidProblemError(f"parameters: the start of {name!r} must be a number, got {start!r}") from None
         self._own(quantity, None, value)
         low, high = limits.get(name, (-np.inf, np.inf))
-        logarithmic = (
-            log is True and experiment is None and not quantity.endswith("(0)") or (log is not True and name in log)
-        )
+        everywhere = log is True and experiment is None and not quantity.endswith("(0)")
+        logarithmic = everywhere or (log is not True and name in log)
         if not np.isfinite(value):
             raise InvalidProblemError(f"parameters: the start of {name!r} must be finite, got {start!r}")
         if not low <= value <= high:
