@@ -53,6 +53,7 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
+    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],

@@ -28,6 +28,7 @@ ROOM_TITLES = {
     "advise": "Advice on formulations",
     "problem_conditioning": "Conditioning",
     "comparison": "Comparison of formulations",
+    "adjoint": "Gradients of costs",
     "fitting": "Fitting to measurements",
     "linear_solvers": "Linear solvers",
     "events": "Events",

@@ -178,6 +178,7 @@ __all__ = [
     "fit",
     "formula",
     "from_sympy",
+    "gradient",
     "impact",
     "lagrange",
     "library",
@@ -198,6 +199,7 @@ __all__ = [
 _LATE = {
     "Conditioning": "problem_conditioning.result",
     "Experiment": "fitting",
+    "gradient": "adjoint",
     "Fit": "fitting",
     "fit": "fitting",
     "uncertainty": "fitting.uncertainty",

@@ -70,16 +70,16 @@ class VariationalMotion:
         self.n = 2 * system.n_q + system.n_r
         self.total = self.n * (1 + len(columns))
         sizes = {"q": system.n_q, "v": system.n_q, "r": system.n_r, "s": self.n * len(columns)}
-        self._tracer = Tracer(system, {name: size for name, size in sizes.items() if size}, always=True)
+        self.tracer = Tracer(system, {name: size for name, size in sizes.items() if size}, always=True)
         self._arguments = tuple(name for name, size in sizes.items() if size)
-        self.layout, self.dependencies = self._tracer.layout, Dependencies()
-        self._raises = self._tracer.graph.false
+        self.layout, self.dependencies = self.tracer.layout, Dependencies()
+        self._raises = self.tracer.graph.false
         self._rows = rows
-        self._dynamics = self._traced()
+        self.equations = self._traced()
         self._directions = [self._direction(k) for k in range(len(columns))]
         self.idle = self._idle()
         motion, outputs, worst = self._motion()
-        graph = self._tracer.graph
+        graph = self.tracer.graph
         if self.layout is not None:
             self.layout.fixed = {
                 graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME
@@ -91,14 +91,14 @@ class VariationalMotion:
     # --- the equations ----------------------------------------------------------------------------------------------
 
     def _trace(self, function: Any, arguments: Sequence[str], shape: tuple[int, ...]):
-        symbols = [self._tracer.symbols(name) for name in arguments]
-        traced = self._tracer.trace(getattr(function, "original", function), symbols, shape)
+        symbols = [self.tracer.symbols(name) for name in arguments]
+        traced = self.tracer.trace(getattr(function, "original", function), symbols, shape)
         self.dependencies.add(traced.dependencies)
-        self._raises = self._tracer.graph.either(self._raises, traced.raises)
+        self._raises = self.tracer.graph.either(self._raises, traced.raises)
         return traced
 
     def _traced(self) -> Dynamics:
-        system, tracer, n = self.system, self._tracer, self.system.n_q
+        system, tracer, n = self.system, self.tracer, self.system.n_q
         graph, every = tracer.graph, ("q", "v", "r") if system.n_r else ("q", "v")
         if callable(system.mass):
             mass = rows_of(graph, self._trace(system.mass, ("q",), (n, n)).array)
@@ -111,9 +111,9 @@ class VariationalMotion:
             constraint = self._trace(system.constraint, ("q",), (system.n_constraints,)).nodes
         if system.n_velocity_constraints:
             velocity = self._trace(system.velocity_constraint, ("q", "v"), (system.n_velocity_constraints,)).nodes
-        self._state_rate: tuple[int, ...] = ()
+        self.state_rate: tuple[int, ...] = ()
         if system.n_r:
-            self._state_rate = self._trace(system.state_rate, every, (system.n_r,)).nodes
+            self.state_rate = self._trace(system.state_rate, every, (system.n_r,)).nodes
         if self._rows is not None:
             split = system.n_constraints
             constraint, velocity = (
@@ -123,57 +123,57 @@ class VariationalMotion:
         return Dynamics(graph, tracer.t.node, tracer.nodes("q"), tracer.nodes("v"), mass, force, constraint, velocity)
 
     def _state(self) -> list[int]:
-        return [node for name in self._arguments if name != "s" for node in self._tracer.nodes(name)]
+        return [node for name in self._arguments if name != "s" for node in self.tracer.nodes(name)]
 
     def _own(self, k: int) -> list[int]:
         """The nodes of s_k."""
-        return self._tracer.nodes("s")[k * self.n : (k + 1) * self.n]
+        return self.tracer.nodes("s")[k * self.n : (k + 1) * self.n]
 
     def _direction(self, k: int) -> dict[int, int]:
         """(s_q, s_v, s_r, e_p) of a column."""
-        graph, position = self._tracer.graph, self.columns[k].position
+        graph, position = self.tracer.graph, self.columns[k].position
         along = dict(zip(self._state(), self._own(k), strict=True))
         return along if position is None else along | {graph.argument(NAME, position): graph.one}
 
     def _idle(self) -> tuple[int, ...]:
         """Columns whose parameter does not occur in the equations."""
-        graph, dynamics = self._tracer.graph, self._dynamics
-        nodes = [*dynamics.force, *dynamics.constraint, *dynamics.velocity_constraint, *self._state_rate]
+        graph, dynamics = self.tracer.graph, self.equations
+        nodes = [*dynamics.force, *dynamics.constraint, *dynamics.velocity_constraint, *self.state_rate]
         nodes += [x for row in dynamics.mass for x in row.values()]
         read = {graph.data[i] for i in graph.needed(nodes) if graph.operations[i] == "argument"}
         return tuple(k for k, c in enumerate(self.columns) if c.position is not None and (NAME, c.position) not in read)
 
     def _motion(self) -> tuple[list[int], list[int], int]:
         """The nodes of Y', of (s_a, s_lambda, s_reaction), and when pivots are bad."""
-        tracer, dynamics, n = self._tracer, self._dynamics, self.system.n_q
+        tracer, dynamics, n = self.tracer, self.equations, self.system.n_q
         graph, n_c = tracer.graph, dynamics.n_lambda
         tracer.sizes |= {"a": n, "lam": n_c}
         a, lam = tracer.nodes("a"), tracer.nodes("lam")
         factors = self._factors(n_c)
         solution = factors.solve([*dynamics.force, *dynamics.bias])
         there = dict(zip([*a, *lam], solution, strict=True))
-        left = [*dynamics.balance(a, lam), *self._constraint_rates(a)]
+        left = [*dynamics.balance(a, lam), *self.constraint_rates(a)]
         reaction = self._reaction(lam)
-        motion = [*tracer.nodes("v"), *solution[:n], *self._state_rate]
+        motion = [*tracer.nodes("v"), *solution[:n], *self.state_rate]
         outputs: list[int] = []
         for k, along in enumerate(self._directions):
             right = [graph.negative(x) for x in dynamics.at(directional(graph, left, along), there)]
             found = factors.solve(right)
             own = {**along, **dict(zip(lam, found[n:], strict=True))}
             turned = dynamics.at(directional(graph, reaction, own), there)
-            motion += [*self._own(k)[n : 2 * n], *found[:n], *directional(graph, self._state_rate, along)]
+            motion += [*self._own(k)[n : 2 * n], *found[:n], *directional(graph, self.state_rate, along)]
             outputs += [*found, *turned]
         return motion, outputs, dynamics.bad_pivot(Solved([], factors.quality, factors.order))
 
     def _factors(self, n_c: int) -> Factors:
-        dynamics = self._dynamics
+        dynamics = self.equations
         rows = dynamics.jacobian[:n_c]
         return factor(dynamics.graph, augmented(dynamics.n_q, dynamics.mass, rows, rows), dynamics.n_q)
 
-    def _constraint_rates(self, a: Sequence[int]) -> list[int]:
+    def constraint_rates(self, a: Sequence[int]) -> list[int]:
         """K a - gamma."""
-        graph, result = self._tracer.graph, []
-        for row, bias in zip(self._dynamics.jacobian, self._dynamics.bias, strict=True):
+        graph, result = self.tracer.graph, []
+        for row, bias in zip(self.equations.jacobian, self.equations.bias, strict=True):
             total = graph.negative(bias)
             for j, x in row.items():
                 total = graph.add(total, graph.multiply(x, a[j]))
@@ -182,9 +182,9 @@ class VariationalMotion:
 
     def _reaction(self, lam: Sequence[int]) -> list[int]:
         """-K^T lambda."""
-        graph = self._tracer.graph
+        graph = self.tracer.graph
         result = [graph.zero] * self.system.n_q
-        for row, x in zip(self._dynamics.jacobian, lam, strict=True):
+        for row, x in zip(self.equations.jacobian, lam, strict=True):
             for j, entry in row.items():
                 result[j] = graph.subtract(result[j], graph.multiply(entry, x))
         return result
@@ -192,7 +192,7 @@ class VariationalMotion:
     # --- projections ------------------------------------------------------------------------------------------------
 
     def _corrections(self) -> tuple[TracedFunction, ...]:
-        dynamics, graph, n = self._dynamics, self._tracer.graph, self.system.n_q
+        dynamics, graph, n = self.equations, self.tracer.graph, self.system.n_q
         if not dynamics.n_lambda:
             return ()
         zeros, rest, m = [graph.zero] * n, [graph.zero] * self.system.n_r, len(self.columns)
@@ -217,11 +217,11 @@ class VariationalMotion:
 
     def _shortest(self, factors: Factors, residual: Sequence[int]) -> list[int]:
         """The shortest change of coordinates, in the norm of M, that takes a residual of constraints away."""
-        graph, n = self._tracer.graph, self.system.n_q
+        graph, n = self.tracer.graph, self.system.n_q
         return factors.solve([*[graph.zero] * n, *[graph.negative(x) for x in residual]])[:n]
 
     def _code(self, name: str, nodes: Sequence[int], conditions: Sequence[int]) -> TracedFunction:
-        tracer, raises = self._tracer, self._raises
+        tracer, raises = self.tracer, self._raises
         for condition in conditions:
             raises = tracer.graph.either(raises, condition)
         code = tracer.code(self._arguments, np.array(nodes), [(raises, RAISES)])

@@ -78,7 +78,7 @@ def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
     n, total = problem.n, problem.n * (1 + len(columns))
     tracer = Tracer(problem, {"y": total, "yp": total}, always=True)
     graph, y, yp = tracer.graph, tracer.nodes("y"), tracer.nodes("yp")
-    equations, dependencies, raises = _equations(tracer, problem)
+    equations, dependencies, raises = equations_of(tracer, problem)
     nodes, idle = list(equations), []
     for k, column in enumerate(columns):
         own = slice((k + 1) * n, (k + 2) * n)
@@ -105,7 +105,7 @@ def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
     return Variational(made, layout, tuple(idle), dependencies)
 
 
-def _equations(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies, int]:
+def equations_of(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies, int]:
     """F of the leading unknowns, what its functions depend on, and the condition under which they raise."""
     n, dependencies = problem.n, Dependencies()
     y, yp = tracer.symbols("y")[:n], tracer.symbols("yp")[:n]
