@@ -45,6 +45,8 @@ MAY_USE = {
     "drive": ["progress", "results", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
     + ["initial", "formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "results", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "solution", "mechanics", "analysis", "initial"]
+    + ["formulations", "methods", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "ivp": ["events", "problems", "methods", "solution", "solve"],
     "ensembles": [
@@ -64,6 +66,8 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
+    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
+    "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
@@ -98,6 +102,7 @@ EXCEPTIONS = {
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
     ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
+    ("drive/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }

@@ -129,6 +129,8 @@ class Solution(Tabulated):
         Names of the rows of `y`.
     functions : dict
         How each function of the problem was evaluated, in words.
+    sensitivities : Sensitivities or None
+        Derivatives with respect to parameters, where they were asked for; see :meth:`sensitivity`.
     """
 
     t: np.ndarray
@@ -146,6 +148,7 @@ class Solution(Tabulated):
     dense: DenseOutput | None = None
     n_differential: int | None = None
     functions: FunctionTable = field(default_factory=FunctionTable)
+    sensitivities: Any = None
 
     def __post_init__(self):
         if not isinstance(self.events, EventTable):
@@ -196,6 +199,16 @@ class Solution(Tabulated):
 
     def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
         return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
+
+    def sensitivity(self, parameter, t=None):
+        """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
+
+        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
+        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
+        """
+        if self.sensitivities is None:
+            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+        return self.sensitivities.at(parameter, t)
 
     def plot(self, *args: Any, **options: Any):
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""

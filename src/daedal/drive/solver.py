@@ -44,6 +44,9 @@ def prepare(
     correct_initial=False,
     compile="auto",
     switches="auto",
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -70,7 +73,8 @@ def prepare(
     """
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
-    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     return Solver(problem, settings)
 
 
@@ -129,6 +133,10 @@ class Solver:
 
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    if settings.sensitivities is not None:
+        from daedal.sensitivity.plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
     if isinstance(problem, _TRACEABLE):
         from daedal.drive.traced import SemiExplicitPlan, TracedPlan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class HybridEvent:
         The stacked state before and after: (q, v, r) of a mechanical system, (y, z) of a semi-explicit problem.
     direction : int
         Of the change of sign of the guard.
+    sensitivity : dict or None
+        Derivatives of the time of a transition {parameter: dt/dp}, in a run with sensitivities.
     """
 
     t: float
@@ -39,4 +41,5 @@ class HybridEvent:
     y: np.ndarray
     y_after: np.ndarray | None = None
     direction: int = 0
+    sensitivity: Any = None
     columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "source", "target")  # of a table

@@ -262,6 +262,27 @@ class HybridSolution(Tabulated):
         pairs = zip(self.segments, self._chunks, strict=True)
         return _padded([getattr(segment.solution, name)[:, : chunk.t.size] for segment, chunk in pairs])
 
+    sensitivities: Any = None
+
+    def sensitivity(self, parameter, t=None) -> np.ndarray:
+        """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
+        if self.sensitivities is None:
+            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+        return self.sensitivities.at(parameter, t)
+
+    @property
+    def points_of_segments(self) -> list[int]:
+        """How many output points each segment has."""
+        return [chunk.t.size for chunk in self._chunks]
+
+    def segment_numbers(self, t) -> np.ndarray:
+        """The number of the segment at each time; at a transition that of the one which begins there."""
+        return self._segment_numbers(np.atleast_1d(self._times(t)))
+
+    def rows_of(self, mode: str) -> list[int]:
+        """The rows of `y` that a mode has."""
+        return self._rows(self.modes.index(mode))
+
     # --- dense output -----------------------------------------------------------------------------------------------
 
     def _segment_numbers(self, times: np.ndarray) -> np.ndarray:

@@ -78,7 +78,9 @@ class Run:
         self._made_of = equations
         if workspace is None:
             self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
-            params = getattr(_caller(equations), "params", None)
+            params = equations.params
+            if params is None:
+                params = getattr(_caller(equations), "params", None)
             self.system = build_system(self.bridge, n, rate=equations.rate, params=params, hook=equations.hook)
         else:
             self.bridge, self.system = workspace.bridge, workspace.system
