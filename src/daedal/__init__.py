@@ -42,13 +42,14 @@ from daedal.formulations import (
 from daedal.formulations.linear_reduction import StabilisedReduction
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.breaking import breaking
+from daedal.hybrid.models.contact import Contact
 from daedal.hybrid.models.elastoplastic import ElastoPlastic, elastoplastic
 from daedal.hybrid.models.filippov import Filippov
 from daedal.hybrid.models.friction import Friction, NonUniqueWarning
 from daedal.hybrid.models.friction_state import ContactState
-from daedal.hybrid.models.impact import Contact, Impact, impact
+from daedal.hybrid.models.impact import EnergyWarning, Impact, impact
 from daedal.hybrid.models.tabulated import Table
-from daedal.hybrid.models.unilateral import unilateral
+from daedal.hybrid.models.unilateral import UnilateralProblem, unilateral
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
 from daedal.initial.consistent import consistent_initial
@@ -118,6 +119,7 @@ __all__ = [
     "DaedalError",
     "ElastoPlastic",
     "Ensemble",
+    "EnergyWarning",
     "EssentialODE",
     "Event",
     "EventRecord",
@@ -183,6 +185,7 @@ __all__ = [
     "Transition",
     "Unevaluable",
     "UnknownNameError",
+    "UnilateralProblem",
     "__version__",
     "advise",
     "analyse",

@@ -134,6 +134,9 @@ class HybridProblem:
     transitions : sequence of Transition
         In the order of their priority: of those that fire at the same time the first one is taken, the others are
         recorded, and fire in the new mode if their guards lie on the wrong side there.
+    start : str or callable, optional
+        The mode in which runs begin whose initial values do not name one; or a function of the initial values that
+        returns (mode, initial values).
 
     Notes
     -----
@@ -142,9 +145,9 @@ class HybridProblem:
     are an error. A transition into its own mode whose guard moves on after the reset as it did before, such as
     ``t - 1.0``, marks an instant, and fires once.
 
-    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, and further options: ``max_events`` (10**6), the
-    number of transitions after which it gives up, and ``record_events`` (True). ``max_steps`` holds for each stretch
-    between two transitions. It returns a :class:`HybridSolution`.
+    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, or the values alone if `start` is given, and
+    further options: ``max_events`` (10**6), the number of transitions after which it gives up, and ``record_events``
+    (True). ``max_steps`` holds for each stretch between two transitions. It returns a :class:`HybridSolution`.
 
     References
     ----------
@@ -181,8 +184,9 @@ class HybridProblem:
 
     modes: Mapping[str, Mode]
     transitions: tuple[Transition, ...] = field(default=())
+    start: Any = None
 
-    def __init__(self, modes, transitions=()):
+    def __init__(self, modes, transitions=(), start=None):
         object.__setattr__(self, "modes", _checked_modes(modes))
         given = [transitions] if isinstance(transitions, Transition) else transitions
         if not isinstance(given, Sequence) or isinstance(given, str):
@@ -192,6 +196,9 @@ class HybridProblem:
         for mode in self.modes:
             if len([t for t in self.transitions if t.guard == ZENO and mode in t.sources]) > 1:
                 raise InvalidProblemError(f"mode '{mode}' has several transitions with guard='zeno'; one can be taken")
+        if start is not None and not callable(start):
+            _check_mode("HybridProblem", "start", start, self.modes)
+        object.__setattr__(self, "start", start)
 
     @property
     def functions(self) -> dict[str, FunctionTable]:
@@ -216,8 +223,14 @@ class HybridProblem:
         return value
 
     def entry(self, t_span, initial):
-        """(mode, initial values) with which a run begins; problems that know better choose the mode themselves."""
-        return initial
+        """(mode, initial values) with which a run begins: as they are given, or in the mode that `start` says."""
+        if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
+            return initial
+        return self.start(initial) if callable(self.start) else (self.start, initial)
+
+    def contact_record(self) -> Any:
+        """What reads contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
+        return None
 
     def compiled(self) -> HybridProblem:
         """The same model with the functions of all its modes passed through ``numba.njit``."""
@@ -225,7 +238,7 @@ class HybridProblem:
             name: replace(mode, problem=mode.problem.compiled()) if hasattr(mode.problem, "compiled") else mode
             for name, mode in self.modes.items()
         }
-        return HybridProblem(modes, self.transitions)
+        return HybridProblem(modes, self.transitions, self.start)
 
     def check(self, t: float, initial):
         """Check guards and resets at a state, and which modes can be reached; the report can be printed.

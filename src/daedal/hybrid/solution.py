@@ -114,11 +114,12 @@ class HybridSolution(Tabulated):
         stats: Statistics,
         drift: dict[str, float],
         functions: dict[str, FunctionTable],
+        contacts: Any = None,
     ):
         self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
         self.success, self.status, self.message = success, status, message
         self.stats, self._drift, self.functions = stats, drift, functions
-        self._labels, self._n_q, self._chunks = labels, n_q, chunks
+        self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
 
     @cached_property
     def drift(self) -> dict[str, float]:
@@ -343,6 +344,39 @@ class HybridSolution(Tabulated):
             rows = self._rows(self.modes.index(segment.mode))
             result[np.ix_(rows, np.flatnonzero(here))] = stacked(state)[: len(rows)]
         return result
+
+    # --- contacts ---------------------------------------------------------------------------------------------------
+
+    def contact(self, name: str, t: Any = None):
+        """Gap, forces and state of a contact of :func:`daedal.unilateral`, at the output points or at the times `t`.
+
+        Parameters
+        ----------
+        name : str
+            Of the contact.
+        t : array, optional
+            Times in increasing order.
+
+        Returns
+        -------
+        ContactHistory
+            With `t`, `state` ("open", "closed", "stick", "slip+", "slip-"), `gap`, `normal`, `friction` and `slip`.
+        """
+        if self._contacts is None:
+            raise InvalidProblemError("contact: the problem was not made by daedal.unilateral; it has no contacts")
+        return self._contacts.history(self, name, t)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many output points each segment has."""
+        return [chunk.t.size for chunk in self._chunks]
+
+    def by_segment(self, t):
+        """(segment, times, state) for the segments in which the times lie."""
+        flat = np.atleast_1d(self._times(t))
+        numbers = self._segment_numbers(flat)
+        found = [(self.segments[k], flat[numbers == k]) for k in np.unique(numbers)]
+        return [(segment, times, segment.state(times)) for segment, times in found]
 
     # --- of a machine made of bodies and joints ---------------------------------------------------------------------
 

@@ -62,6 +62,7 @@ def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", n
     return HybridProblem(
         {"intact": system, "broken": released(system, joint)},
         [Transition("intact", "broken", guard, direction=-1, name=name)],
+        start="intact",
     )
 
 
