@@ -21,6 +21,7 @@ MAY_USE = {
     "errors": [],
     "tabular": [],
     "progress": [],
+    "results": [],
     "kernels": [],
     "symbolic": [],
     "linear": [],
@@ -30,35 +31,53 @@ MAY_USE = {
     "tracing": ["kernels", "symbolic", "problems"],
     "structure": ["kernels", "symbolic", "linear", "problems", "tracing"],
     "linear_solvers": ["kernels", "problems"],
-    "events": ["kernels", "problems"],
-    "solution": ["kernels", "problems"],
+    "events": ["kernels", "problems", "results"],
+    "solution": ["kernels", "problems", "results", "events"],
     "mechanics": ["kernels", "problems"],
     "analysis": ["kernels", "linear", "problems", "mechanics"],
     "initial": ["kernels", "linear", "problems", "structure", "mechanics", "analysis"],
     "formulations": ["kernels", "problems", "mechanics"],
     "methods": ["kernels", "problems", "linear_solvers", "events", "solution", "mechanics", "analysis"],
-    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "solution", "mechanics"]
-    + ["analysis", "initial", "formulations"],
+    "index_reduction": ["kernels", "symbolic", "linear", "problems", "tracing", "structure", "results", "events"]
+    + ["solution", "mechanics", "analysis", "initial", "formulations"],
     "order_conditions": ["methods"],
     "method_analysis": ["methods", "order_conditions"],
-    "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
-    + ["formulations", "methods", "structure", "index_reduction"],
-    "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "drive": ["progress", "results", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
+    + ["initial", "formulations", "methods", "structure", "index_reduction"],
+    "hybrid": ["progress", "results", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
+    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "solution", "mechanics", "analysis", "initial"]
+    + ["formulations", "methods", "drive"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "ivp": ["events", "problems", "methods", "solution", "solve"],
+    "ensembles": [
+        "progress",
+        "kernels",
+        "problems",
+        "mechanics",
+        "analysis",
+        "formulations",
+        "methods",
+        "drive",
+        "hybrid",
+    ],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],
     "problem_analysis": ["symbolic", "problems", "structure", "initial", "problem_conditioning"],
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
+    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
+    "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
 OPEN = {"errors", "tabular"}  # to all rooms
-ROOM_OF = {"mechanical_solution": "solution", "second_order_solution": "solution", "__main__": "cli"}
+ROOM_OF = dict.fromkeys(
+    ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
+    "solution",
+) | {"__main__": "cli"}
 
 # (file, room against the order): why.
 EXCEPTIONS = {
@@ -74,6 +93,7 @@ EXCEPTIONS = {
     ("hybrid/solution.py", "viz"): "`sol.plot`, `sol.animate` and the view in a notebook, when they are called",
     ("comparison/result.py", "viz"): "`comparison.plot`, when it is called",
     ("method_analysis/result.py", "viz"): "`analysis.plot`, when it is called",
+    ("ensembles/ensemble.py", "viz"): "`ensemble.plot`, when it is called",
     ("problem_conditioning/result.py", "viz"): "`conditioning.plot`, when it is called",
     ("analysis/decision.py", "formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
@@ -82,6 +102,7 @@ EXCEPTIONS = {
     ("initial/newton.py", "methods"): "the same workspace",
     ("initial/euler_step.py", "methods"): "the same workspace",
     ("drive/solver.py", "hybrid"): "a hybrid problem is handed over to its run, which comes back for every stretch",
+    ("drive/solver.py", "sensitivity"): "a run with sensitivities is handed over to a plan of its own",
     ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }

@@ -14,11 +14,14 @@ from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
     IntegrationError,
+    InvalidFileError,
     InvalidProblemError,
     StructurallySingularError,
     Unevaluable,
+    UnknownNameError,
 )
 from daedal.events.event import Event, EventRecord
+from daedal.events.table import EventTable
 from daedal.formulations import (
     GGL,
     Baumgarte,
@@ -37,7 +40,7 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.breaking import breaking
 from daedal.hybrid.models.elastoplastic import ElastoPlastic, elastoplastic
 from daedal.hybrid.models.filippov import Filippov
@@ -114,12 +117,15 @@ __all__ = [
     "CoordinateProjection",
     "DaedalError",
     "ElastoPlastic",
+    "Ensemble",
     "EssentialODE",
     "Event",
     "EventRecord",
     "EventTable",
+    "Experiment",
     "Extrapolation",
     "Filippov",
+    "Fit",
     "Friction",
     "FuehrerLeimkuhler",
     "HalfExplicit",
@@ -138,6 +144,7 @@ __all__ = [
     "Index2",
     "Index3",
     "IntegrationError",
+    "InvalidFileError",
     "InvalidProblemError",
     "Knorrenschild",
     "LinearDAE",
@@ -175,6 +182,7 @@ __all__ = [
     "TraceWarning",
     "Transition",
     "Unevaluable",
+    "UnknownNameError",
     "__version__",
     "advise",
     "analyse",
@@ -185,22 +193,29 @@ __all__ = [
     "conditioning",
     "consistent_initial",
     "elastoplastic",
+    "ensembles",
     "extrapolation_table",
+    "fit",
     "formula",
     "from_sympy",
+    "gradient",
     "impact",
     "lagrange",
     "library",
     "linear",
     "linear_system",
+    "load",
     "modified_euler",
     "multibody",
     "order_conditions",
     "prepare",
     "reduce_index",
+    "sample",
     "solve",
     "solve_dae",
     "solve_ivp",
+    "solve_many",
+    "uncertainty",
     "unilateral",
 ]
 
@@ -208,6 +223,12 @@ __all__ = [
 _LATE = {
     "Conditioning": "problem_conditioning.result",
     "IVPResult": "ivp",
+    "Ensemble": "ensembles.ensemble",
+    "Experiment": "fitting",
+    "gradient": "adjoint",
+    "Fit": "fitting",
+    "fit": "fitting",
+    "uncertainty": "fitting.uncertainty",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
@@ -224,8 +245,11 @@ _LATE = {
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
+    "load": "results.file",
     "reduce_index": "index_reduction.reduce",
     "solve_ivp": "ivp",
+    "sample": "ensembles.sampling",
+    "solve_many": "ensembles.solve_many",
 }
 
 
@@ -233,7 +257,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("linear", "multibody", "order_conditions", "viz"):
+    if name in ("ensembles", "linear", "multibody", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

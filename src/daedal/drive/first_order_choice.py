@@ -59,7 +59,7 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
     code, sharpest = problem.linearly_implicit, float(np.min(rtol))
     if code is not None and problem.n <= LARGEST_IN_ONE and sharpest >= SHARPEST_IN_ONE and code.constant_mass:
         return "rosenbrock"
-    if problem.sparsity is not None or (problem.bandwidth is None and problem.n > LARGEST_DENSE):
+    if problem.sparsity is not None or (problem.bandwidth is None and problem.n // problem.copies > LARGEST_DENSE):
         return "dassl"
     if problem.jacobian is None and sharpest > SHARP_WITH_DIFFERENCES:
         return "dassl"

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,6 +103,7 @@ class EventRecord:
     direction: int
     terminal: bool
     kind: str = "event"
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal")  # of a table
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,21 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
-from daedal.hybrid.event_table import HybridEvent
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.store import OutputStore
-from daedal.hybrid.user_events import Instant, events_by_mode
+from daedal.hybrid.user_events import Instant, events_by_mode, names_of
 from daedal.progress import Progress
 from daedal.solution import Solution
 
 _MOST_IMMEDIATE = 100  # transitions at one time
+_IDLE = 1e-12  # changes of the state relative to its size by a transition after which nothing is different
+_SHORT = 1e3 * float(np.finfo(float).eps)  # a step relative to the time that no method refuses
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
@@ -83,6 +85,7 @@ class HybridRun:
         self.settings = {name: ModeSettings(request, settings.common, name) for name in problem.modes}
         self.forms = {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
         self.events = events_by_mode(request.settings.events, self.forms)
+        request.event_names[:] = names_of(self.events.values())
         self.guards = {name: Guards(name, self.forms, problem.transitions_from(name)) for name in problem.modes}
         keeps_segments = request.times is None or settings.common.dense_output is not False
         self.store = OutputStore(problem, self.forms, keeps_segments, settings.record_events)
@@ -243,6 +246,8 @@ class HybridRun:
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
+        if target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y)):
+            self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
             raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
 
@@ -370,7 +375,7 @@ class HybridRun:
         if is_first:
             return None if given is None else min(given, self._left())
         step = None if self.came_by is None else self.steps.get(self.mode)
-        return None if step is None else min(step, 0.5 * self._left())
+        return None if step is None else min(max(step, _SHORT * abs(self.t)), 0.5 * self._left())
 
     def _keep(self, solution: Solution, t: float):
         """Store a stretch that ended at `t`, and learn from its steps."""

@@ -2,7 +2,8 @@
 
 from dataclasses import fields
 
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.events.table import EventTable
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
 from daedal.hybrid.state_form import StateForm
@@ -65,7 +66,7 @@ class OutputStore:
             n_q=[getattr(mode.problem, "n_q", None) for mode in problem.modes.values()],
             chunks=self.chunks,
             segments=self.segments,
-            events=EventTable(self.events),
+            events=EventTable(self.events, {name: self._forms[name].labels for name in problem.modes}),
             n_events=self.n_events,
             success=success,
             status=status,

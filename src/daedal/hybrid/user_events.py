@@ -1,6 +1,6 @@
 """The events that a user gave to a run through modes: counted over all stretches, and looked for at break points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,3 +108,9 @@ def events_by_mode(events, forms: dict[str, StateForm]) -> dict[str, UserEvents]
         if name not in forms:
             raise InvalidProblemError(f"events: {name!r} is not a mode; there are {', '.join(forms)}")
     return {name: UserEvents(named_events(events.get(name)), form, occurred) for name, form in forms.items()}
+
+
+def names_of(events: Iterable[UserEvents]) -> list[str]:
+    """The names of the events of all modes, each once; the functions of a vector share one."""
+    given = [event.name for mode in events for event in mode.events]
+    return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))

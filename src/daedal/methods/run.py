@@ -78,7 +78,9 @@ class Run:
         self._made_of = equations
         if workspace is None:
             self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
-            params = getattr(_caller(equations), "params", None)
+            params = equations.params
+            if params is None:
+                params = getattr(_caller(equations), "params", None)
             self.system = build_system(self.bridge, n, rate=equations.rate, params=params, hook=equations.hook)
         else:
             self.bridge, self.system = workspace.bridge, workspace.system
@@ -157,6 +159,12 @@ class Run:
         if task.progress is not None:
             task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
+
+    def image(self, task: Task) -> list[np.ndarray]:
+        """Begin a task, and return all memory that it has been written to: what a run starts with."""
+        if self._begin(task) is not None:
+            raise ValueError("runs with switching functions have more memory than this")
+        return [self.record.data.view(np.int64), self._vectors, self._counters, *[memory for memory, _ in self._memory]]
 
     def adopt(self, equations: Equations) -> None:
         """Integrate from now on the same equations with other parameters."""

@@ -247,7 +247,7 @@ def full_matrix(problem, values) -> np.ndarray:
     """The matrix of a problem, as its structure lets a function return it, in full."""
     if hasattr(values, "toarray"):
         return values.toarray()
-    values, n = np.asarray(values, dtype=float), problem.n
+    values, n = np.asarray(values, dtype=float), problem.n // getattr(problem, "copies", 1)
     if problem.sparsity is not None:
         from scipy.sparse import csc_array
 

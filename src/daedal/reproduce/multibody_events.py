@@ -106,15 +106,16 @@ def _apex(sol: Any, after: float) -> tuple[float, float]:
 
 def friction_oscillator(table: PrintedTable) -> Values:
     """Example 7.10."""
-    events = _solved("friction_oscillator", 9.0).events
-    return table.each(lambda row: {"t": events[row["nr"] - 1].t})
+    times = dict(enumerate((event.t for event in _solved("friction_oscillator", 9.0).events), 1))
+    return table.each(lambda row: {"t": times.get(row["nr"])})
 
 
 def friction_crank_slider(table: PrintedTable) -> Values:
     """Example 7.11: the moments at which the slider stands still."""
     events = _solved("friction_crank_slider", 4.0).events
-    stops = [event.t for event in events if event.source[:5] != (event.target or "")[:5]]
-    return table.each(lambda row: {"t": stops[row["nr"] - 1]})
+    stops = (event.t for event in events if event.source[:5] != (event.target or "")[:5])
+    times = dict(enumerate(stops, 1))
+    return table.each(lambda row: {"t": times.get(row["nr"])})
 
 
 TABLES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -65,7 +65,7 @@ def _traced(problem, vectors, factors, linear_solver, always: bool, follow: int 
     _matrix(tracer, problem, result, linear_solver, residual)
     if traced is not None and isinstance(problem, SecondOrderDAE):
         object.__setattr__(result, "motion", Motion(tracer, traced))
-    elif traced is not None:
+    elif traced is not None and problem.copies == 1:
         object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, vectors, *residual.groups))
     return tracer.finished(result)
 
@@ -162,7 +162,11 @@ def _set(problem, name: str, function):
 
 def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual):
     """The user's jacobian traced, or an exact one in the form that the linear solver takes."""
-    n, arguments = problem.n, (*residual.arguments, *residual.factors)
+    copies = getattr(problem, "copies", 1)
+    n, arguments = problem.n // copies, (*residual.arguments, *residual.factors)
+    if copies > 1 and residual.traced is not None:  # the matrix of the leading unknowns serves all of them
+        leading = replace(residual.traced, nodes=residual.traced.nodes[:n], shape=(n,))
+        residual = replace(residual, groups=[group[:n] for group in residual.groups], traced=leading)
     if residual.traced is not None:
         tracer.result.orders = partial(_orders, tracer, residual)
     if problem.jacobian is not None:
@@ -252,7 +256,7 @@ def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
     None where the matrix is left to differences: for a solver that does not use it, and where it would not fit into
     the structure that the user gave.
     """
-    n, zero = problem.n, tracer.graph.zero
+    n, zero = len(residual.groups[0]), tracer.graph.zero
     assert residual.traced is not None
     variables = [i for group in residual.groups for i in group]
     pattern = [sorted({k % n for k in row}) for row in sparsity(tracer.graph, residual.traced.nodes, variables)]
