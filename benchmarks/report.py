@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, fixed_cost, machines, multibody
+from benchmarks import cases, fixed_cost, machines, multibody, plain
 from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, number_text, ratio_text, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -87,6 +87,10 @@ def multibody_table(results: Results) -> Table:
     return "Recursive algorithms of trees of rigid bodies", list(multibody.HEADS), results.multibody
 
 
+def plain_table(results: Results) -> Table:
+    return "Plain differential equations, in milliseconds (and times Daedal's)", list(plain.HEADS), results.plain
+
+
 def machines_table(results: Results) -> Table:
     return "Whole simulations of machines, in milliseconds (and times Daedal's)", list(machines.HEADS), results.machines
 
@@ -128,6 +132,7 @@ def show(results: Results) -> None:
         fixed_cost_table(results),
         multibody_table(results),
         machines_table(results),
+        plain_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):

@@ -42,7 +42,7 @@ def finished(
 
     success, status, message = ending(request, segments, explain)
     if status == "finished":
-        message += complaint(stats)
+        message += complaint(stats, plan.ordinary is not None)
         if segment.method.needs_past:
             message += _between_steps(plan, outcome, excluded)
     message = " ".join([message, *notes, *further])
@@ -75,13 +75,14 @@ def methods_of(segments: list[Segment]) -> str:
     return told([type(method).__name__ for method in methods])
 
 
-def complaint(stats: Statistics) -> str:
+def complaint(stats: Statistics, ordinary: bool = False) -> str:
     """A warning for runs that came through, but only just; always where attempts failed more often than not."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
+    cause = "" if ordinary else "variables of index 2 or higher (then error_test='differential'), "
     return (
-        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "
-        "index 2 or higher (then error_test='differential'), discontinuities (then events) or too small an atol."
+        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for {cause}"
+        "discontinuities (then events) or too small an atol."
     )
 
 
