@@ -50,6 +50,7 @@ class Results:
     multibody: list[list[str]] = field(default_factory=list)
     machines: list[list[str]] = field(default_factory=list)
     plain: list[list[str]] = field(default_factory=list)
+    ensembles: list[list[str]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=machine)
     releases: dict[str, str] = field(default_factory=dict)
 

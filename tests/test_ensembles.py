@@ -70,12 +70,49 @@ def test_batches_are_used_for_traced_mechanisms_and_hand_back_what_they_cannot_d
     q0[1] *= 1.5  # not on the circle
     members = Members(read_starts(problem, (q0, [0.0, 0.0])), None)
     found = probe(request, next(members.chunks(1)))
-    assert found.worker._first is not None and not found.interpreter
+    assert found.worker._first is not None and not found.interpreter  # the loop gave the bits of the driver
     part = found.worker(next(members.chunks(3)))
     assert part.fell_back == 1
     assert part.status.tolist() == [FINISHED, 2, FINISHED]
     assert "violate the constraints" in part.messages[1]
     assert isinstance(part, Part)
+
+
+def robertson():
+    """Robertson's reaction with rates that vary, and y' that belongs to them."""
+    model = daedal.library.robertson()
+    rates = model.problem.params * np.random.default_rng(1).uniform(0.9, 1.1, (30, 3))
+    slopes = np.column_stack([-rates[:, 0], rates[:, 0], np.zeros(30)])
+    slopes[7, 0] *= 1.5  # not consistent
+    return model, (np.array([1.0, 0.0, 0.0]), slopes), rates
+
+
+@pytest.mark.parametrize("t_eval", [None, [0.0, 1.0, 1e4]])
+def test_stiff_problems_have_the_bits_of_single_runs_in_batches(t_eval):
+    model, (y0, slopes), rates = robertson()
+    options = {"rtol": 1e-5, "atol": model.options["atol"]}
+    ensemble = daedal.solve_many(
+        model.problem, model.t_span, (y0, slopes), params=rates, t_eval=t_eval, workers=2, chunk_size=8, **options
+    )
+    solver = daedal.prepare(model.problem, **options)
+    times = [model.t_span[1]] if t_eval is None else [*t_eval, model.t_span[1]]
+    assert ensemble.failed.tolist() == [7] and "initial" in ensemble.messages[7]
+    for k in np.delete(np.arange(30), 7):
+        sol = solver.solve(model.t_span, (y0, slopes[k]), rates[k], t_eval=times)
+        assert_array_equal(ensemble.final.y[k], sol.y[:, -1])
+        if t_eval is not None:
+            assert_array_equal(ensemble.y[k], sol.y[:, :-1])
+
+
+def test_signs_that_are_lost_are_left_to_the_driver():
+    model, (y0, slopes), rates = robertson()
+    options = {"rtol": 1e-3, "atol": 1e-6}  # far too coarse for y2
+    ensemble = daedal.solve_many(model.problem, model.t_span, (y0, slopes[:6]), params=rates[:6], **options)
+    for k in np.setdiff1d(np.arange(6), ensemble.failed):
+        sol = daedal.solve(
+            model.problem, model.t_span, (y0, slopes[k]), params=rates[k], t_eval=[model.t_span[1]], **options
+        )
+        assert_array_equal(ensemble.final.y[k], sol.y[:, -1])
 
 
 def test_reductions_have_the_same_bits_for_any_workers_and_chunks():

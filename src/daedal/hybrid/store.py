@@ -64,13 +64,14 @@ class OutputStore:
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
         """The solution, of what there is."""
         forms = [self._forms[name] for name in self._index]
+        named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(
             modes=tuple(self._index),
             labels=[form.labels for form in forms],
             n_q=[getattr(form.problem, "n_q", None) for form in forms],
             chunks=self.chunks,
             segments=self.segments,
-            events=EventTable(self.events, {name: self._forms[name].labels for name in problem.modes}),
+            events=EventTable(self.events, {name: self._forms[name].labels for name in named}),
             n_events=self.n_events,
             success=success,
             status=status,
