@@ -1,0 +1,165 @@
+"""The source of a whole integrator in C: the functions of a problem, the coefficients of a method, the loop of steps.
+
+The same text is CUDA C and plain C. What differs between two ensembles of one problem (starts, parameters, tolerances,
+times) are arguments, so that a source is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from daedal.methods.rosenbrock_tableaux import TABLEAUX, RosenbrockTableau
+from daedal.methods.runge_kutta import DOPRI5
+from daedal.methods.runge_kutta_step import HARMLESS
+from daedal.symbolic.cuda import PRELUDE, c_number
+from daedal.tracing.in_c import ProblemInC
+
+METHODS = ("dopri5", *TABLEAUX)
+"""Methods that exist in C."""
+MOST_UNROLLED = 250
+"""Operations of the slopes up to which all stages of a step are written out."""
+_MOST_FAILURES = 30  # of a step of a Rosenbrock method, as in its CPU version
+_MOST_CORRECTIONS = 10  # of Newton's method
+
+
+@dataclass(frozen=True)
+class EventsInC:
+    """Switching functions that may end a run.
+
+    Attributes
+    ----------
+    text : str
+        The function ``switching_functions(t, y, p, result)``.
+    names : tuple of str
+    directions, occurrences : tuple of int
+        Which crossings count, and the occurrence that ends the run.
+    """
+
+    text: str = ""
+    names: tuple[str, ...] = ()
+    directions: tuple[int, ...] = ()
+    occurrences: tuple[int, ...] = ()
+
+
+def integrator_source(
+    problem: ProblemInC,
+    method: str,
+    events: EventsInC | None = None,
+    *,
+    outputs: bool = False,
+    single: bool = False,
+    **launch: int,
+) -> str:
+    """The text of an integrator.
+
+    Parameters
+    ----------
+    problem : ProblemInC
+        Its functions, for this method.
+    method : str
+        One of `METHODS`.
+    events : EventsInC, optional
+        What ends runs early.
+    outputs : bool
+        Whether values are wanted between the start and the end.
+    single : bool
+        Single precision.
+    **launch : int
+        BLOCK, LEAST_BLOCKS, REFILL and MOST_UNROLLED, for a GPU.
+    """
+    events = EventsInC() if events is None else events
+    constrained = problem.constraints + problem.velocity_constraints > 0
+    unrolled = problem.operations <= launch.pop("MOST_UNROLLED", MOST_UNROLLED)
+    explicit = method == "dopri5"
+    macros = {
+        "N": problem.n,
+        "P": problem.n_parameters,
+        "E": len(events.names),
+        "OUTPUTS": int(outputs),
+        "POSITIONS": problem.positions,
+        "PROJECTS": int(constrained),
+        "POSITION_CONSTRAINTS": int(problem.constraints > 0),
+        "ALGEBRAIC": int(problem.algebraic),
+        "MAXIMUM_NORM": int(constrained),
+        "MOST_CORRECTIONS": _MOST_CORRECTIONS,
+        "HARMLESS": f"NUMBER({HARMLESS!r})",
+        "UNROLL": '_Pragma("unroll")',
+        "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
+        **{"BLOCK": 64, "LEAST_BLOCKS": 1, "REFILL": 8, **launch},
+    }
+    tableau, coefficients = _explicit() if explicit else _rosenbrock(TABLEAUX[method])
+    parts = [
+        "#define SINGLE" if single else "",
+        "" if unrolled or not explicit else "#define APART",
+        PRELUDE,
+        *(f"#define {name} {value}" for name, value in {**macros, **tableau}.items()),
+        coefficients,
+        problem.text,
+        events.text,
+        _table("DIRECTIONS", [events.directions or (0,)], "int"),
+        _table("OCCURRENCES", [events.occurrences or (1,)], "int"),
+        *(_template(name) for name in ("integrator", "explicit" if explicit else "rosenbrock", "kernel")),
+    ]
+    return "\n".join(parts)
+
+
+def _template(name: str) -> str:
+    return (files("daedal.ensembles") / "templates" / f"{name}.c").read_text(encoding="utf-8")
+
+
+def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
+    """An array of numbers; a matrix if there are several rows."""
+    number = str if kind == "int" else c_number
+    texts = ["{" + ", ".join(number(x) for x in row) + "}" for row in rows]
+    if len(rows) == 1:
+        return f"TABLE {kind} {name}[{len(rows[0])}] = {texts[0]};"
+    return f"TABLE {kind} {name}[{len(rows)}][{len(rows[0])}] = {{{', '.join(texts)}}};"
+
+
+# --- coefficients -----------------------------------------------------------------------------------------------------
+
+
+def _explicit() -> tuple[dict[str, Any], str]:
+    tableau = DOPRI5.tableau
+    arrays = tableau.arrays
+    a, stages = arrays["a"], arrays["b"].size
+    cases = [f"  case {i}: {_sum_of(a[i], 'y[j] + h * ({})', 'result[j]')} break;" for i in range(1, stages)]
+    combine = "\n".join(
+        [
+            f"FUNCTION void combine(int i, const real* y, real k[][{'N'}], real h, real* result) {{",
+            "  switch (i) {",
+            *cases,
+            "  }",
+            "}",
+            "FUNCTION void estimate(real k[][N], real h, real* result) {",
+            f"  {_sum_of(arrays['e'], 'h * ({})', 'result[j]')}",
+            "}",
+        ]
+    )
+    dense = _polynomials(tableau.inner, 4)
+    macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": 4, "SLOPES": 1, "MOST_FAILURES": 0}
+    return macros, "\n".join([_table("NODES", [arrays["c"].tolist()]), _table("DENSE", dense.tolist()), combine])
+
+
+def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
+    degree = len(tableau.inner) + 1
+    macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0}
+    return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
+
+
+def _sum_of(weights: np.ndarray, form: str, target: str) -> str:
+    """A loop over components that adds slopes with weights, the first ones first."""
+    terms = " + ".join(f"{c_number(float(w))} * k[{j}][j]" for j, w in enumerate(weights) if w != 0.0)
+    return f"UNROLL for (int j = 0; j < N; j++) {target} = {form.format(terms)};"
+
+
+def _polynomials(weights, degree: int) -> np.ndarray:
+    """For each stage the coefficients of theta, ..., theta^degree in its weight, which vanishes at theta = 0."""
+    places = np.arange(1, degree + 1) / degree
+    powers = places[:, None] ** np.arange(1, degree + 1)
+    return np.linalg.solve(powers, np.array([weights(theta) for theta in places])).T

@@ -1,0 +1,314 @@
+/* One run of an ensemble: steps with an error estimate, output between them, events that end the run.
+ *
+ * Before this stand: the prelude; N, P, E (sizes of state, parameters, switching functions), STAGES, ORDER and the
+ * tableau; the functions of the problem. Behind it: start, attempt and settle of the method, then the kernel.
+ * Arrays of an ensemble have the member as their last index: entry i of member k of `count` stands at i * count + k. */
+
+enum { RUNNING = 0, FINISHED = 2, EVENT_STOP = 4, MAX_STEPS = -1, ZERO_WEIGHT = -3, ERROR_TEST_FAILED = -6,
+       PROJECTION_FAILED = -7, BAD_PIVOT = -8, UNEVALUABLE = -10, RAISED = -11 };
+
+typedef struct {
+  double t0, t1, first_step, longest_step;
+  real negligible;  /* size of a correction, relative to the state, whose square does not matter in a step */
+  int max_steps, n_eval;
+  size_t count;
+  const real *starts, *params, *rtol, *atol;
+  const double* t_eval;
+  real *outputs, *ends;
+  double* end_times;
+  int *statuses, *steps, *rejections, *fired;
+} Setting;
+
+typedef struct {
+  real y[N], slope[N], p[P + 1], switching[E + 1];
+  double t, h;
+  real error_before;
+  int status, steps, rejections, was_rejected, failures, errors, next_output, fired;
+  int occurrences[E + 1];
+  size_t id;
+} Member;
+
+/* Slopes or increments of the stages, y at the end of the step, and by how much a projection has moved it. */
+typedef struct { real k[STAGES][N], y[N], moved[N]; } Step;
+
+FUNCTION int ending_of(int status) {
+  return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
+}
+
+FUNCTION real power(real x, real exponent) {
+#ifdef __CUDACC__
+  return (real)exp2f((float)exponent * log2f((float)x)); /* of step sizes a few digits do */
+#else
+  return (real)pow(x, exponent);
+#endif
+}
+
+FUNCTION real weight(const Setting* s, real y, int i) { return s->rtol[i] * (real)fabs(y) + s->atol[i]; }
+
+/* The norm of a vector in units of the tolerance at the larger of two values. */
+FUNCTION real size_of(const Setting* s, const real* vector, const real* y, const real* other) {
+  real total = 0;
+  UNROLL
+  for (int i = 0; i < N; i++) {
+    const real a = (real)fabs(y[i]), b = (real)fabs(other[i]), larger = MAXIMUM(a, b);
+    const real x = (real)fabs(vector[i]) * RECIPROCAL(weight(s, larger, i));
+#if MAXIMUM_NORM
+    total = MAXIMUM(total, x);
+#else
+    total += x * x;
+#endif
+  }
+#if MAXIMUM_NORM
+  return total;
+#else
+  return (real)sqrt(total / N);
+#endif
+}
+
+/* y(t + theta h), by the polynomial of the step; its end is where the projection has moved it. */
+FUNCTION void interpolate(const Member* m, const Step* step, real h, real theta, real* y) {
+  const real bend = theta * (4 * theta - 1) * (2 * theta - 1) * (4 * theta - 3) / 3;
+  UNROLL
+  for (int i = 0; i < N; i++) y[i] = m->y[i] + bend * step->moved[i];
+  UNROLL
+  for (int j = 0; j < STAGES; j++) {
+    real w = DENSE[j][DEGREE - 1];
+    UNROLL
+    for (int d = DEGREE - 2; d >= 0; d--) w = w * theta + DENSE[j][d];
+    w *= SLOPES ? theta * h : theta;
+    UNROLL
+    for (int i = 0; i < N; i++) y[i] += w * step->k[j][i];
+  }
+}
+
+FUNCTION void write_point(const Setting* s, size_t row, size_t id, const real* y, real* target) {
+  for (int i = 0; i < N; i++) target[(row * N + i) * s->count + id] = y[i];
+}
+
+#if PROJECTS
+#define EXACT ((real)sqrt(0.5 * SPACING) / 10) /* the next correction would be below round-off */
+
+/* Newton's method for the positions, in the norm of M; then velocities. */
+FUNCTION int project(real t, real* y, const real* p, real negligible) {
+  real change[N];
+#if POSITION_CONSTRAINTS
+  for (int iteration = 0;; iteration++) {
+    const int status = correct_positions(t, y, p, change);
+    if (status != 0) return status;
+    real size = 0, moved = 0;
+    UNROLL
+    for (int i = 0; i < POSITIONS; i++) {
+      const real a = (real)fabs(y[i]), b = (real)fabs(change[i]);
+      size = MAXIMUM(size, a);
+      moved = MAXIMUM(moved, b);
+      y[i] += change[i];
+    }
+    if (moved <= negligible * size) break;
+    if (iteration == MOST_CORRECTIONS || !(moved < INFINITE)) return 3;
+  }
+#endif
+  const int status = correct_velocities(t, y, p, change);
+  UNROLL
+  for (int i = 0; i < POSITIONS; i++) y[POSITIONS + i] += change[i];
+  return status;
+}
+#else
+#define EXACT 0
+#define project(t, y, p, negligible) 0
+#endif
+
+/* The output between t and t_new, the end of the step or the place of an event. */
+#if OUTPUTS
+FUNCTION void write_outputs(const Setting* s, Member* m, const Step* step, double h, double t_new) {
+  const double sign = h > 0 ? 1 : -1;
+  while (m->next_output < s->n_eval && sign * (s->t_eval[m->next_output] - t_new) <= 0) {
+    const double t = s->t_eval[m->next_output];
+    real y[N];
+    interpolate(m, step, (real)h, (real)((t - m->t) / h), y);
+    project((real)t, y, m->p, EXACT);
+    write_point(s, m->next_output, m->id, y, s->outputs);
+    m->next_output++;
+  }
+}
+#else
+#define write_outputs(s, m, step, h, t_new) (void)0
+#endif
+
+#if E
+FUNCTION int crosses(real before, real after, int direction) {
+  if (direction >= 0 && before < 0 && after >= 0) return 1;
+  return direction <= 0 && before > 0 && after <= 0;
+}
+
+/* The first place in the step behind the zero of switching function k: bisection and the secant in turn. */
+FUNCTION real locate_zero(const Member* m, const Step* step, double h, int k, real before, real after) {
+  real low = 0, high = 1, at_low = before, at_high = after, values[E], y[N];
+  for (int i = 0; i < 100 && high - low > 4 * NUMBER(SPACING); i++) {
+    real theta = low + (high - low) / 2;
+    if (i % 3 != 2) {
+      const real secant = low - at_low * (high - low) / (at_high - at_low), rim = (high - low) / 1000;
+      theta = secant > low + rim ? (secant < high - rim ? secant : high - rim) : low + rim;
+      if (!(theta > low && theta < high)) theta = low + (high - low) / 2;
+    }
+    if (!(theta > low && theta < high)) break;
+    interpolate(m, step, (real)h, theta, y);
+    switching_functions((real)(m->t + theta * h), y, m->p, values);
+    if ((values[k] < 0) == (before < 0) && values[k] != 0) low = theta, at_low = values[k];
+    else high = theta, at_high = values[k];
+  }
+  return high;
+}
+
+/* Whether an event ends the run in this step; *place is where. */
+FUNCTION int look_for_events(Member* m, const Step* step, double t, double h, real* place) {
+  real after[E], y[N];
+  int found = 0;
+  *place = 2;
+  UNROLL
+  for (int i = 0; i < N; i++) y[i] = step->y[i];
+  if (switching_functions((real)t, y, m->p, after) != 0) return 0;
+  for (int k = 0; k < E; k++) {
+    const real before = m->switching[k];
+    if (crosses(before, after[k], DIRECTIONS[k])) {
+      m->occurrences[k]++;
+      if (m->occurrences[k] >= OCCURRENCES[k]) {
+        const real theta = locate_zero(m, step, h, k, before, after[k]);
+        if (theta < *place) *place = theta, m->fired = k, found = 1;
+      }
+      m->switching[k] = -before;
+    }
+    if (after[k] != 0) m->switching[k] = after[k];
+  }
+  return found;
+}
+#endif
+
+FUNCTION int start(const Setting* s, Member* m);
+FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, real* error);
+FUNCTION int settle(const Setting* s, Member* m, double t, Step* step);
+
+/* The state of a member that ends here. */
+FUNCTION void finish(const Setting* s, Member* m, int status) {
+  m->status = status;
+  write_point(s, 0, m->id, m->y, s->ends);
+  s->end_times[m->id] = m->t;
+  s->statuses[m->id] = status;
+  s->steps[m->id] = m->steps;
+  s->rejections[m->id] = m->rejections;
+  s->fired[m->id] = m->fired;
+}
+
+FUNCTION void begin(const Setting* s, Member* m, size_t id) {
+  m->id = id;
+  m->t = s->t0;
+  m->error_before = NUMBER(1e-4);
+  m->status = RUNNING;
+  m->steps = m->rejections = m->was_rejected = m->failures = m->errors = m->next_output = 0;
+  m->fired = -1;
+  for (int i = 0; i < N; i++) m->y[i] = s->starts[i * s->count + id];
+  for (int i = 0; i < P; i++) m->p[i] = s->params[i * s->count + id];
+  for (int i = 0; i < N; i++) {
+    if (!(weight(s, m->y[i], i) > 0)) {
+      finish(s, m, m->y[i] == m->y[i] ? ZERO_WEIGHT : UNEVALUABLE);
+      return;
+    }
+  }
+  const int status = start(s, m);
+  if (status != 0) {
+    finish(s, m, ending_of(status));
+    return;
+  }
+#if E
+  for (int k = 0; k < E; k++) m->occurrences[k] = 0;
+  switching_functions((real)m->t, m->y, m->p, m->switching);
+#endif
+#if OUTPUTS
+  if (s->t_eval[0] == s->t0) {
+    write_point(s, 0, id, m->y, s->outputs);
+    m->next_output = 1;
+  }
+#endif
+}
+
+/* The size of the next step: a PI controller (Hairer, Norsett, Wanner II.4). */
+FUNCTION void choose_step(Member* m, double h, real error) {
+  const real least = NUMBER(1e-12), floor = NUMBER(1e-4), size = MAXIMUM(error, least);
+  real factor = power(size, NUMBER(1.0 / ORDER - 0.03)) * power(m->error_before, NUMBER(-0.04)) / NUMBER(0.9);
+  m->error_before = MAXIMUM(size, floor);
+  factor = factor < NUMBER(0.1) ? NUMBER(0.1) : factor;
+  real grow = 1 / factor;
+  if (m->was_rejected && grow > 1) grow = 1;
+  m->was_rejected = 0;
+  m->h = h * (grow < NUMBER(0.2) ? NUMBER(0.2) : grow);
+}
+
+FUNCTION void reject(Member* m, double h, int status, real error) {
+  m->was_rejected = 1;
+  m->rejections++;
+  if (status != 0) {
+    m->failures++;
+    m->h = 0.25 * h;
+    if (MOST_FAILURES && m->failures >= MOST_FAILURES) m->status = ending_of(status);
+    return;
+  }
+  m->errors++;
+  const real shorter = NUMBER(0.9) * power(error, NUMBER(-1.0 / ORDER));
+  m->h = h * (shorter > NUMBER(0.2) ? shorter : NUMBER(0.2));
+  if (MOST_FAILURES && m->errors >= 2 * MOST_FAILURES) m->status = ERROR_TEST_FAILED;
+}
+
+FUNCTION void take_over(Member* m, const Step* step, double t) {
+  m->t = t;
+  m->steps++;
+  m->failures = m->errors = 0;
+  UNROLL
+  for (int i = 0; i < N; i++) m->y[i] = step->y[i];
+}
+
+FUNCTION void accepted(const Setting* s, Member* m, Step* step, double t, double h, real error) {
+#if E
+  real theta;
+  if (look_for_events(m, step, t, h, &theta)) {
+    const double t_event = theta < 1 ? m->t + theta * h : t;
+    real y[N];
+    interpolate(m, step, (real)h, theta, y);
+    project((real)t_event, y, m->p, EXACT);
+    write_outputs(s, m, step, h, t_event);
+    UNROLL
+    for (int i = 0; i < N; i++) step->y[i] = y[i];
+    take_over(m, step, t_event);
+    finish(s, m, EVENT_STOP);
+    return;
+  }
+#endif
+  write_outputs(s, m, step, h, t);
+  take_over(m, step, t);
+  choose_step(m, h, error);
+  if (t == s->t1) finish(s, m, FINISHED);
+  else if (m->steps >= s->max_steps) finish(s, m, MAX_STEPS);
+}
+
+/* One attempt of a step. */
+FUNCTION void advance(const Setting* s, Member* m) {
+  const double rest = s->t1 - m->t, sign = rest > 0 ? 1 : -1;
+  double h = m->h;
+  if (fabs(h) > s->longest_step) h = sign * s->longest_step;
+  if (sign * (h - rest) > -1e-8 * fabs(rest)) h = rest;
+  double t = m->t + h;
+  if (fabs(t - s->t1) <= 1e-14 * (fabs(t) + fabs(h))) t = s->t1;
+  Step step;
+  real error = 0;
+  int status = attempt(s, m, h, &step, &error);
+  if (status == 0 && !(error < INFINITE)) status = 4;
+  if (status == 0 && error <= 1) {
+    status = settle(s, m, t, &step);
+    if (status == 0) {
+      accepted(s, m, &step, t, h, error);
+      return;
+    }
+  }
+  reject(m, h, status, error);
+  const double shortest = fmax(4 * 2.220446049250313e-16 * fabs(m->t), 1e-30 * fabs(rest));
+  if (m->status == RUNNING && !(fabs(m->h) >= shortest)) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;
+  if (m->status != RUNNING) finish(s, m, m->status);
+}
