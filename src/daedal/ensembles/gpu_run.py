@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.tracing.in_c import ProblemInC
+
+if TYPE_CHECKING:
+    from daedal.tracing.in_c import ProblemInC
 
 MOST_STEPS = 1_000_000
 """Steps of a run if no limit is given: a thread that never ends would hold the GPU."""

@@ -70,12 +70,13 @@ def integrator_source(
     single : bool
         Single precision.
     **launch : int
-        BLOCK, LEAST_BLOCKS, REFILL and MOST_UNROLLED, for a GPU.
+        Of a GPU: BLOCK, LEAST_BLOCKS, REFILL, UNROLLED (all stages are written out), APART (functions are called).
     """
+    explicit = method == "dopri5"
     events = EventsInC() if events is None else events
     constrained = problem.constraints + problem.velocity_constraints > 0
-    unrolled = problem.operations <= launch.pop("MOST_UNROLLED", MOST_UNROLLED)
-    explicit = method == "dopri5"
+    unrolled = launch.pop("UNROLLED", int(problem.operations <= MOST_UNROLLED))
+    apart = launch.pop("APART", int(explicit and not unrolled))
     macros = {
         "N": problem.n,
         "P": problem.n_parameters,
@@ -95,7 +96,7 @@ def integrator_source(
     tableau, coefficients = _explicit() if explicit else _rosenbrock(TABLEAUX[method])
     parts = [
         "#define SINGLE" if single else "",
-        "" if unrolled or not explicit else "#define APART",
+        "#define APART" if apart else "",
         PRELUDE,
         *(f"#define {name} {value}" for name, value in {**macros, **tableau}.items()),
         coefficients,

@@ -21,13 +21,15 @@ from daedal.symbolic.dynamics import WORST_PIVOT
 from daedal.symbolic.elimination import StructurallySingular, matching, solve, weak_pivot
 from daedal.symbolic.functions import inlined
 from daedal.symbolic.machine import BAD_PIVOT, RAISES
-from daedal.tracing.linearly_implicit import LinearlyImplicit
+from daedal.tracing.linearly_implicit import WORST_REST, LinearlyImplicit
 from daedal.tracing.parameters import NAME
 from daedal.tracing.straight_line import MOST_OPERATIONS, StraightLine
 from daedal.tracing.tracer import TracedProblem, Tracer
 
 WORST_SINGLE = 1e-4
 """Quality of pivots below which results in single precision are not used."""
+WORST_SINGLE_REST = 1e-3
+"""What solutions in single precision may leave of a row, in units of its terms."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
     y, _ = code.unknowns
     n, tracer = len(y), code.tracer
     writer = _Writer(tracer, y, single)
-    step = code.step_formulas(tableau)
+    step = code.step_formulas(tableau, WORST_SINGLE_REST if single else WORST_REST)
     if step is None:
         raise Untraceable("needs too many operations for one step", "")
     nodes, statuses = step

@@ -40,7 +40,8 @@ from daedal.tracing.tracer import Tracer
 
 _MOST_UNKNOWNS = 50  # beyond, a factorisation with pivoting takes no longer
 _MOST_OPERATIONS = 8_000  # of a step; code generation takes 40 us each
-_WORST_REST = 1e-9  # of a row, in units of its terms, beyond which pivots were bad
+WORST_REST = 1e-9
+"""What solutions may leave of a row, in units of its terms; beyond, pivots were bad."""
 
 
 class LinearlyImplicit:
@@ -150,7 +151,7 @@ class LinearlyImplicit:
         made = self.step_formulas(tableau)
         return None if made is None else self._function(made[0], (*self._arguments, "step"), made[1])
 
-    def step_formulas(self, tableau: Any) -> tuple[list[int], list[tuple[int, int]]] | None:
+    def step_formulas(self, tableau: Any, worst_rest: float = WORST_REST) -> tuple[list[int], list[tuple[int, int]]] | None:
         """The nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
 
         The caller holds the lock of the tracer. None if there are too many operations.
@@ -162,6 +163,7 @@ class LinearlyImplicit:
         before, graph.most_nodes = graph.most_nodes, max(graph.most_nodes, len(graph) + 2 * _MOST_OPERATIONS)
         try:
             step = _Step(tracer, self._residual, (self._y, self._yp), self.by_rates, self._by_time, h, tableau)
+            step.worst_rest = worst_rest
             if step.least_operations > _MOST_OPERATIONS:
                 return None
             nodes = step.nodes(self._constant_mass)
@@ -192,6 +194,7 @@ class _Step:
         self.arguments = {graph.data[i]: i for i in range(len(graph)) if graph.operations[i] == "argument"}
         self.raises = graph.false
         self.bad_pivot = graph.false
+        self.worst_rest = WORST_REST
 
     @property
     def least_operations(self) -> int:
@@ -279,6 +282,6 @@ class _Step:
             for j, x in row.items():
                 term = graph.multiply(x, change[j])
                 rest, size = graph.add(rest, term), graph.add(size, graph.apply("absolute", term))
-            allowed = graph.multiply(graph.constant(_WORST_REST), size)
+            allowed = graph.multiply(graph.constant(self.worst_rest), size)
             good = graph.apply("less_equal", graph.apply("absolute", rest), allowed)
             self.bad_pivot = graph.either(self.bad_pivot, graph.opposite(good))

@@ -1,0 +1,240 @@
+"""Measure ensembles on a GPU from what `benchmarks/gpu.py` has prepared; needs NumPy and CuPy only.
+
+    python3 gpu_measure.py FOLDER [--quick]
+
+Times are the shortest of several runs, from the call to the end of the kernel, arguments and results on the GPU; NVRTC
+is timed apart. Errors are the largest over eight members at the end, of positions |q - reference| / (1 + |reference|),
+of Robertson's problem relative ones of all three variables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+SIZES = (10**3, 10**5, 10**6, 10**7)
+BLOCKS_PER_PROCESSOR = 32
+
+
+def load_runner(folder: Path):
+    """`gpu_run.py` of Daedal, without the rest of it."""
+    package, errors = types.ModuleType("daedal"), types.ModuleType("daedal.errors")
+    errors.InvalidProblemError = type("InvalidProblemError", (ValueError,), {})
+    sys.modules.setdefault("daedal", package)
+    sys.modules.setdefault("daedal.errors", errors)
+    sys.path.insert(0, str(folder))
+    import gpu_run
+
+    return gpu_run
+
+
+class Measurement:
+    """All that is measured of the cases in a folder."""
+
+    def __init__(self, folder: Path):
+        import cupy
+
+        self.cupy, self.folder, self.runner = cupy, folder, load_runner(folder)
+        self.cases = json.loads((folder / "cases.json").read_text())
+        self.results: dict = {}
+
+    def members(self, case: dict, count: int):
+        """Random parameters within the spread of a case; the first ones are those with references."""
+        draws = self.cupy.random.default_rng(20).random((count, len(case["params"])))
+        rows = self.cupy.tile(self.cupy.asarray(case["params"]), (count, 1))
+        for place, (low, high) in case["spread"].items():
+            rows[:, int(place)] *= low + (high - low) * draws[:, int(place)]
+        samples = np.array(case["samples"])[: min(count, len(case["samples"]))]
+        rows[: len(samples)] = self.cupy.asarray(samples)
+        return rows
+
+    def task(self, case: dict, tolerance):
+        rtol, atol = (np.full(case["n"], float(x)) for x in tolerance)
+        span = tuple(case["t_span"])
+        return self.runner.Task(span, np.zeros(0), rtol, atol, first_step=case["first_step"])
+
+    def timed(self, case: dict, kernel, tolerance, params, repeats: int = 3, **options):
+        """The shortest time of a run, and its results."""
+        problem, task = types.SimpleNamespace(n=case["n"]), self.task(case, tolerance)
+        start = self.cupy.asarray([case["start"]])
+        best, found = np.inf, None
+        for _ in range(repeats):
+            found = None
+            self.cupy.cuda.Device().synchronize()
+            begin = time.perf_counter()
+            found = self.runner.execute(self.cupy, kernel, problem, task, start, params, **options)
+            self.cupy.cuda.Device().synchronize()
+            best = min(best, time.perf_counter() - begin)
+        return best, found
+
+    def error(self, case: dict, found) -> float:
+        reference = np.array(case["references"])
+        y = self.cupy.asnumpy(found.y[: len(reference)])
+        reference = reference[: len(y)]
+        if case["positions"]:  # as test sets do: positions
+            y, reference = y[:, : case["positions"]], reference[:, : case["positions"]]
+        return float(np.max(np.abs(y - reference) / (bool(case["positions"]) + np.abs(reference))))
+
+    def kernel(self, source: str, block: int):
+        return self.runner.gpu_kernel((self.folder / source).read_text(), 0, block)
+
+    def compile_all(self) -> None:
+        """All variants with nvcc, side by side, as cubins."""
+        sources = [self.folder / path for case in self.cases.values() for path, _ in case["sources"].values()]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(_cubin, sources))
+
+    def variant(self, source: str, block: int):
+        """The kernel of a variant, and its registers and local memory."""
+        module = self.cupy.RawModule(path=str((self.folder / source).with_suffix(".cubin")))
+        function = module.get_function("run")
+        processors = self.cupy.cuda.Device().attributes["MultiProcessorCount"]
+
+        def launch(*arguments):
+            blocks = min(-(-int(arguments[-1]) // block), processors * BLOCKS_PER_PROCESSOR)
+            function((max(blocks, 1),), (block,), tuple(np.uint64(0) if x is None else x for x in arguments))
+
+        return launch, (function.num_regs, function.local_size_bytes)
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    def compare_variants(self, count: int) -> None:
+        """Every variant of every case at its first tolerance."""
+        print(f"\nvariants, {count} runs: ms, registers, bytes of local memory", flush=True)
+        for name, case in self.cases.items():
+            params = self.members(case, count)
+            for variant, (source, block) in case["sources"].items():
+                try:
+                    kernel, size = self.variant(source, block)
+                    best, found = self.timed(case, kernel, case["tolerances"][0], params)
+                    print(f"{name:16} {variant:24} {best * 1e3:9.2f} ms {size[0]:4d} {size[1]:6d}", flush=True)
+                    self.results[f"{name}/{variant}"] = best
+                except Exception as error:  # a variant that does not fit leaves the others
+                    print(f"{name:16} {variant:24} {error}", flush=True)
+            kernel, _ = self.variant(*case["sources"]["default"])
+            _, found = self.timed(case, kernel, case["tolerances"][0], params, 1)
+            self._orders(name, case, kernel, params, found)
+
+    def _orders(self, name: str, case: dict, kernel, params, found) -> None:
+        """The same runs in the order of their steps, known from a run before, and of a parameter."""
+        xp, place = self.cupy, int(next(iter(case["spread"])))
+        attempts = found.steps + found.rejections
+        orders = {"by steps": xp.argsort(-attempts), "by parameter": xp.argsort(params[:, place])}
+        for title, order in orders.items():
+            best, _ = self.timed(case, kernel, case["tolerances"][0], params, order=order.astype(xp.int32))
+            print(f"{name:16} order {title:18} {best * 1e3:9.2f} ms", flush=True)
+        spread = [int(f(attempts)) for f in (xp.min, xp.median, xp.max)]
+        print(f"{name:16} attempts (least, median, most) {spread}", flush=True)
+
+    def sizes(self, sizes) -> None:
+        """Times and errors for numbers of runs."""
+        print("\ncase, tolerance, runs: time, runs per second, error, statuses, NVRTC", flush=True)
+        for name, case in self.cases.items():
+            begin = time.perf_counter()
+            kernel = self.kernel(*case["sources"]["default"])
+            compiled = time.perf_counter() - begin
+            for tolerance in case["tolerances"]:
+                for count in sizes:
+                    params = self.members(case, count)
+                    best, found = self.timed(case, kernel, tolerance, params, 2 if count > 10**6 else 4)
+                    self._row(name, tolerance, count, best, found, case, f"{compiled:.1f} s")
+                    params = found = None
+                    self.cupy.get_default_memory_pool().free_all_blocks()
+
+    def single(self, count: int) -> None:
+        """Mechanisms in single precision; chemical kinetics to t = 1e11 has no digits in it."""
+        print("\nsingle precision", flush=True)
+        for name, case in self.cases.items():
+            if not case["positions"]:
+                continue
+            try:
+                kernel, params = self.kernel(case["single"], 64), self.members(case, count)
+                for tolerance in ((1e-3, 1e-4), (1e-4, 1e-5)):
+                    best, found = self.timed(case, kernel, tolerance, params, single=True)
+                    self._row(name, tolerance, count, best, found, case, "single")
+            except Exception as error:  # the other cases are measured all the same
+                print(name, error, flush=True)
+
+    def _row(self, name, tolerance, count, best, found, case, note) -> None:
+        statuses = {int(s): int((found.statuses == s).sum()) for s in self.cupy.unique(found.statuses).tolist()}
+        error, steps = self.error(case, found), float(found.steps.mean())
+        rate = count / best
+        print(
+            f"{name:16} {tolerance[0]:7.0e} {count:9d} {best * 1e3:10.2f} ms {rate:9.3g}/s error {error:8.1e} "
+            f"steps {steps:6.1f} {statuses} {note}",
+            flush=True,
+        )
+        self.results[f"{name}/{tolerance[0]}/{count}/{note}"] = [best, error, statuses]
+
+
+def _cubin(source: Path) -> None:
+    target = source.with_suffix(".cubin")
+    subprocess.run(["nvcc", "-std=c++17", "-arch=sm_90", "-cubin", "-w", str(source), "-o", str(target)], check=False)
+
+
+def jax_pendulum(counts) -> None:
+    """The underlying ODE of the pendulum, without projection, by JAX's own adaptive method under vmap."""
+    try:
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental.ode import odeint
+    except ImportError as error:
+        print("JAX:", error, flush=True)
+        return
+    jax.config.update("jax_enable_x64", True)
+    try:
+        import diffrax  # noqa: F401
+
+        print("diffrax is installed", flush=True)
+    except ImportError:
+        print("diffrax is not installed here; JAX's own odeint stands for it", flush=True)
+
+    def rate(y, t, weight):
+        q, v = y[:2], y[2:]
+        force = jnp.array([0.0, -weight])
+        multiplier = (v @ v + q @ force) / (q @ q)
+        return jnp.concatenate([v, force - multiplier * q])
+
+    def end(weight):
+        start = jnp.array([1.0, 0.0, 0.0, 0.0])
+        return odeint(rate, start, jnp.array([0.0, 10.0]), weight, rtol=1e-5, atol=1e-5)[-1]
+
+    run = jax.jit(jax.vmap(end))
+    for count in counts:
+        weights = jnp.linspace(0.5, 1.5, count)
+        begin = time.perf_counter()
+        run(weights).block_until_ready()
+        first = time.perf_counter() - begin
+        best = np.inf
+        for _ in range(2):
+            begin = time.perf_counter()
+            run(weights).block_until_ready()
+            best = min(best, time.perf_counter() - begin)
+        print(f"JAX odeint, pendulum {count:9d} {best * 1e3:10.2f} ms {count / best:9.3g}/s first {first:.1f} s", flush=True)
+
+
+def main() -> None:
+    folder, quick = Path(sys.argv[1]), "--quick" in sys.argv
+    measurement = Measurement(folder)
+    begin = time.perf_counter()
+    measurement.compile_all()
+    print(f"nvcc, all variants: {time.perf_counter() - begin:.1f} s", flush=True)
+    measurement.compare_variants(10**5 if quick else 10**6)
+    measurement.sizes(SIZES[:2] if quick else SIZES)
+    measurement.single(10**6)
+    jax_pendulum((10**3, 10**5) if quick else (10**3, 10**5, 10**6))
+    out = os.environ.get("OUT")
+    if out:
+        Path(out, "gpu.json").write_text(json.dumps(measurement.results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
