@@ -79,6 +79,7 @@ def integrator_source(
     apart = launch.pop("APART", int(explicit and not unrolled))
     macros = {
         "N": problem.n,
+        "K": problem.n - problem.positions,
         "P": problem.n_parameters,
         "E": len(events.names),
         "OUTPUTS": int(outputs),
@@ -93,7 +94,7 @@ def integrator_source(
         "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
         **{"BLOCK": 64, "LEAST_BLOCKS": 1, "REFILL": 8, **launch},
     }
-    tableau, coefficients = _explicit() if explicit else _rosenbrock(TABLEAUX[method])
+    tableau, coefficients = _explicit(problem.positions) if explicit else _rosenbrock(TABLEAUX[method])
     parts = [
         "#define SINGLE" if single else "",
         "#define APART" if apart else "",
@@ -125,26 +126,33 @@ def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
 # --- coefficients -----------------------------------------------------------------------------------------------------
 
 
-def _explicit() -> tuple[dict[str, Any], str]:
+def _explicit(positions: int) -> tuple[dict[str, Any], str]:
+    """The coefficients of DOPRI5, for mechanisms those of positions in terms of accelerations as well.
+
+    Where q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that
+    accelerations are all that has to be kept of a stage.
+    """
     tableau = DOPRI5.tableau
     arrays = tableau.arrays
-    a, stages = arrays["a"], arrays["b"].size
-    cases = [f"  case {i}: {_sum_of(a[i], 'y[j] + h * ({})', 'result[j]')} break;" for i in range(1, stages)]
-    combine = "\n".join(
-        [
-            f"FUNCTION void combine(int i, const real* y, real k[][{'N'}], real h, real* result) {{",
-            "  switch (i) {",
-            *cases,
-            "  }",
-            "}",
-            "FUNCTION void estimate(real k[][N], real h, real* result) {",
-            f"  {_sum_of(arrays['e'], 'h * ({})', 'result[j]')}",
-            "}",
-        ]
-    )
+    a, e, c, stages = arrays["a"], arrays["e"], arrays["c"], arrays["b"].size
     dense = _polynomials(tableau.inner, 4)
+    combine, estimate = ["FUNCTION void combine(int i, const real* y, real k[][K], real h, real* result) {"], []
+    combine.append("  switch (i) {")
+    for i in range(1, stages):
+        loops = [_loop("K", a[i], "result[POSITIONS + j] = y[POSITIONS + j] + h * ({})")]
+        if positions:
+            drift = f"result[j] = y[j] + h * ({c_number(float(c[i]))} * y[POSITIONS + j] + h * ({{}}))"
+            loops.append(_loop("POSITIONS", (a @ a)[i], drift))
+        combine.append(f"  case {i}: {' '.join(loops)} break;")
+    estimate.append("FUNCTION void estimate(real k[][K], real h, real* result) {")
+    estimate.append("  " + _loop("K", e, "result[POSITIONS + j] = h * ({})"))
+    if positions:
+        estimate.append("  " + _loop("POSITIONS", e @ a, "result[j] = h * h * ({})"))
+    tables = [_table("NODES", [c.tolist()]), _table("DENSE", dense.tolist())]
+    if positions:
+        tables.append(_table("DENSE_POSITIONS", (a.T @ dense).tolist()))
     macros = {"STAGES": stages, "ORDER": tableau.order, "DEGREE": 4, "SLOPES": 1, "MOST_FAILURES": 0}
-    return macros, "\n".join([_table("NODES", [arrays["c"].tolist()]), _table("DENSE", dense.tolist()), combine])
+    return macros, "\n".join([*tables, *combine, "  }", "}", *estimate, "}"])
 
 
 def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
@@ -153,10 +161,10 @@ def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
     return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
 
 
-def _sum_of(weights: np.ndarray, form: str, target: str) -> str:
-    """A loop over components that adds slopes with weights, the first ones first."""
+def _loop(size: str, weights: np.ndarray, statement: str) -> str:
+    """A loop over components with a sum of slopes, the first ones first."""
     terms = " + ".join(f"{c_number(float(w))} * k[{j}][j]" for j, w in enumerate(weights) if w != 0.0)
-    return f"UNROLL for (int j = 0; j < N; j++) {target} = {form.format(terms)};"
+    return f"UNROLL for (int j = 0; j < {size}; j++) {statement.format(terms or '0')};"
 
 
 def _polynomials(weights, degree: int) -> np.ndarray:

@@ -1,14 +1,13 @@
 /* Explicit Runge-Kutta steps for y' = f(t, y), whose last stage is the slope at the end; mechanisms are projected.
  * combine(i, ...) adds the slopes of stage i, and estimate those of the error. */
 
-FUNCTION int rate(const Member* m, double t, const real* y, real* slope) {
+#define RATE(m, t, y, slope) slopes((real)(t), y, (m)->p, slope)
+
+FUNCTION real derivative(const Member* m, int i) {
 #if POSITIONS
-  UNROLL
-  for (int i = 0; i < POSITIONS; i++) slope[i] = y[POSITIONS + i];
-  return slopes((real)t, y, m->p, slope + POSITIONS);
-#else
-  return slopes((real)t, y, m->p, slope);
+  if (i < POSITIONS) return m->y[POSITIONS + i];
 #endif
+  return m->slope[i - POSITIONS];
 }
 
 #if POSITIONS
@@ -16,11 +15,11 @@ FUNCTION int rate(const Member* m, double t, const real* y, real* slope) {
 FUNCTION double mechanical_step(const Setting* s, const Member* m) {
   double q = 0, v = 0, a = 0, largest = 0, ratio = 0, tolerance = 0;
   for (int i = 0; i < POSITIONS; i++) {
-    q = fmax(q, fabs(m->y[i]));
-    v = fmax(v, fabs(m->y[POSITIONS + i]));
-    a = fmax(a, fabs(m->slope[POSITIONS + i]));
-    largest = fmax(largest, s->atol[i]);
-    ratio = fmax(ratio, s->atol[i] / fmax(s->rtol[i], 1e-14));
+    q = fmax(q, (double)fabs(m->y[i]));
+    v = fmax(v, (double)fabs(m->y[POSITIONS + i]));
+    a = fmax(a, (double)fabs(m->slope[i]));
+    largest = fmax(largest, (double)s->atol[i]);
+    ratio = fmax(ratio, s->atol[i] / fmax((double)s->rtol[i], 1e-14));
   }
   if (q > 0 && q <= largest) q = ratio;
   if (q == 0) return 0;
@@ -42,7 +41,7 @@ FUNCTION double first_step(const Setting* s, const Member* m) {
   for (int i = 0; i < N; i++) {
     const double w = weight(s, m->y[i], i);
     size += (m->y[i] / w) * (m->y[i] / w);
-    slope += (m->slope[i] / w) * (m->slope[i] / w);
+    slope += (derivative(m, i) / w) * (derivative(m, i) / w);
   }
   size = sqrt(size);
   slope = sqrt(slope);
@@ -56,8 +55,8 @@ FUNCTION double first_step(const Setting* s, const Member* m) {
 
 /* On the constraints, with the slope there. */
 FUNCTION int start(const Setting* s, Member* m) {
-  int status = project((real)m->t, m->y, m->p, EXACT);
-  if (status == 0) status = rate(m, m->t, m->y, m->slope);
+  int status = project((real)m->t, m->y, m->p, EXACT, 1, 0);
+  if (status == 0) status = RATE(m, m->t, m->y, m->slope);
   if (status == 0) m->h = first_step(s, m);
   return status;
 }
@@ -65,11 +64,11 @@ FUNCTION int start(const Setting* s, Member* m) {
 FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, real* error) {
   int status = 0;
   UNROLL
-  for (int i = 0; i < N; i++) step->k[0][i] = m->slope[i];
+  for (int i = 0; i < K; i++) step->k[0][i] = m->slope[i];
   UNROLL_STAGES
   for (int i = 1; i < STAGES; i++) {
     combine(i, m->y, step->k, (real)h, step->y);
-    const int failed = rate(m, m->t + NODES[i] * h, step->y, step->k[i]);
+    const int failed = RATE(m, m->t + NODES[i] * h, step->y, step->k[i]);
     status = status ? status : failed;
   }
   estimate(step->k, (real)h, step->moved);
@@ -78,25 +77,31 @@ FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, re
 }
 
 /* The end of the step is projected; its slope is the first one of the next step, unless that has moved it. */
-FUNCTION int settle(const Setting* s, Member* m, double t, Step* step) {
+FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wanted) {
+  int status = 0;
+#if PROJECTS
+  int moved = 0;
+  real slope[K];
+  if (ANY(wanted)) {
+    UNROLL
+    for (int i = 0; i < N; i++) step->moved[i] = -step->y[i];
+    status = project((real)t, step->y, m->p, t == s->t1 ? EXACT : s->negligible, wanted, 1);
+    UNROLL
+    for (int i = 0; i < N; i++) step->moved[i] += step->y[i];
+    moved = wanted && status == 0 && !(size_of(s, step->moved, m->y, m->y) <= HARMLESS);
+    if (ANY(moved)) {
+      const int failed = RATE(m, t, step->y, slope);
+      if (moved) status = failed;
+    }
+  }
+  UNROLL
+  for (int i = 0; i < K; i++) if (moved && status == 0) m->slope[i] = slope[i];
+#else
+  const int moved = 0;
   UNROLL
   for (int i = 0; i < N; i++) step->moved[i] = 0;
-#if PROJECTS
-  UNROLL
-  for (int i = 0; i < N; i++) step->moved[i] = -step->y[i];
-  int status = project((real)t, step->y, m->p, t == s->t1 ? EXACT : s->negligible);
-  if (status != 0) return status;
-  UNROLL
-  for (int i = 0; i < N; i++) step->moved[i] += step->y[i];
-  if (!(size_of(s, step->moved, m->y, m->y) <= HARMLESS)) {
-    real slope[N];
-    status = rate(m, t, step->y, slope);
-    UNROLL
-    for (int i = 0; i < N; i++) m->slope[i] = slope[i];
-    return status;
-  }
 #endif
   UNROLL
-  for (int i = 0; i < N; i++) m->slope[i] = step->k[STAGES - 1][i];
-  return 0;
+  for (int i = 0; i < K; i++) if (wanted && status == 0 && !moved) m->slope[i] = step->k[STAGES - 1][i];
+  return status;
 }

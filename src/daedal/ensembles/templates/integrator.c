@@ -2,6 +2,9 @@
  *
  * Before this stand: the prelude; N, P, E (sizes of state, parameters, switching functions), STAGES, ORDER and the
  * tableau; the functions of the problem. Behind it: start, attempt and settle of the method, then the kernel.
+ * Of mechanisms, whose state is (q, v, ...), slopes are kept without q' = v: K = N - POSITIONS of them.
+ * All threads of a warp go through a step together, those whose step was rejected or whose run is over as well: what is
+ * long is called once for all of them, and each keeps what is meant for it.
  * Arrays of an ensemble have the member as their last index: entry i of member k of `count` stands at i * count + k. */
 
 enum { RUNNING = 0, FINISHED = 2, EVENT_STOP = 4, MAX_STEPS = -1, ZERO_WEIGHT = -3, ERROR_TEST_FAILED = -6,
@@ -20,7 +23,7 @@ typedef struct {
 } Setting;
 
 typedef struct {
-  real y[N], slope[N], p[P + 1], switching[E + 1];
+  real y[N], slope[K], p[P + 1], switching[E + 1];
   double t, h;
   real error_before;
   int status, steps, rejections, was_rejected, failures, errors, next_output, fired;
@@ -29,7 +32,7 @@ typedef struct {
 } Member;
 
 /* Slopes or increments of the stages, y at the end of the step, and by how much a projection has moved it. */
-typedef struct { real k[STAGES][N], y[N], moved[N]; } Step;
+typedef struct { real k[STAGES][K], y[N], moved[N]; } Step;
 
 FUNCTION int ending_of(int status) {
   return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
@@ -65,19 +68,31 @@ FUNCTION real size_of(const Setting* s, const real* vector, const real* y, const
 #endif
 }
 
+FUNCTION real polynomial(const real* coefficients, real theta) {
+  real w = coefficients[DEGREE - 1];
+  UNROLL
+  for (int d = DEGREE - 2; d >= 0; d--) w = w * theta + coefficients[d];
+  return w * theta;
+}
+
 /* y(t + theta h), by the polynomial of the step; its end is where the projection has moved it. */
 FUNCTION void interpolate(const Member* m, const Step* step, real h, real theta, real* y) {
   const real bend = theta * (4 * theta - 1) * (2 * theta - 1) * (4 * theta - 3) / 3;
   UNROLL
   for (int i = 0; i < N; i++) y[i] = m->y[i] + bend * step->moved[i];
+#if POSITIONS
   UNROLL
+  for (int i = 0; i < POSITIONS; i++) y[i] += theta * h * m->y[POSITIONS + i];
+#endif
   for (int j = 0; j < STAGES; j++) {
-    real w = DENSE[j][DEGREE - 1];
+    const real w = polynomial(DENSE[j], theta) * (SLOPES ? h : 1);
     UNROLL
-    for (int d = DEGREE - 2; d >= 0; d--) w = w * theta + DENSE[j][d];
-    w *= SLOPES ? theta * h : theta;
+    for (int i = 0; i < K; i++) y[POSITIONS + i] += w * step->k[j][i];
+#if POSITIONS
+    const real w_positions = polynomial(DENSE_POSITIONS[j], theta) * h * h;
     UNROLL
-    for (int i = 0; i < N; i++) y[i] += w * step->k[j][i];
+    for (int i = 0; i < POSITIONS; i++) y[i] += w_positions * step->k[j][i];
+#endif
   }
 }
 
@@ -88,33 +103,39 @@ FUNCTION void write_point(const Setting* s, size_t row, size_t id, const real* y
 #if PROJECTS
 #define EXACT ((real)sqrt(0.5 * SPACING) / 10) /* the next correction would be below round-off */
 
-/* Newton's method for the positions, in the norm of M; then velocities. */
-FUNCTION int project(real t, real* y, const real* p, real negligible) {
-  real change[N];
+/* Newton's method for the positions, in the norm of M; then velocities. Threads of a warp may do it together; those for
+ * whom it is not wanted keep their y. */
+FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted, int together) {
+  real change[POSITIONS];
+  int status = 0;
 #if POSITION_CONSTRAINTS
-  for (int iteration = 0;; iteration++) {
-    const int status = correct_positions(t, y, p, change);
-    if (status != 0) return status;
+  int open = wanted;
+  for (int iteration = 0; together ? ANY(open) : open; iteration++) {
+    const int failed = correct_positions(t, y, p, change);
     real size = 0, moved = 0;
     UNROLL
     for (int i = 0; i < POSITIONS; i++) {
       const real a = (real)fabs(y[i]), b = (real)fabs(change[i]);
       size = MAXIMUM(size, a);
       moved = MAXIMUM(moved, b);
-      y[i] += change[i];
+      if (open) y[i] += change[i];
     }
-    if (moved <= negligible * size) break;
-    if (iteration == MOST_CORRECTIONS || !(moved < INFINITE)) return 3;
+    if (open) {
+      const int done = moved <= negligible * size;
+      if (failed) status = failed;
+      else if (!done && (iteration == MOST_CORRECTIONS || !(moved < INFINITE))) status = 3;
+      open = !done && status == 0;
+    }
   }
 #endif
-  const int status = correct_velocities(t, y, p, change);
+  const int failed = correct_velocities(t, y, p, change);
   UNROLL
-  for (int i = 0; i < POSITIONS; i++) y[POSITIONS + i] += change[i];
-  return status;
+  for (int i = 0; i < POSITIONS; i++) if (wanted) y[POSITIONS + i] += change[i];
+  return status ? status : wanted ? failed : 0;
 }
 #else
 #define EXACT 0
-#define project(t, y, p, negligible) 0
+#define project(t, y, p, negligible, wanted, together) 0
 #endif
 
 /* The output between t and t_new, the end of the step or the place of an event. */
@@ -125,7 +146,7 @@ FUNCTION void write_outputs(const Setting* s, Member* m, const Step* step, doubl
     const double t = s->t_eval[m->next_output];
     real y[N];
     interpolate(m, step, (real)h, (real)((t - m->t) / h), y);
-    project((real)t, y, m->p, EXACT);
+    project((real)t, y, m->p, EXACT, 1, 0);
     write_point(s, m->next_output, m->id, y, s->outputs);
     m->next_output++;
   }
@@ -185,7 +206,7 @@ FUNCTION int look_for_events(Member* m, const Step* step, double t, double h, re
 
 FUNCTION int start(const Setting* s, Member* m);
 FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, real* error);
-FUNCTION int settle(const Setting* s, Member* m, double t, Step* step);
+FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wanted);
 
 /* The state of a member that ends here. */
 FUNCTION void finish(const Setting* s, Member* m, int status) {
@@ -272,7 +293,7 @@ FUNCTION void accepted(const Setting* s, Member* m, Step* step, double t, double
     const double t_event = theta < 1 ? m->t + theta * h : t;
     real y[N];
     interpolate(m, step, (real)h, theta, y);
-    project((real)t_event, y, m->p, EXACT);
+    project((real)t_event, y, m->p, EXACT, 1, 0);
     write_outputs(s, m, step, h, t_event);
     UNROLL
     for (int i = 0; i < N; i++) step->y[i] = y[i];
@@ -300,13 +321,14 @@ FUNCTION void advance(const Setting* s, Member* m) {
   real error = 0;
   int status = attempt(s, m, h, &step, &error);
   if (status == 0 && !(error < INFINITE)) status = 4;
-  if (status == 0 && error <= 1) {
-    status = settle(s, m, t, &step);
-    if (status == 0) {
-      accepted(s, m, &step, t, h, error);
-      return;
-    }
+  int good = m->status == RUNNING && status == 0 && error <= 1;
+  const int unsettled = settle(s, m, t, &step, good);
+  if (m->status != RUNNING) return;
+  if (good && unsettled == 0) {
+    accepted(s, m, &step, t, h, error);
+    return;
   }
+  if (good) status = unsettled;
   reject(m, h, status, error);
   const double shortest = fmax(4 * 2.220446049250313e-16 * fabs(m->t), 1e-30 * fabs(rest));
   if (m->status == RUNNING && !(fabs(m->h) >= shortest)) m->status = status ? ending_of(status) : ERROR_TEST_FAILED;

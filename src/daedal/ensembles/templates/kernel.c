@@ -13,7 +13,7 @@
 #ifdef __CUDACC__
 extern "C" __global__ void __launch_bounds__(BLOCK, LEAST_BLOCKS) run(ARGUMENTS) {
   const Setting s = SETTING;
-  Member m;
+  Member m = {{0}};
   m.status = FINISHED;
   int is_waiting = 1; /* for a run, until there are none */
   for (;;) {
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, LEAST_BLOCKS) run(ARGUMENTS)
         if (k < (unsigned int)count) begin(&s, &m, order ? order[k] : k); else is_waiting = 0;
       }
     } else if (!busy) break;
-    if (m.status == RUNNING) advance(&s, &m);
+    advance(&s, &m);
   }
 }
 #else

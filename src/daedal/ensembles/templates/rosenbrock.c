@@ -37,7 +37,7 @@ FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, re
   return status;
 }
 
-FUNCTION int settle(const Setting* s, Member* m, double t, Step* step) {
+FUNCTION int settle(const Setting* s, Member* m, double t, Step* step, int wanted) {
   UNROLL
   for (int i = 0; i < N; i++) step->moved[i] = 0;
   return 0;
