@@ -103,6 +103,7 @@ __all__ = [
     "CoordinateProjection",
     "DaedalError",
     "ElastoPlastic",
+    "Ensemble",
     "EssentialODE",
     "Event",
     "EventRecord",
@@ -172,6 +173,7 @@ __all__ = [
     "conditioning",
     "consistent_initial",
     "elastoplastic",
+    "ensembles",
     "extrapolation_table",
     "formula",
     "from_sympy",
@@ -185,14 +187,17 @@ __all__ = [
     "order_conditions",
     "prepare",
     "reduce_index",
+    "sample",
     "solve",
     "solve_dae",
+    "solve_many",
     "unilateral",
 ]
 
 
 _LATE = {
     "Conditioning": "problem_conditioning.result",
+    "Ensemble": "ensembles.ensemble",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",
@@ -210,6 +215,8 @@ _LATE = {
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
     "reduce_index": "index_reduction.reduce",
+    "sample": "ensembles.sampling",
+    "solve_many": "ensembles.solve_many",
 }
 
 
@@ -217,7 +224,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("linear", "multibody", "order_conditions", "viz"):
+    if name in ("ensembles", "linear", "multibody", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

@@ -1,13 +1,16 @@
 """A progress bar over model time."""
 
+from collections.abc import Callable
+
 
 class Progress:
-    """Shows how far the model time has come (tqdm), or nothing."""
+    """Shows how far the model time has come (tqdm), or nothing; a function in place of `show` is told it instead."""
 
-    def __init__(self, show: bool, t_span: tuple[float, float]):
+    def __init__(self, show: bool | Callable[[float], None], t_span: tuple[float, float]):
         self._t0, self._t1 = t_span
         self._bar = None
-        if show:
+        self._tell = show if callable(show) else None
+        if show and self._tell is None:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(
@@ -16,6 +19,8 @@ class Progress:
 
     def update(self, t: float):
         """Show that model time `t` has been reached."""
+        if self._tell is not None:
+            self._tell(t)
         if self._bar is not None:
             share = 100.0 * min(max((t - self._t0) / (self._t1 - self._t0), 0.0), 1.0)
             self._bar.set_description(f"t = {t:.4g}", refresh=False)

@@ -127,6 +127,15 @@ class MechanismCourse(Course):
     # --- a segment --------------------------------------------------------------------------------------------------
 
     def segment(self, earlier: list[Segment], progress: Progress) -> Segment:
+        choice = self.choice
+        reduction, ready, task = self.made_ready(earlier, progress)
+        outcome = ready.integrate(task)
+        self._notes += [note for note in ready.notes if note not in self._notes]
+        choice.changed = False
+        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
+
+    def made_ready(self, earlier: list[Segment], progress: Progress) -> tuple[Reduction, Any, Task]:
+        """The equations of the next segment, the method made ready for them, and what it is to do."""
         choice, assembly, settings = self.choice, self.assembly, self.request.settings
         reduction = self._reduction(earlier)
         watched = assembly.n_c and (settings.fixed_step is None or not assembly.linear) and not assembly.is_sparse
@@ -144,10 +153,7 @@ class MechanismCourse(Course):
             steps -= sum(segment.outcome.steps for segment in earlier)
         if choice.step_limit is not None:
             steps = choice.step_limit if steps is None else min(steps, choice.step_limit)
-        outcome = ready.integrate(self._task(reduction, method, earlier, steps, progress))
-        self._notes += [note for note in ready.notes if note not in self._notes]
-        choice.changed = False
-        return Segment(reduction, outcome, choice.method, choice.formulation, outcome.signal)
+        return reduction, ready, self._task(reduction, method, earlier, steps, progress)
 
     def _reduction(self, earlier: list[Segment]) -> Reduction:
         """The problem rewritten, as an equation of the order that the method solves."""

@@ -89,6 +89,17 @@ class TracedPlan:
             other._plans[key] = shared(with_numbers(plan.problem, params) if key is not None else problem)
         return other
 
+    def direct(self) -> Any | None:
+        """The plan of every run, where none needs a look at its start, or switches that are followed; else None."""
+        traced = self.traced
+        if traced is None or not traced.functions or self._irregular:
+            return None
+        if traced.layout is not None and traced.layout.fixed:
+            return None
+        if self.settings.switches != "never" and self.switched is not None:
+            return None
+        return self._plan(())
+
     def solve(self, request: Request):
         """Solve with machine code; where it turns out to differ from the functions, with these."""
         traced = self.traced

@@ -157,6 +157,12 @@ class Run:
             task.progress.update(self._time())
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
+    def image(self, task: Task) -> list[np.ndarray]:
+        """Begin a task, and return all memory that it has been written to: what a run starts with."""
+        if self._begin(task) is not None:
+            raise ValueError("runs with switching functions have more memory than this")
+        return [self.record.data.view(np.int64), self._vectors, self._counters, *[memory for memory, _ in self._memory]]
+
     def adopt(self, equations: Equations) -> None:
         """Integrate from now on the same equations with other parameters."""
         made_of, given = self._made_of.semi_explicit, equations.semi_explicit

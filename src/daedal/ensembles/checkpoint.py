@@ -1,0 +1,213 @@
+"""Checkpoints: parts in files of a folder, so that a run that was killed goes on where it was.
+
+``request.json`` holds a digest of everything that decides the results; ``part-FIRST-COUNT.npz`` the results of some
+members. A file is written beside its place and moved there, so that none is ever half written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from daedal.ensembles.columns import Chunk, Listed, Members, Named, Streamed
+from daedal.ensembles.layout import StateLayout
+from daedal.ensembles.part import NOT_RUN, Part
+from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import InvalidProblemError
+
+_SECONDS = 1.0  # between two files
+
+
+class Checkpoint:
+    """A folder with the parts of one ensemble."""
+
+    def __init__(self, path: Any, request: EnsembleRequest, members: Members):
+        self.path = Path(path)
+        self.trouble = ""  # why nothing is written any more
+        self._waiting: list[Part] = []
+        self._written = time.monotonic()
+        digest = request_digest(request, members)
+        about = self.path / "request.json"
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidProblemError(f"checkpoint: {self.path} is a file; give the name of a folder")
+        if about.exists():
+            known = json.loads(about.read_text(encoding="utf-8"))["digest"]
+            if known != digest:
+                raise InvalidProblemError(
+                    f"checkpoint: {self.path} belongs to another request (problem, options, starts, parameters or output "
+                    "differ). Remedy: give another folder, or remove this one"
+                )
+        else:
+            self.path.mkdir(parents=True, exist_ok=True)
+            _write(about, json.dumps({"digest": digest, "members": members.count}).encode())
+
+    def stored(self) -> Iterator[Part]:
+        """The parts that are there; damaged files are left out, and their members run again."""
+        for file in sorted(self.path.glob("part-*.npz")):
+            try:
+                yield _read(file)
+            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                warnings.warn(f"checkpoint: {file} cannot be read ({error}); its members are run again", stacklevel=2)
+
+    def add(self, part: Part) -> None:
+        """Keep a part; several of them are written at once, every second."""
+        self._waiting.append(part)
+        if time.monotonic() - self._written > _SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting. A full disk ends the checkpoints, not the ensemble."""
+        for part in self._waiting:
+            if self.trouble:
+                break
+            try:
+                _write(self.path / f"part-{part.first:010d}-{part.count}.npz", _packed(part))
+            except OSError as error:
+                self.trouble = f"No checkpoints after {part.first} members: {error}."
+                warnings.warn(f"checkpoint: {error}; the runs go on without", stacklevel=2)
+        self._waiting = []
+        self._written = time.monotonic()
+
+
+def _packed(part: Part) -> bytes:
+    from io import BytesIO
+
+    layout = None if part.layout is None else [list(part.layout.names), part.layout.n_q]
+    about = {
+        "number": part.number,
+        "first": part.first,
+        "count": part.count,
+        "messages": part.messages,
+        "events": part.events,
+        "layout": layout,
+        "fell_back": part.fell_back,
+    }
+    file = BytesIO()
+    named: dict[str, Any] = {f"array:{name}": values for name, values in part.arrays.items()}
+    np.savez(file, about=np.array(json.dumps(about)), status=part.status, t_final=part.t_final, **named)
+    return file.getvalue()
+
+
+def _read(file: Path) -> Part:
+    with np.load(file, allow_pickle=False) as data:
+        about = json.loads(str(data["about"]))
+        layout = about["layout"]
+        return Part(
+            about["number"],
+            about["first"],
+            about["count"],
+            data["status"],
+            data["t_final"],
+            {name.removeprefix("array:"): data[name] for name in data.files if name.startswith("array:")},
+            {int(member): message for member, message in about["messages"].items()},
+            [tuple(row) for row in about["events"]],
+            None if layout is None else StateLayout(tuple(layout[0]), layout[1]),
+            about["fell_back"],
+        )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file as a whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def without(chunks: Iterator[Chunk], done: np.ndarray) -> Iterator[Chunk]:
+    """The members of chunks that are not done yet."""
+    for chunk in chunks:
+        known = done[chunk.first : chunk.first + chunk.count]
+        if not known.any():
+            yield chunk
+            continue
+        rows = np.ones(chunk.count, dtype=bool)
+        rows[: known.size] = ~known
+        if rows.any():
+            yield from chunk.only(np.flatnonzero(rows).tolist())
+
+
+def done_members(parts: list[Part]) -> np.ndarray:
+    """Which members have been run."""
+    last = max((part.first + part.count for part in parts), default=0)
+    done = np.zeros(last, dtype=bool)
+    for part in parts:
+        done[part.first : part.first + part.count] |= part.status != NOT_RUN
+    return done
+
+
+# --- digests ----------------------------------------------------------------------------------------------------------
+
+
+def request_digest(request: EnsembleRequest, members: Members) -> str:
+    """A digest of everything that decides the results: problem, settings, times, outputs, starts and parameters."""
+    import daedal
+
+    found = hashlib.sha256()
+    settings = request.settings
+    parts = [daedal.__version__, request.problem, vars(settings), request.span, request.t_eval, request.t_stop]
+    parts += [request.outputs, request.keeps_states, request.keeps_events]
+    for values in (members.starts, members.params):
+        if isinstance(values, Streamed):
+            parts.append("stream")
+        elif isinstance(values, Listed):
+            parts.append(list(values.items))
+        elif values is not None:
+            columns = values.columns.items() if isinstance(values, Named) else enumerate(values.columns)
+            parts += [(key, None if column is None else column.values) for key, column in columns]
+    _add(found, parts, set())
+    return found.hexdigest()
+
+
+def _add(found: Any, value: Any, seen: set[int]) -> None:
+    """Add a value of any structure; functions by their code and what they enclose."""
+    found.update(type(value).__name__.encode())
+    if value is None or isinstance(value, (str, bytes, int, float, complex, bool)):
+        found.update(repr(value).encode())
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        found.update(repr((value.shape, value.dtype.str)).encode() + np.ascontiguousarray(value).tobytes())
+    elif id(value) in seen:
+        return
+    else:
+        seen.add(id(value))
+        for part in _parts(value):
+            _add(found, part, seen)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [part for item in value.items() for part in item]
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return list(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    if isinstance(value, FunctionType):
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [value.__qualname__, value.__code__, value.__defaults__, *enclosed]
+    if isinstance(value, CodeType):
+        return [value.co_code, value.co_names, value.co_consts]
+    if hasattr(value, "py_func"):
+        return [value.py_func]
+    if hasattr(value, "toarray"):
+        return [value.toarray()]
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
+        return [getattr(value, name, None) for name in fields]
+    inner = getattr(value, "__dict__", None)
+    return [type(value).__qualname__, *([] if inner is None or isinstance(value, type) else [dict(inner)])]

@@ -1,0 +1,235 @@
+"""Starts and parameters of many runs as columns, lists and streams, and cut into chunks.
+
+Everything that varies has a leading axis of length N, what does not has one of length 1, and both go together as NumPy
+broadcasts. Iterators are read chunk by chunk and never as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count as numbers_from
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidProblemError
+
+SHARED = 1  # the length of an axis that belongs to all members
+
+
+@dataclass(frozen=True)
+class Column:
+    """One quantity of all members: `values` has a leading axis of length N or 1."""
+
+    name: str  # as messages call it
+    values: np.ndarray
+
+    def take(self, members: slice) -> np.ndarray:
+        """Its rows for some of the members."""
+        return self.values if self.values.shape[0] == SHARED else self.values[members]
+
+
+class Vectors:
+    """Vectors side by side, such as (q0, v0): what :func:`daedal.solve` takes, with a leading axis where it varies."""
+
+    def __init__(
+        self, columns: Sequence[Column | None], bare: bool = False, mode: str | None = None, scalar: bool = False
+    ):
+        self.columns, self.bare, self.mode, self.scalar = tuple(columns), bare, mode, scalar
+
+    def replaced(self, columns: Sequence[Column | None]) -> Vectors:
+        """The same with other columns."""
+        return Vectors(columns, self.bare, self.mode, self.scalar)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many members each column has."""
+        return {column.name: column.values.shape[0] for column in self.columns if column is not None}
+
+    def take(self, members: slice) -> Vectors:
+        """The same for some of the members."""
+        return self.replaced([c if c is None else Column(c.name, c.take(members)) for c in self.columns])
+
+    def arrays(self, count: int) -> list[np.ndarray | None]:
+        """The columns with one row for each member; None for values that are to be computed."""
+        return [None if c is None else np.broadcast_to(c.values, (count, *c.values.shape[1:])) for c in self.columns]
+
+    def member(self, i: int) -> Any:
+        """What one run takes."""
+        rows = [None if c is None else c.values[0 if c.values.shape[0] == SHARED else i].copy() for c in self.columns]
+        inner = rows[0] if self.bare else tuple(rows)
+        if self.scalar:
+            return float(inner[0])
+        return inner if self.mode is None else (self.mode, inner)
+
+
+class Named:
+    """Values by name: starts of variables, or parameters, each with a leading axis where it varies."""
+
+    def __init__(self, columns: Mapping[Any, Column]):
+        self.columns = dict(columns)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many members each column has."""
+        return {column.name: column.values.shape[0] for column in self.columns.values()}
+
+    def take(self, members: slice) -> Named:
+        """The same for some of the members."""
+        return Named({key: Column(c.name, c.take(members)) for key, c in self.columns.items()})
+
+    def member(self, i: int) -> dict[Any, Any]:
+        """What one run takes."""
+        return {key: _plain(c.values[0 if c.values.shape[0] == SHARED else i]) for key, c in self.columns.items()}
+
+
+class Listed:
+    """One object for each member, whatever it is."""
+
+    def __init__(self, name: str, items: Sequence[Any]):
+        self.name, self.items = name, items
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many members there are."""
+        return {self.name: len(self.items)}
+
+    def take(self, members: slice) -> Listed:
+        """The same for some of the members."""
+        return self if len(self.items) == SHARED else Listed(self.name, self.items[members])
+
+    def member(self, i: int) -> Any:
+        """What one run takes."""
+        return self.items[0 if len(self.items) == SHARED else i]
+
+
+class Streamed:
+    """An iterator, of which chunks are read one after the other."""
+
+    def __init__(self, name: str, items: Iterator[Any]):
+        self.name, self.items = name, items
+        self.sizes: dict[str, int] = {}
+
+    def read(self, count: int) -> Listed:
+        """The next members, fewer at the end."""
+        return Listed(self.name, list(islice(self.items, count)))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some members one after the other: their numbers, starts and parameters.
+
+    Attributes
+    ----------
+    number : int
+        Of the chunk.
+    first, count : int
+        The first member, and how many there are.
+    starts, params : Vectors, Named or Listed
+        ``starts.member(i)`` and ``params.member(i)`` are what run i of the chunk takes. ``starts.arrays(count)`` of
+        `Vectors` and ``params.columns`` of `Vectors` and `Named` are arrays. `params` is None where there are none.
+    """
+
+    number: int
+    first: int
+    count: int
+    starts: Any
+    params: Any
+
+    def member(self, i: int) -> tuple[Any, Any]:
+        """Start and parameters of one run; the latter are None where the problem's own hold."""
+        return self.starts.member(i), None if self.params is None else self.params.member(i)
+
+    def only(self, rows: Sequence[int]) -> list[Chunk]:
+        """Chunks of single members."""
+        return [Chunk(self.number, self.first + i, 1, _single(self.starts, i), _single(self.params, i)) for i in rows]
+
+
+def _single(values: Any, i: int) -> Any:
+    return None if values is None else values.take(slice(i, i + 1))
+
+
+class Members:
+    """The starts and parameters of all members.
+
+    Attributes
+    ----------
+    count : int or None
+        How many there are; None for iterators, until they have ended.
+    """
+
+    def __init__(self, starts: Any, params: Any):
+        self.starts, self.params = starts, params
+        self.streamed = isinstance(starts, Streamed) or isinstance(params, Streamed)
+        self.count = _common_count(starts, params, self.streamed)
+
+    def chunks(self, size: int, first: int = 0) -> Iterator[Chunk]:
+        """The members from `first` on in chunks of `size`, the last one shorter; streams go on where they are."""
+        for number in numbers_from():
+            wanted = size if self.count is None else min(size, self.count - first)
+            if wanted <= 0:
+                return
+            starts, params = self._read(self.starts, first, wanted), self._read(self.params, first, wanted)
+            count = min([wanted, *(len(part.items) for part in (starts, params) if self._limits(part))])
+            if count == 0:
+                return
+            yield Chunk(number, first, count, starts, params)
+            first += count
+            if count < wanted:
+                return
+
+    def _read(self, values: Any, first: int, wanted: int) -> Any:
+        if isinstance(values, Streamed):
+            return values.read(wanted)
+        return None if values is None else values.take(slice(first, first + wanted))
+
+    def _limits(self, part: Any) -> bool:
+        """Whether the number of its items ends the ensemble: those of iterators do."""
+        return self.streamed and isinstance(part, Listed) and not self._is_shared(part)
+
+    def _is_shared(self, part: Listed) -> bool:
+        return any(part is values for values in (self.starts, self.params)) and len(part.items) == SHARED
+
+    def chosen(self, rows: np.ndarray) -> Members:
+        """Some of the members, by number."""
+        return Members(_chosen(self.starts, rows), _chosen(self.params, rows))
+
+
+def _chosen(values: Any, rows: np.ndarray) -> Any:
+    if values is None or not any(size != SHARED for size in values.sizes.values()):
+        return values
+    if isinstance(values, Listed):
+        return Listed(values.name, [values.items[i] for i in rows])
+    cut = {id(c): c if c.values.shape[0] == SHARED else Column(c.name, c.values[rows]) for c in _columns(values) if c}
+    if isinstance(values, Named):
+        return Named({key: cut[id(c)] for key, c in values.columns.items()})
+    return values.replaced([None if c is None else cut[id(c)] for c in values.columns])
+
+
+def _columns(values: Any) -> list[Any]:
+    return list(values.columns.values() if isinstance(values, Named) else values.columns)
+
+
+def _common_count(starts: Any, params: Any, streamed: bool) -> int | None:
+    """N, which all lengths that are not 1 have in common."""
+    sizes = dict(starts.sizes) | ({} if params is None else params.sizes)
+    longer = {name: size for name, size in sizes.items() if size != SHARED}
+    if len(set(longer.values())) > 1:
+        (first, one), (second, other) = (
+            list(longer.items())[0],
+            next(item for item in longer.items() if item[1] != list(longer.values())[0]),
+        )
+        raise InvalidProblemError(
+            f"{first} has {one} members and {second} has {other}: their lengths must be equal, or 1 where one value is "
+            "for all members"
+        )
+    if longer:
+        return next(iter(longer.values()))
+    return None if streamed else SHARED
+
+
+def _plain(value: Any) -> Any:
+    """A number as Python has it."""
+    return value.item() if isinstance(value, np.generic) else value.copy() if isinstance(value, np.ndarray) else value

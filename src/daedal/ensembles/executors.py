@@ -1,0 +1,128 @@
+"""Executors: chunks as tasks of ``concurrent.futures`` or of Dask, which has the same interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
+from typing import Any
+
+from daedal.ensembles.columns import Chunk
+from daedal.ensembles.part import Part
+from daedal.ensembles.request import EnsembleRequest
+from daedal.ensembles.transport import packed, run_chunk
+from daedal.errors import InvalidProblemError
+
+_AHEAD = 3  # chunks under way for each worker
+
+
+class ExecutorBackend:
+    """Tasks of an executor that the user has."""
+
+    def __init__(self, request: EnsembleRequest, workers: int, executor: Executor):
+        self._executor, self._data = executor, packed(request)
+        self.workers = workers
+        self.name = type(executor).__name__
+
+    def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
+        """Keep some chunks under way until all are delivered."""
+        under_way: dict[Any, Chunk] = {}
+        try:
+            while self._submit(chunks, under_way):
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in done:
+                    deliver(self._result(future, under_way.pop(future)))
+        finally:
+            for future in under_way:
+                future.cancel()
+
+    def _submit(self, chunks: Iterator[Chunk], under_way: dict[Any, Chunk]) -> bool:
+        while len(under_way) < _AHEAD * self.workers and (chunk := next(chunks, None)) is not None:
+            under_way[self._executor.submit(run_chunk, self._data, chunk)] = chunk
+        return bool(under_way)
+
+    def _result(self, future: Any, chunk: Chunk) -> Part:
+        try:
+            return future.result()
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            return lost(chunk, error)
+
+
+class DaskBackend:
+    """Tasks of a Dask cluster; the chunk of a worker that dies is run again by another."""
+
+    def __init__(self, request: EnsembleRequest, workers: int, client: Any):
+        self._client, self._request = client, packed(request)
+        self.workers = workers
+        self.name = f"Dask, {workers} threads of workers"
+
+    def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
+        """Keep some chunks under way until all are delivered."""
+        from distributed import as_completed
+
+        client, under_way = self._client, {}
+        data = client.scatter(self._request, broadcast=True, hash=True)
+        finished = as_completed()
+        try:
+            while True:
+                while len(under_way) < _AHEAD * self.workers and (chunk := next(chunks, None)) is not None:
+                    future = client.submit(run_chunk, data, chunk, pure=False, retries=2, key=_key(chunk))
+                    under_way[future.key] = chunk
+                    finished.add(future)
+                if not under_way:
+                    return
+                future = next(finished)
+                chunk = under_way.pop(future.key)
+                try:
+                    deliver(future.result())
+                except Exception as error:
+                    self._split(chunk, error, data, deliver)
+                future.release()
+        finally:
+            finished.clear()
+
+    def _split(self, chunk: Chunk, error: Exception, data: Any, deliver: Callable[[Part], None]) -> None:
+        """A chunk that has ended several workers: its members one by one, of which some may do so again."""
+        if chunk.count == 1:
+            deliver(lost(chunk, error))
+            return
+        for single in chunk.only(range(chunk.count)):
+            future = self._client.submit(run_chunk, data, single, pure=False, key=_key(single))
+            try:
+                deliver(future.result())
+            except Exception as again:
+                deliver(lost(single, again))
+
+
+def _key(chunk: Chunk) -> str:
+    from uuid import uuid4
+
+    return f"daedal-{chunk.first}-{chunk.count}-{uuid4().hex}"
+
+
+def lost(chunk: Chunk, error: Exception) -> Part:
+    """The part of a chunk that no worker could compute."""
+    part = Part.empty(chunk)
+    for row in range(chunk.count):
+        part.fail(row, f"the task that ran it failed: {type(error).__name__}: {error}".rstrip(": "))
+    return part
+
+
+def is_dask_client(on: Any) -> bool:
+    """Whether it is a client of Dask, without importing Dask."""
+    return type(on).__module__.split(".")[0] == "distributed" and hasattr(on, "scatter")
+
+
+def dask_client() -> Any:
+    """A client with a local cluster of its own."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InvalidProblemError("on='dask' needs Dask: pip install 'daedal[dask]'") from None
+    return Client(LocalCluster(threads_per_worker=1, dashboard_address=None))
+
+
+def threads_of(client: Any) -> int:
+    """The threads of all workers of a cluster, at least one."""
+    return max(1, sum(client.nthreads().values()))

@@ -1,0 +1,255 @@
+"""What a user may give as starts and parameters of many runs, read into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.ensembles.columns import SHARED, Column, Listed, Named, Streamed, Vectors
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
+from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.symbols import symbol_name
+
+# --- starts -----------------------------------------------------------------------------------------------------------
+
+
+def read_starts(problem: Any, initials: Any) -> Any:
+    """`initials` of :func:`daedal.solve_many` as columns, a list or a stream."""
+    if hasattr(initials, "read_before"):
+        return initials.read_before
+    if initials is None:
+        raise InvalidProblemError("initials is missing: give the initial values of one run, or of each")
+    if hasattr(initials, "columns") and hasattr(initials, "to_dict"):
+        return _named(_frame(initials), "initials")
+    if isinstance(initials, Mapping):
+        return _named(initials, "initials")
+    if isinstance(initials, np.ndarray):
+        return _stacked(problem, initials)
+    if _is_list_of_members(initials):
+        return _listed("initials", list(initials))
+    if isinstance(initials, Iterator):
+        return Streamed("initials", initials)
+    if not isinstance(initials, (tuple, list)):
+        raise InvalidProblemError(
+            "initials must be the initial values of one run with a leading axis for the members, a mapping of names to "
+            f"arrays, a frame, a list with one entry for each member or an iterator, got {type(initials).__name__}"
+        )
+    if isinstance(problem, HybridProblem) or (initials and isinstance(initials[0], str)):
+        return _of_mode(problem, initials)
+    return Vectors(_vectors(problem, initials))
+
+
+def _is_list_of_members(initials: Any) -> bool:
+    return isinstance(initials, list) and bool(initials) and all(isinstance(x, (tuple, dict)) for x in initials)
+
+
+def _of_mode(problem: Any, initials: Any) -> Any:
+    """(mode, initial values of the mode)."""
+    if len(initials) != 2 or not isinstance(initials[0], str):
+        raise InvalidProblemError(
+            "initials of a problem with modes must be (mode, initial values of the mode), a list of such pairs or an "
+            "iterator"
+        )
+    mode, inner = initials
+    modes = getattr(problem, "modes", {})
+    if mode not in modes:
+        raise InvalidProblemError(f"initials: there is no mode {mode!r}; there are {', '.join(map(repr, modes))}")
+    of_mode = modes[mode].problem
+    if isinstance(inner, np.ndarray):
+        stacked = _stacked(of_mode, inner)
+        return Vectors(stacked.columns, stacked.bare, mode)
+    if not isinstance(inner, (tuple, list)):
+        raise InvalidProblemError(f"initials[1] must be the initial values of mode {mode!r}, got {inner!r}")
+    return Vectors(_vectors(of_mode, inner), mode=mode)
+
+
+def _sizes(problem: Any) -> list[tuple[str, int | None]]:
+    """What the entries of the initial values are called, and their lengths where they are known."""
+    if isinstance(problem, MechanicalSystem):
+        return [("q0", problem.n_q), ("v0", problem.n_q), ("r0", problem.n_r), ("w0", problem.n_w), ("lam0", None)]
+    if isinstance(problem, SemiExplicitDAE):
+        return [("y0", problem.n_y), ("z0", problem.n_z)]
+    if isinstance(problem, SecondOrderDAE):
+        return [("x0", problem.n), ("xp0", problem.n)]
+    if isinstance(problem, HessenbergDAE):
+        return [("z0", None), ("y0", None)]
+    n = getattr(problem, "n", None)
+    return [("y0", n), ("yp0", n)]
+
+
+def _vectors(problem: Any, initials: Sequence[Any]) -> list[Column | None]:
+    sizes = _sizes(problem)
+    if len(initials) > len(sizes):
+        raise InvalidProblemError(f"initials has {len(initials)} entries; there are {', '.join(n for n, _ in sizes)}")
+    columns: list[Column | None] = []
+    for values, (name, size) in zip(initials, sizes):
+        columns.append(
+            None if values is None else Column(f"initials ({name})", _rows(values, f"initials ({name})", size))
+        )
+    if not columns or columns[0] is None:
+        raise InvalidProblemError(f"initials ({sizes[0][0]}) is missing")
+    return columns
+
+
+def _rows(values: Any, name: str, size: int | None) -> np.ndarray:
+    """A vector or a stack of vectors as an array of shape (N or 1, size)."""
+    array = _numbers(values, name)
+    if array.ndim not in (1, 2):
+        raise InvalidProblemError(f"{name} must have shape (n,) or (members, n), got {array.shape}")
+    if size is not None and array.shape[-1] != size:
+        hint = f"; for {array.size} members give shape ({array.size}, 1)" if size == 1 and array.ndim == 1 else ""
+        raise InvalidProblemError(f"{name} has shape {array.shape}; the last axis must have length {size}{hint}")
+    return np.ascontiguousarray(array if array.ndim == 2 else array[None])
+
+
+def _numbers(values: Any, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise ValueError
+        return array.astype(float)
+    except (TypeError, ValueError):
+        raise InvalidProblemError(f"{name} must hold real numbers, got {_brief(values)}") from None
+
+
+def _brief(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) < 80 else text[:77] + "..."
+
+
+def _stacked(problem: Any, array: np.ndarray) -> Vectors:
+    """Whole states in rows: (q, v, r) of a mechanism, y of others."""
+    if isinstance(problem, HybridProblem):
+        raise InvalidProblemError("initials of a problem with modes must be (mode, initial values of the mode)")
+    rows = _rows(array, "initials", None)
+    sizes = [size for _, size in _sizes(problem)]
+    if isinstance(problem, (HessenbergDAE, LinearDAE)):
+        return Vectors([Column("initials", rows)], bare=True)
+    whole = {MechanicalSystem: 3, SemiExplicitDAE: 2, SecondOrderDAE: 2}
+    parts = next((number for kind, number in whole.items() if isinstance(problem, kind)), 1)
+    lengths = [size or 0 for size in sizes[:parts]]
+    if rows.shape[1] != sum(lengths):
+        names = ", ".join(name for (name, _), length in zip(_sizes(problem), lengths) if length)
+        raise InvalidProblemError(
+            f"initials has shape {array.shape}; the last axis must have length {sum(lengths)} ({names})"
+        )
+    ends = np.cumsum(lengths)
+    cut = [np.ascontiguousarray(rows[:, end - length : end]) for end, length in zip(ends, lengths)]
+    columns: list[Column | None] = [Column("initials", part) for part in cut if part.shape[1]]
+    return Vectors(columns if len(columns) > 1 else [*columns, None])
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def read_params(problem: Any, params: Any) -> Any:
+    """`params` of :func:`daedal.solve_many` as columns, a list or a stream; None if there are none."""
+    if params is None:
+        return None
+    if hasattr(params, "read_before"):
+        return params.read_before
+    is_factory = callable(problem)
+    before = None if is_factory else getattr(problem, "params", None)
+    if before is None and not is_factory:
+        raise InvalidProblemError(
+            "params is given, but the problem was stated without parameters: state it with params=..., as the last "
+            "argument of its functions, or give a function of the parameters that returns the problem"
+        )
+    if hasattr(params, "columns") and hasattr(params, "to_dict"):
+        params = _frame(params)
+    if isinstance(params, Mapping):
+        return _mapped(params, before, is_factory)
+    if isinstance(params, list) and params and all(isinstance(entry, dict) for entry in params):
+        return _listed("params", params)
+    if isinstance(params, Iterator):
+        return Streamed("params", params)
+    if is_factory or isinstance(before, Mapping):
+        raise InvalidProblemError(
+            "params must be a mapping of names to arrays, a frame, a list of mappings or an iterator of them, "
+            f"got {_brief(params)}"
+        )
+    width = np.size(before) if np.ndim(before) <= 1 else None
+    return Vectors([Column("params", _parameter_rows(params, width))], bare=True, scalar=np.ndim(before) == 0)
+
+
+def _parameter_rows(params: Any, width: int | None) -> np.ndarray:
+    array = _numbers(params, "params")
+    if width == 1 and array.ndim == 1:
+        array = array[:, None]
+    return _rows(array, "params", width)
+
+
+def _mapped(params: Mapping, before: Any, is_factory: bool) -> Any:
+    """Parameters by name; by number where those of the problem are a vector."""
+    if is_factory or isinstance(before, Mapping):
+        known = before if isinstance(before, Mapping) else None
+        return _named(params, "params", known)
+    base, columns = np.atleast_1d(np.asarray(before, dtype=float)), []
+    for key, values in params.items():
+        if isinstance(key, bool) or not isinstance(key, (int, np.integer)) or not 0 <= key < base.size:
+            raise InvalidProblemError(
+                f"params: {key!r} is not among the parameters of the problem, which are numbered 0 to {base.size - 1}"
+            )
+        columns.append((int(key), _named({key: values}, "params").columns[key].values.reshape(-1)))
+    count = max((values.size for _, values in columns), default=1)
+    rows = np.tile(base, (count, 1))
+    for key, values in columns:
+        if values.size not in (SHARED, count):
+            raise InvalidProblemError(f"params[{key}] has {values.size} members and another parameter has {count}")
+        rows[:, key] = values
+    return Vectors([Column("params", rows)], bare=True)
+
+
+def _frame(frame: Any) -> dict[Any, np.ndarray]:
+    """The columns of a pandas frame."""
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def _listed(name: str, entries: list[Any]) -> Any:
+    """A list of mappings as columns where they have the same names and hold numbers; else as it is."""
+    first = entries[0]
+    if isinstance(first, dict) and all(isinstance(e, dict) and e.keys() == first.keys() for e in entries):
+        columns = {key: [entry[key] for entry in entries] for key in first}
+        if all(
+            isinstance(v, (float, int, np.floating)) and not isinstance(v, bool) for c in columns.values() for v in c
+        ):
+            return _named({key: np.array(values, dtype=float) for key, values in columns.items()}, name)
+    return Listed(name, entries)
+
+
+def _named(values: Mapping, what: str, known: Mapping | None = None) -> Named:
+    columns = {}
+    for key, entry in values.items():
+        label = f"{what}[{key!r}]"
+        name = symbol_name(key) if known is not None and hasattr(key, "free_symbols") else key
+        if known is not None and name not in known:
+            raise InvalidProblemError(
+                f"params: {name!r} is not among the parameters of the problem, which are {', '.join(map(repr, known))}"
+            )
+        columns[name] = Column(label, _of_name(entry, label, None if known is None else known[name]))
+    if not columns:
+        raise InvalidProblemError(f"{what} is empty")
+    return Named(columns)
+
+
+def _of_name(entry: Any, label: str, before: Any) -> np.ndarray:
+    """Values of one name: numbers for all members, or with a leading axis; other objects are for all."""
+    array = np.asarray(entry)
+    if array.dtype.kind not in "fiub":
+        if array.dtype.kind in "OUS" and array.ndim:
+            return array.astype(object)
+        if before is None and array.ndim == 0 and array.dtype.kind not in "US":
+            raise InvalidProblemError(f"{label} must hold real numbers, got {_brief(entry)}")
+        return np.array([entry], dtype=object)
+    if array.dtype.kind != "b" and not (array.dtype.kind == "i" and isinstance(before, (int, np.integer))):
+        array = array.astype(float)
+    inner = 0 if before is None else np.ndim(before)
+    if array.ndim == inner:
+        return array[None]
+    if array.ndim != inner + 1:
+        shape = np.shape(before) if before is not None else ()
+        raise InvalidProblemError(f"{label} has shape {array.shape}; expected {shape} or (members, *{shape})")
+    return array

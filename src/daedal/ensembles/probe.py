@@ -1,0 +1,78 @@
+"""The first member: run in this process, it shows what states look like, how long a run takes and what it needs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from daedal.ensembles.columns import Chunk
+from daedal.ensembles.part import Part
+from daedal.ensembles.process_worker import alarm
+from daedal.ensembles.request import EnsembleRequest
+from daedal.ensembles.work import Worker
+from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import HybridProblem
+
+
+@dataclass
+class Probe:
+    """What the first member showed.
+
+    Attributes
+    ----------
+    request : EnsembleRequest
+        With the layout of states, if that was not known before.
+    worker : Worker
+        Ready for the other members.
+    part : Part
+        The result of the first member.
+    seconds : float
+        What one of the others will take, about.
+    interpreter : str
+        Why runs need the interpreter, so that threads would wait for each other; empty if they do not.
+    """
+
+    request: EnsembleRequest
+    worker: Worker
+    part: Part
+    seconds: float
+    interpreter: str
+
+
+def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
+    """Run the first member."""
+    worker = Worker(request)
+    part = Part.empty(chunk)
+    limit = request.member_timeout
+    in_main = threading.current_thread() is threading.main_thread()
+    began = time.perf_counter()
+    with alarm(limit) if limit is not None and in_main else nullcontext():
+        solution = worker.member(part, 0, chunk)
+    seconds = time.perf_counter() - began
+    message = part.messages.get(chunk.first, "")
+    if message.startswith("outputs: "):
+        raise InvalidProblemError(message)
+    if request.layout is None and part.layout is not None and not request.is_factory:
+        request = replace(request, layout=part.layout)
+        worker.adopt(request)
+    fast = worker.try_batch(chunk, part)
+    needed = "" if fast is not None else interpreter_needed(request, solution)
+    return Probe(request, worker, part, fast or seconds, needed)
+
+
+def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
+    """Why runs of a request hold the interpreter most of the time."""
+    if request.is_factory:
+        return "each member builds its problem in Python"
+    if isinstance(request.problem, HybridProblem):
+        return "runs through modes are led by Python"
+    functions = getattr(solution, "functions", None)
+    called = [name for name, words in (functions or {}).items() if words == "Python" or words.startswith("Python")]
+    if called:
+        return f"{', '.join(called)} {'is' if len(called) == 1 else 'are'} called in Python"
+    if callable(request.outputs):
+        return "outputs is a function in Python"
+    return ""

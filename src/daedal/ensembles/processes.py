@@ -1,0 +1,201 @@
+"""Processes: for problems whose functions are Python, one interpreter for each worker.
+
+Workers are fresh interpreters that import nothing of the user's script, so that no ``if __name__ == "__main__"`` is
+needed. One that dies, or hangs for longer than a member may, is replaced; its members are run again one by one, and those
+that end a process twice have failed.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import secrets
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Listener, wait
+from typing import Any
+
+
+from daedal.ensembles.columns import Chunk
+from daedal.ensembles.part import TIMED_OUT, Part
+from daedal.ensembles.request import EnsembleRequest
+from daedal.ensembles.transport import packed
+from daedal.errors import DaedalError
+
+_GRACE = 2.0  # seconds beyond its limit after which a member is taken to hang where no exception reaches it
+_START = 120.0  # seconds that a process may take to answer at first
+
+
+@dataclass
+class _Process:
+    """A worker and what it is doing."""
+
+    handle: subprocess.Popen
+    connection: Connection
+    chunk: Chunk | None = None
+    row: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+
+class ProcessesBackend:
+    """Interpreters of their own that take the next chunk whenever they have finished one."""
+
+    def __init__(self, request: EnsembleRequest, workers: int, worker: Any = None):
+        self.workers = workers
+        self.name = "1 process" if workers == 1 else f"{workers} processes"
+        self._limit = request.member_timeout
+        self._data = packed(request)
+
+    def run(self, chunks: Iterator[Chunk], deliver: Callable[[Part], None]) -> None:
+        """Run all chunks."""
+        again: deque[Chunk] = deque()  # single members of chunks whose worker died
+        broken: dict[int, int] = {}  # how often a member has ended its process
+        processes: list[_Process] = []
+        try:
+            self._fill(processes, chunks, again)
+            while processes:
+                ready = wait([p.connection for p in processes], timeout=self._patience(processes))
+                for process in [p for p in processes if p.connection in ready]:
+                    if self._receive(process, deliver):
+                        self._next(process, processes, chunks, again)
+                    elif process.handle.poll() is not None or process.connection.closed:
+                        processes.remove(process)
+                        self._buried(process, again, broken, deliver, f"ended with exit code {process.handle.wait()}")
+                for process in [p for p in processes if self._hangs(p)]:
+                    processes.remove(process)
+                    process.handle.kill()
+                    self._timed_out(process, again, deliver)
+                self._fill(processes, chunks, again)
+        finally:
+            for process in processes:
+                process.handle.kill()
+                process.handle.wait()
+                process.connection.close()
+
+    # --- work ---------------------------------------------------------------------------------------------------------
+
+    def _fill(self, processes: list[_Process], chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+        """As many processes as there is work for."""
+        while len(processes) < self.workers:
+            chunk = again.popleft() if again else next(chunks, None)
+            if chunk is None:
+                return
+            process = self._start()
+            processes.append(process)
+            self._send(process, chunk)
+
+    def _next(self, process: _Process, processes, chunks: Iterator[Chunk], again: deque[Chunk]) -> None:
+        chunk = again.popleft() if again else next(chunks, None)
+        if chunk is None:
+            processes.remove(process)
+            process.connection.close()  # upon which it ends
+            process.handle.wait()
+        else:
+            self._send(process, chunk)
+
+    def _send(self, process: _Process, chunk: Chunk) -> None:
+        process.chunk, process.row, process.began = chunk, 0, time.monotonic()
+        try:
+            process.connection.send(chunk)
+        except OSError:  # it has died, which shows when its answer is waited for
+            return
+
+    def _receive(self, process: _Process, deliver: Callable[[Part], None]) -> bool:
+        """Take what a process has sent; whether it is free for the next chunk."""
+        try:
+            message = process.connection.recv()
+        except (EOFError, OSError):
+            process.connection.close()
+            return False
+        if isinstance(message, int):
+            process.row, process.began = message, time.monotonic()
+            return False
+        if isinstance(message, BaseException):
+            raise message
+        process.chunk = None
+        deliver(message)
+        return True
+
+    # --- processes that die or hang -------------------------------------------------------------------------------
+
+    def _patience(self, processes: list[_Process]) -> float | None:
+        if self._limit is None:
+            return None
+        return max(0.05, min(p.began + self._limit + _GRACE - time.monotonic() for p in processes))
+
+    def _hangs(self, process: _Process) -> bool:
+        return (
+            self._limit is not None
+            and process.chunk is not None
+            and time.monotonic() > process.began + self._limit + _GRACE
+        )
+
+    def _timed_out(self, process: _Process, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
+        """The member that hangs has failed; the others of its chunk are run again."""
+        chunk = process.chunk
+        assert chunk is not None
+        row = min(process.row, chunk.count - 1)
+        [own] = chunk.only([row])
+        part = Part.empty(own)
+        part.fail(0, f"the run took longer than member_timeout = {self._limit:g} s; its process was ended", TIMED_OUT)
+        deliver(part)
+        again += chunk.only([k for k in range(chunk.count) if k != row])
+
+    def _buried(self, process: _Process, again, broken: dict[int, int], deliver, how: str) -> None:
+        """Run the members of a process that died once more, each by itself; those that end it again have failed."""
+        chunk = process.chunk
+        if chunk is None:
+            return
+        if chunk.count > 1:
+            again += chunk.only(range(chunk.count))
+            return
+        broken[chunk.first] = broken.get(chunk.first, 0) + 1
+        if broken[chunk.first] < 2:
+            again.append(chunk)
+            return
+        part = Part.empty(chunk)
+        part.fail(0, f"the process that ran it {how}, twice")
+        deliver(part)
+
+    def _start(self) -> _Process:
+        """A new interpreter, connected and with the request."""
+        key = secrets.token_bytes(16)
+        with Listener(authkey=key) as listener:
+            environment = os.environ | {
+                name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+            }
+            command = [sys.executable, "-c", "from daedal.ensembles.process_worker import main; main()"]
+            environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+            handle = subprocess.Popen(
+                command, stdin=subprocess.PIPE, env=environment, start_new_session=os.name == "posix"
+            )
+            assert handle.stdin is not None
+            pickle.dump((listener.address, key), handle.stdin)
+            handle.stdin.close()
+            connection = _accepted(listener, handle)
+        connection.send_bytes(self._data)
+        connection.send(self._limit)
+        return _Process(handle, connection)
+
+
+def _accepted(listener: Listener, handle: subprocess.Popen) -> Connection:
+    """The connection that a process makes; an error if it ends before, or does not answer."""
+    listening: Any = listener._listener  # type: ignore[attr-defined]
+    sock = getattr(listening, "_socket", None)
+    end = time.monotonic() + _START
+    if sock is None:  # a named pipe of Windows
+        return listener.accept()
+    sock.settimeout(0.5)
+    while True:
+        try:
+            connection = listener.accept()
+            sock.settimeout(None)
+            return connection
+        except TimeoutError:
+            if handle.poll() is not None or time.monotonic() > end:
+                handle.kill()
+                raise DaedalError("a worker process could not be started; its errors stand above") from None

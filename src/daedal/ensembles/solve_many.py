@@ -1,0 +1,359 @@
+"""The public function that solves many: arguments are checked, a backend runs the members, the results are put together."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.request import check_span, check_times, checked_settings
+from daedal.ensembles.backends import Chosen, chosen_backend
+from daedal.ensembles.checkpoint import Checkpoint, without
+from daedal.ensembles.collector import Collector
+from daedal.ensembles.columns import Chunk, Listed, Members
+from daedal.ensembles.ensemble import Ensemble
+from daedal.ensembles.inputs import read_params, read_starts
+from daedal.ensembles.layout import layout_of
+from daedal.ensembles.part import NOT_RUN, Part
+from daedal.ensembles.probe import Probe, probe
+from daedal.ensembles.reductions import named_reductions
+from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import InvalidProblemError
+from daedal.problems.checks import check_positive
+
+
+def solve_many(
+    problem: Any,
+    t_span: Any,
+    initials: Any,
+    *,
+    params: Any = None,
+    t_eval: Any = None,
+    outputs: str | Sequence[str] | Callable[[Any], Any] | None = None,
+    reduce: Any = None,
+    on: Any = "threads",
+    workers: int | None = None,
+    chunk_size: int | None = None,
+    member_timeout: float | None = None,
+    checkpoint: Any = None,
+    keep_events: bool | None = None,
+    progress: bool = False,
+    t_stop: float | None = None,
+    **options: Any,
+) -> Ensemble:
+    r"""Solve one problem many times, from many starts and with many parameters, on all cores.
+
+    Parameters
+    ----------
+    problem : object
+        What is to be solved, of any class that :func:`daedal.solve` takes; or a function of the parameters that returns
+        one, or (problem, initial values), for what can only be varied by building the problem anew.
+    t_span : (float, float)
+        Start and end, the same for all.
+    initials : tuple, array, mapping, frame, list or iterator
+        The initial values of :func:`daedal.solve`, where what varies has a leading axis of length N: ``(q0, v0)`` with
+        `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds whole states, such as
+        ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry for each
+        member, tuples or mappings.
+    params : array, mapping, frame, list or iterator, optional
+        In place of the problem's parameters: an array of shape (N, number of parameters), a mapping of names to arrays
+        of length N (of numbers to arrays where the parameters are a vector), a frame, a list of mappings, an iterator.
+        Starts and parameters are broadcast: either may be one for all.
+    t_eval : array, optional
+        Output times. Without them the states at the end of each run are kept.
+    outputs : str, sequence of str, or callable, optional
+        What is kept in place of the states at `t_eval`: variables and multipliers by name, or what a function of the
+        :class:`Solution` returns, numbers, an array or a mapping of them.
+    reduce : str, Reduction, (function, merge), or several, optional
+        Keep nothing of the members but "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
+        :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or what a function of a block of
+        members returns, merged by another: see :mod:`daedal.ensembles.reductions`. Of the outputs, or of the states at
+        `t_eval`, or at the end.
+    on : {"threads", "processes", "dask", "gpu"}, executor or Dask client
+        Where. Threads are for functions that are machine code; where they are called in Python, processes take their
+        place, and the message says so. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` will do.
+    workers : int, optional
+        How many threads or processes; the number of cores by default.
+    chunk_size : int, optional
+        Members that are handed to a worker at once; by default as many as take a tenth of a second. Results do not
+        depend on it.
+    member_timeout : float, optional
+        Seconds after which a run is given up.
+    checkpoint : path, optional
+        A folder in which results are kept; the same call goes on where it was when it was stopped or killed.
+    keep_events : bool, optional
+        Whether the events of all members are kept; by default if there are some to be looked for, and no reductions.
+    progress : bool
+        Show a bar with the rate and the time that is left.
+    t_stop : float, optional
+        See :func:`daedal.solve`.
+    **options
+        Of :func:`daedal.prepare`: method, formulation, rtol, atol, events, and so on.
+
+    Returns
+    -------
+    Ensemble
+        Members that fail are marked and keep their message; they never stop the others. After an interrupt (Ctrl-C) it
+        holds what was done until then.
+
+    Notes
+    -----
+    Results have the same bits whatever `on`, `workers` and `chunk_size` are, and those of :func:`daedal.solve` with
+    ``t_eval=[..., t_end]``.
+
+    Examples
+    --------
+    Where a pendulum of length 1 is after one second, for 1000 values of gravity:
+
+    >>> import numpy as np
+    >>> import daedal
+    >>> pendulum = daedal.MechanicalSystem(
+    ...     1.0,
+    ...     lambda t, q, v, p: [0.0, -p["g"]],
+    ...     lambda t, q, p: [0.5 * (q[0] ** 2 + q[1] ** 2 - 1.0)],
+    ...     n_q=2,
+    ...     n_constraints=1,
+    ...     params={"g": 9.81},
+    ... )
+    >>> start = [1.0, 0.0], [0.0, 0.0]
+    >>> ensemble = daedal.solve_many(pendulum, (0.0, 1.0), start, params={"g": np.linspace(1.0, 10.0, 1000)})
+    >>> ensemble.final.q.shape, ensemble.failed.size
+    ((1000, 2), 0)
+    """
+    settings = checked_settings(**options)
+    span = check_span(t_span)
+    times = None if t_eval is None else check_times(t_eval, span)
+    reductions = named_reductions(reduce)
+    starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
+    members = Members(starts, read_params(problem, params))
+    has_events = settings.events is not None or hasattr(problem, "modes")
+    request = EnsembleRequest(
+        problem=problem,
+        settings=settings,
+        span=span,
+        t_eval=times,
+        t_stop=t_stop,
+        outputs=_checked_outputs(outputs),
+        keeps_states=outputs is None,
+        keeps_events=(has_events and not reductions) if keep_events is None else bool(keep_events),
+        member_timeout=None if member_timeout is None else check_positive(member_timeout, "member_timeout"),
+        layout=None if callable(problem) else layout_of(problem),
+    )
+    plan = _Plan(on, _count(workers, "workers"), _count(chunk_size, "chunk_size"), checkpoint, progress)
+    ensemble = _solve(request, members, reductions, plan)
+    given = {"on": on, "workers": workers, "chunk_size": chunk_size, "member_timeout": member_timeout}
+    given |= {"keep_events": keep_events, "progress": progress, "t_stop": t_stop, **options}
+    ensemble.again = _Again(problem, t_span, t_eval, outputs, given, ensemble.inputs)
+    return ensemble
+
+
+class _Plan:
+    """How the members are run."""
+
+    def __init__(self, on: Any, workers: int | None, chunk_size: int | None, checkpoint: Any, progress: bool):
+        self.on, self.chunk_size, self.checkpoint, self.progress = on, chunk_size, checkpoint, progress
+        self.workers = workers or available_cores()
+
+
+class _Again:
+    """Solves some of the members once more."""
+
+    def __init__(self, problem, t_span, t_eval, outputs, options: dict[str, Any], members: Members | None):
+        self._arguments = problem, t_span, t_eval, outputs
+        self._options, self._members = options, members
+
+    def __call__(self, rows: np.ndarray, options: dict[str, Any]) -> Ensemble:
+        problem, t_span, t_eval, outputs = self._arguments
+        if self._members is None:
+            raise InvalidProblemError("retry: the members that failed are not known any more")
+        chosen = self._members.chosen(rows) if not isinstance(self._members, _Kept) else self._members.of(rows)
+        return solve_many(
+            problem,
+            t_span,
+            _Given(chosen.starts),
+            params=None if chosen.params is None else _Given(chosen.params),
+            t_eval=t_eval,
+            outputs=outputs,
+            **(self._options | options),
+        )
+
+
+class _Given:
+    """Starts or parameters that have been read before."""
+
+    def __init__(self, values: Any):
+        self.read_before = values
+
+
+class _Kept(Members):
+    """Of streams, the starts and parameters of members that failed."""
+
+    def __init__(self):
+        self.starts = self.params = None
+        self.count, self.streamed = None, True
+        self.inputs: dict[int, tuple[Any, Any]] = {}
+
+    def keep(self, chunk: Chunk, part: Part) -> None:
+        """Keep what is needed to run a member again."""
+        for member in part.messages:
+            self.inputs[member] = chunk.member(member - chunk.first)
+
+    def of(self, rows: np.ndarray) -> Members:
+        """Starts and parameters of some members."""
+        missing = [int(k) for k in rows if int(k) not in self.inputs]
+        if missing:
+            raise InvalidProblemError(f"retry: member {missing[0]} of the iterator was never read")
+        starts, params = zip(*[self.inputs[int(k)] for k in rows])
+        none = all(p is None for p in params)
+        return Members(Listed("initials", list(starts)), None if none else Listed("params", list(params)))
+
+
+def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _Plan) -> Ensemble:
+    began = time.perf_counter()
+    collector = Collector(members.count, reductions)
+    store = None if plan.checkpoint is None else Checkpoint(plan.checkpoint, request, members)
+    if store is not None:
+        for part in store.stored():
+            collector.add(part)
+    bar = _Bar(plan.progress, members.count)
+    bar.update(collector.done, len(collector.failed_members))
+    kept = _Kept() if members.streamed else None
+    waiting: dict[int, Chunk] = {}
+
+    def deliver(part: Part) -> None:
+        if kept is not None and (chunk := waiting.pop(part.first, None)) is not None and part.messages:
+            kept.keep(chunk, part)
+        if collector.add(part):
+            if store is not None:
+                store.add(part)
+            bar.update(collector.done, len(collector.failed_members))
+
+    def watched(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        left = chunks if store is None else without(chunks, collector.seen)
+        for chunk in left:
+            if kept is not None:
+                waiting[chunk.first] = chunk
+            yield chunk
+
+    chosen, interrupted = Chosen("", ""), False
+    try:
+        first = next(watched(members.chunks(1)), None)
+        if first is not None:
+            found = probe(request, first)
+            request = found.request
+            deliver(found.part)
+            chosen = _run_rest(request, members, plan, found, collector, watched, deliver)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        if store is not None:
+            store.flush()
+        bar.close()
+    return _ensemble(request, members, collector, chosen, store, kept, interrupted, time.perf_counter() - began)
+
+
+def _run_rest(
+    request: EnsembleRequest, members: Members, plan: _Plan, found: Probe, collector: Collector, watched, deliver
+) -> Chosen:
+    """Everything behind the first member, by a backend that suits it."""
+    left = None if members.count is None else members.count - 1
+    chosen = chosen_backend(request, plan.on, plan.workers, found, left)
+    if left == 0:
+        return chosen
+    size = plan.chunk_size or chosen.chunk_size(found.seconds, left)
+    try:
+        chosen.backend.run(watched(members.chunks(size, first=1)), deliver)
+    finally:
+        chosen.close()
+    return chosen
+
+
+def _ensemble(request, members, collector: Collector, chosen: Chosen, store, kept, interrupted, seconds) -> Ensemble:
+    reduced = collector.reduced() if collector.reductions else {}
+    count = collector.count if members.count is None else members.count
+    words = [_in_words(collector, count, chosen)]
+    if interrupted:
+        words.append(f"Interrupted: {count - collector.done} were not run." if count else "Interrupted.")
+    if store is not None and store.trouble:
+        words.append(store.trouble)
+    return Ensemble(
+        members=count,
+        t=request.t_eval,
+        t_final=collector.t_final,
+        arrays=collector.finished_arrays(),
+        reduced={name: _with_states(request, collector, values) for name, values in reduced.items()},
+        code=collector.status,
+        messages=collector.messages,
+        failed=np.array(sorted(collector.failed_members), dtype=np.int64),
+        message=" ".join(words),
+        seconds=seconds,
+        layout=collector.layout,
+        event_rows=collector.events,
+        inputs=members if kept is None else kept,
+    )
+
+
+def _in_words(collector: Collector, count: int, chosen: Chosen) -> str:
+    """How many runs came through, where they were made, and why there."""
+    good = int(np.sum(collector.status != NOT_RUN)) - len(collector.failed_members)
+    where = f" on {chosen.name}" if chosen.name else ""
+    text = f"{good} of {count} runs came through{where}."
+    return f"{text} {chosen.reason}".rstrip()
+
+
+def _with_states(request: EnsembleRequest, collector: Collector, values: dict[str, Any]) -> dict[str, Any]:
+    """Reduced states under the names y, q and v."""
+    for name in ("y", "final"):
+        if name in values and request.outputs is None:
+            values = {"y": values[name]}
+    return values
+
+
+def _checked_outputs(outputs: Any) -> Any:
+    if outputs is None or callable(outputs):
+        return outputs
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidProblemError(f"outputs must be names or a function of the solution, got {outputs!r}")
+    return names
+
+
+def _count(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidProblemError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+class _Bar:
+    """A progress bar with the rate, the time that is left and the number of failures, or nothing."""
+
+    def __init__(self, show: bool, count: int | None):
+        self._bar = None
+        if show:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=count, unit=" runs", smoothing=0.1)
+
+    def update(self, done: int, failed: int) -> None:
+        """Show how many are done."""
+        if self._bar is not None:
+            if failed:
+                self._bar.set_postfix_str(f"{failed} failed", refresh=False)
+            self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
