@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -40,3 +41,24 @@ def _as_c(value):
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
     return ctypes.c_double(value) if isinstance(value, np.floating) else ctypes.c_int(int(value))
+
+
+class HostEngine:
+    """Stands for a GPU: the same kernels, compiled for this machine."""
+
+    xp, name = np, "C"
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def device(self):
+        return nullcontext()
+
+    def kernel(self, source: str):
+        return kernel(source, self._folder)
+
+    def free_memory(self) -> int:
+        return 1 << 30
+
+    def fetched(self, array):
+        return np.array(array)

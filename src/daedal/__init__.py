@@ -83,6 +83,7 @@ __all__ = [
     "DOPRI5",
     "GGL",
     "GMRES",
+    "GPU",
     "HEDOP5",
     "HEM3",
     "HEM4",
@@ -191,6 +192,7 @@ __all__ = [
     "solve",
     "solve_dae",
     "solve_many",
+    "solve_on_gpu",
     "unilateral",
 ]
 
@@ -198,6 +200,8 @@ __all__ = [
 _LATE = {
     "Conditioning": "problem_conditioning.result",
     "Ensemble": "ensembles.ensemble",
+    "GPU": "ensembles.gpu",
+    "solve_on_gpu": "ensembles.gpu_device",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",

@@ -38,6 +38,8 @@ class Task:
         For each entry of the state.
     first_step : float
         0 where each run finds its own.
+    largest_correction : float
+        How far a start may be moved onto the constraints, in units of the tolerance.
     """
 
     t_span: tuple[float, float]
@@ -47,6 +49,7 @@ class Task:
     first_step: float = 0.0
     max_step: float = np.inf
     max_steps: int = MOST_STEPS
+    largest_correction: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def execute(
     numbers = [xp.empty(count, dtype=xp.int32) for _ in range(4)]
     given = None if order is None else xp.asarray(order, dtype=xp.int32)
     negligible = max(1e-9, float(np.sqrt(_OF_TOLERANCE * task.rtol.min())))
-    scalars = [*task.t_span, task.first_step, task.max_step, negligible]
+    scalars = [*task.t_span, task.first_step, task.max_step, negligible, task.largest_correction]
     kernel(
         *columns,
         *tolerances,

@@ -23,6 +23,8 @@ METHODS = ("dopri5", *TABLEAUX)
 """Methods that exist in C."""
 MOST_UNROLLED = 250
 """Operations of the slopes up to which all stages of a step are written out."""
+BLOCK = 64
+"""Threads of a block."""
 _MOST_FAILURES = 30  # of a step of a Rosenbrock method, as in its CPU version
 _MOST_CORRECTIONS = 10  # of Newton's method
 
@@ -92,7 +94,7 @@ def integrator_source(
         "HARMLESS": f"NUMBER({HARMLESS!r})",
         "UNROLL": '_Pragma("unroll")',
         "UNROLL_STAGES": '_Pragma("unroll")' if unrolled else '_Pragma("unroll 1")',
-        **{"BLOCK": 64, "LEAST_BLOCKS": 1, "REFILL": 8, **launch},
+        **{"BLOCK": BLOCK, "LEAST_BLOCKS": 1, "REFILL": 32, **launch},
     }
     tableau, coefficients = _explicit(problem.positions) if explicit else _rosenbrock(TABLEAUX[method])
     parts = [
@@ -157,7 +159,7 @@ def _explicit(positions: int) -> tuple[dict[str, Any], str]:
 
 def _rosenbrock(tableau: RosenbrockTableau) -> tuple[dict[str, Any], str]:
     degree = len(tableau.inner) + 1
-    macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0}
+    macros = {"STAGES": tableau.s, "ORDER": tableau.order, "DEGREE": degree, "SLOPES": 0, "GAMMA": tableau.gamma}
     return macros | {"MOST_FAILURES": _MOST_FAILURES}, _table("DENSE", _polynomials(tableau.weights, degree).tolist())
 
 

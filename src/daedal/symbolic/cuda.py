@@ -3,7 +3,8 @@
 A function has the signature ``int name(real t, const real* a, ..., real* result)``, with what `PRELUDE` defines:
 ``real`` is ``double``, or ``float`` where SINGLE is defined; EMITTED and TABLE say where code and tables live. Values
 are those of the same operations in Python, infinities and NaN included, up to how the functions of the mathematical
-library are rounded; a compiler may contract products and sums.
+library are rounded; a compiler may contract products and sums. Sine and cosine of the same angle are computed together,
+those of a sum of two such angles by the addition theorems.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "nega
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 _LOGICAL = {"logical_and": "&", "logical_or": "|"}
 _CHOICES = {"sign": "SIGN", "maximum": "MAXIMUM", "minimum": "MINIMUM"}
-_PARTNERS = {"sin": "cos", "cos": "sin"}
+_WAVES = ("sin", "cos")
 
 
 def c_function(
@@ -78,7 +79,11 @@ class _Function:
             self.names[time] = "t"
         outputs = [*(condition for condition, _ in self.statuses), *(x for nodes in results.values() for x in nodes)]
         self.order = depth_first(graph, outputs)
-        self.waves = {(graph.operations[i], graph.operands[i]): i for i in self.order if graph.operations[i] in _PARTNERS}
+        self.waves: dict[int, set[str]] = {}  # for each angle, whether its sine and its cosine are computed
+        for i in self.order:
+            if graph.operations[i] in _WAVES:
+                self.waves.setdefault(graph.operands[i][0], set()).add(graph.operations[i])
+        self.pairs: dict[int, tuple[str, str]] = {}
         self.lines: list[str] = []
         self.tables: dict[tuple[float, ...], str] = {}
         self.fresh = 0
@@ -112,27 +117,49 @@ class _Function:
             self.names[i] = "1" if operation == "true" else "0"
         elif operation == "argument":
             raise KeyError(f"{self.name} depends on {graph.data[i]}, which is no argument of it")
-        elif operation in _PARTNERS and (partner := self._partner(i)) is not None:
-            self._both(i, partner)
+        elif operation in _WAVES and self._are_both(angle := graph.operands[i][0]):
+            self.names[i] = self._pair(angle)[_WAVES.index(operation)]
         else:
             kind = "int" if graph.is_condition(i) else "real"
             value = self._value(i, operation, [self.names[k] for k in graph.operands[i]])
             self.lines.append(f"const {kind} {self._new(i)} = {value};")
 
     def _new(self, i: int) -> str:
-        self.names[i] = f"x{self.fresh}"
-        self.fresh += 1
+        self.names[i] = self._fresh()
         return self.names[i]
 
-    def _partner(self, i: int) -> int | None:
-        """The cosine of what this is the sine of, or the other way round, where it is computed as well."""
-        return self.waves.get((_PARTNERS[self.graph.operations[i]], self.graph.operands[i]))
+    def _fresh(self) -> str:
+        self.fresh += 1
+        return f"x{self.fresh - 1}"
 
-    def _both(self, i: int, partner: int):
-        pair = {self.graph.operations[k]: self._new(k) for k in (i, partner)}
-        argument = self.names[self.graph.operands[i][0]]
-        self.lines.append(f"real {pair['sin']}, {pair['cos']};")
-        self.lines.append(f"SINE_AND_COSINE({argument}, {pair['sin']}, {pair['cos']});")
+    # --- sines and cosines --------------------------------------------------------------------------------------------
+
+    def _are_both(self, angle: int) -> bool:
+        """Whether sine and cosine of an angle are computed together, for themselves or for sums with it."""
+        return len(self.waves[angle]) == 2 or angle in self.pairs or self._summands(angle) is not None
+
+    def _summands(self, angle: int) -> tuple[int, int] | None:
+        """What an angle is the sum or difference of, if their sines or cosines are computed in any case."""
+        operands = self.graph.operands[angle]
+        if self.graph.operations[angle] not in ("add", "subtract") or not all(x in self.waves for x in operands):
+            return None
+        return operands[0], operands[1]
+
+    def _pair(self, angle: int) -> tuple[str, str]:
+        """Names of sine and cosine; those of a sum follow from those of its parts, for a tenth of the cost."""
+        if angle not in self.pairs:
+            sine, cosine = self._fresh(), self._fresh()
+            parts = self._summands(angle)
+            if parts is None:
+                self.lines.append(f"real {sine}, {cosine};")
+                self.lines.append(f"SINE_AND_COSINE({self.names[angle]}, {sine}, {cosine});")
+            else:
+                (s_a, c_a), (s_b, c_b) = self._pair(parts[0]), self._pair(parts[1])
+                plus, minus = "+-" if self.graph.operations[angle] == "add" else "-+"
+                self.lines.append(f"const real {sine} = {s_a} * {c_b} {plus} {c_a} * {s_b};")
+                self.lines.append(f"const real {cosine} = {c_a} * {c_b} {minus} {s_a} * {s_b};")
+            self.pairs[angle] = sine, cosine
+        return self.pairs[angle]
 
     def _value(self, i: int, operation: str, operands: list[str]) -> str:
         if operation == "negative":

@@ -3,8 +3,8 @@ r"""The equations of a traced problem as functions in C, for integrators that ar
 Mechanisms: ``slopes``, the accelerations (and r'), ``correct_positions`` and ``correct_velocities``, the projections in
 the norm of M. First-order problems M y' = f(t, y) with a constant M: ``slopes`` where M is regular,
 ``rosenbrock_step``, a whole step, and ``correct_algebraic``, Newton's step for the variables that no derivative
-determines. All are straight-line code, elimination included, of the state ``y`` and the parameters ``p``; they return 0,
-1 where a function raises, 2 where a pivot is bad.
+determines. All are straight-line code, elimination included, of the state ``y`` and the parameters ``p``; they return
+0, 1 where a function raises, 2 where a pivot is bad.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daedal.problems import MechanicalSystem, SemiExplicitDAE
-from daedal.symbolic import Untraceable
+from daedal.symbolic import Untraceable, trace
 from daedal.symbolic.cuda import c_function
 from daedal.symbolic.derivative import Row, jacobian
 from daedal.symbolic.dynamics import WORST_PIVOT
@@ -81,24 +81,72 @@ def problem_in_c(traced: TracedProblem, tableau: Any = None, *, single: bool = F
         If there is no such code; the reason says why.
     """
     problem = traced.problem
+    code = _code_of(problem)
     if isinstance(problem, MechanicalSystem):
-        code = problem.straight_line
         if code is None:
             raise Untraceable(_reason(traced, "has no straight-line code for its accelerations"), "")
         if tableau is not None:
-            raise Untraceable("is a mechanism, which Rosenbrock methods do not solve", "use dopri5")
+            raise Untraceable("is a mechanism, which Rosenbrock methods do not solve", "", "use dopri5")
         with code.tracer.lock:
             return _guarded(_mechanism, code, problem, single)
-    stated = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
-    linear = getattr(stated, "linearly_implicit", None)
-    if linear is None:
+    if code is None:
         raise Untraceable(_reason(traced, "has no traced residual F(t, y, y')"), "")
-    if not linear.constant_mass:
-        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "state it as M y' = f(t, y)")
-    with linear.tracer.lock:
+    if not code.constant_mass:
+        raise Untraceable("has a matrix dF/dy' that depends on t, y or y'", "", "state it as M y' = f(t, y)")
+    with code.tracer.lock:
         if tableau is None:
-            return _guarded(_explicit, linear, single)
-        return _guarded(_linearly_implicit, linear, tableau, single)
+            return _guarded(_explicit, code, single)
+        return _guarded(_linearly_implicit, code, tableau, single)
+
+
+def switching_functions_in_c(traced: TracedProblem, functions: Sequence[tuple[Any, int]]) -> tuple[str, list[int]]:
+    """Switching functions as ``switching_functions(t, y, p, result)``, and how many values each of them has.
+
+    Parameters
+    ----------
+    traced : TracedProblem
+        One for which :func:`problem_in_c` has succeeded.
+    functions : sequence of (callable, int)
+        Functions ``f(t, y)``, ``f(t, q, v)`` or ``f(t, y, z)``, with the parameters last if there is one more argument;
+        and how many arguments each of them takes.
+    """
+    problem = traced.problem
+    code = _code_of(problem)
+    tracer = code.tracer
+    names = ("q", "v") if isinstance(problem, MechanicalSystem) else tuple(tracer.sizes)[:2]
+    with tracer.lock:
+        state = _state(tracer, problem)
+        nodes: list[int] = []
+        sizes = []
+        raises = tracer.graph.false
+        for function, count in functions:
+            symbols = [tracer.symbols(name) for name in names[: min(count, 3) - 1]]
+            made = tracer.trace(function, symbols, None) if count == 4 else trace(function, [tracer.t, *symbols], None)
+            nodes += made.nodes
+            sizes.append(len(made.nodes))
+            raises = tracer.graph.either(raises, made.raises)
+        other = tracer.foreign(nodes, [name for name in tracer.sizes if name not in ("yp", "xp")])
+        if other is not None:
+            raise Untraceable("depends on y'", "")
+        arguments = {"y": state, "p": parameter_nodes(tracer)}
+        statuses = [(raises, RAISES)]
+        text = c_function(tracer.graph, "switching_functions", arguments, {"result": nodes}, statuses, tracer.t.node)
+    return text, sizes
+
+
+def _code_of(problem: Any) -> Any:
+    """Straight-line code of a mechanism, or what linearly implicit methods need; None where there is none."""
+    if isinstance(problem, MechanicalSystem):
+        return problem.straight_line
+    stated = problem.implicit() if isinstance(problem, SemiExplicitDAE) else problem
+    return getattr(stated, "linearly_implicit", None)
+
+
+def _state(tracer: Tracer, problem: Any) -> list[int]:
+    """The nodes of the state."""
+    if isinstance(problem, MechanicalSystem):
+        return [node for name in (("q", "v", "r") if problem.n_r else ("q", "v")) for node in tracer.nodes(name)]
+    return _code_of(problem).unknowns[0]
 
 
 def _guarded(make, *arguments) -> ProblemInC:
@@ -139,8 +187,7 @@ class _Writer:
 
 def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> ProblemInC:
     tracer, n = code.tracer, system.n_q
-    names = ("q", "v", "r") if system.n_r else ("q", "v")
-    writer = _Writer(tracer, [node for name in names for node in tracer.nodes(name)], single)
+    writer = _Writer(tracer, _state(tracer, system), single)
     motion = code.formulas("accelerations")
     nodes, raises = motion.nodes[:n], motion.raises
     if system.n_r:
@@ -148,11 +195,16 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
         if rate is None:
             raise Untraceable("has a state_rate that cannot be traced", "")
         nodes, raises = [*nodes, *rate.nodes], tracer.graph.either(raises, rate.raises)
-    texts = [writer.function("slopes", nodes, raises, motion.solved.pivots)]
+    constrained = system.n_constraints + system.n_velocity_constraints > 0
+    # The corrections of velocities end every step, with the same matrix: its pivots are tested there.
+    texts = [writer.function("slopes", nodes, raises, [] if constrained else motion.solved.pivots)]
     if system.n_constraints:
-        texts.append(_correction(writer, code.formulas("position_correction"), "correct_positions", n))
-    if system.n_constraints or system.n_velocity_constraints:
-        texts.append(_correction(writer, code.formulas("velocity_correction"), "correct_velocities", n))
+        positions = code.formulas("position_correction")
+        texts.append(writer.function("correct_positions", positions.nodes[:n], positions.raises, []))
+    if constrained:
+        velocities = code.formulas("velocity_correction")
+        pivots = velocities.solved.pivots
+        texts.append(writer.function("correct_velocities", velocities.nodes[:n], velocities.raises, pivots))
     return ProblemInC(
         "\n".join(texts),
         len(writer.arguments["y"]),
@@ -162,10 +214,6 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
         velocity_constraints=system.n_velocity_constraints,
         operations=tracer.graph.count(nodes),
     )
-
-
-def _correction(writer: _Writer, formulas, name: str, n: int) -> str:
-    return writer.function(name, formulas.nodes[:n], formulas.raises, formulas.solved.pivots)
 
 
 # --- first-order problems ---------------------------------------------------------------------------------------------

@@ -151,7 +151,9 @@ class LinearlyImplicit:
         made = self.step_formulas(tableau)
         return None if made is None else self._function(made[0], (*self._arguments, "step"), made[1])
 
-    def step_formulas(self, tableau: Any, worst_rest: float = WORST_REST) -> tuple[list[int], list[tuple[int, int]]] | None:
+    def step_formulas(
+        self, tableau: Any, worst_rest: float = WORST_REST
+    ) -> tuple[list[int], list[tuple[int, int]]] | None:
         """The nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
 
         The caller holds the lock of the tracer. None if there are too many operations.

@@ -8,11 +8,12 @@
  * Arrays of an ensemble have the member as their last index: entry i of member k of `count` stands at i * count + k. */
 
 enum { RUNNING = 0, FINISHED = 2, EVENT_STOP = 4, MAX_STEPS = -1, ZERO_WEIGHT = -3, ERROR_TEST_FAILED = -6,
-       PROJECTION_FAILED = -7, BAD_PIVOT = -8, UNEVALUABLE = -10, RAISED = -11 };
+       PROJECTION_FAILED = -7, BAD_PIVOT = -8, UNEVALUABLE = -10, RAISED = -11, INCONSISTENT = -12 };
 
 typedef struct {
   double t0, t1, first_step, longest_step;
   real negligible;  /* size of a correction, relative to the state, whose square does not matter in a step */
+  real largest_correction;  /* of a start, in units of the tolerance */
   int max_steps, n_eval;
   size_t count;
   const real *starts, *params, *rtol, *atol;
@@ -35,6 +36,7 @@ typedef struct {
 typedef struct { real k[STAGES][K], y[N], moved[N]; } Step;
 
 FUNCTION int ending_of(int status) {
+  if (status == INCONSISTENT) return status;
   return status == 1 ? RAISED : status == 2 ? BAD_PIVOT : status == 3 ? PROJECTION_FAILED : UNEVALUABLE;
 }
 
@@ -118,12 +120,13 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
       const real a = (real)fabs(y[i]), b = (real)fabs(change[i]);
       size = MAXIMUM(size, a);
       moved = MAXIMUM(moved, b);
-      if (open) y[i] += change[i];
     }
     if (open) {
-      const int done = moved <= negligible * size;
+      const int done = moved <= negligible * size, finite = moved < INFINITE;
+      UNROLL
+      for (int i = 0; i < POSITIONS; i++) if (finite) y[i] += change[i];
       if (failed) status = failed;
-      else if (!done && (iteration == MOST_CORRECTIONS || !(moved < INFINITE))) status = 3;
+      else if (!finite || (!done && iteration == MOST_CORRECTIONS)) status = 3;
       open = !done && status == 0;
     }
   }
@@ -131,7 +134,8 @@ FUNCTION int project(real t, real* y, const real* p, real negligible, int wanted
   const int failed = correct_velocities(t, y, p, change);
   UNROLL
   for (int i = 0; i < POSITIONS; i++) if (wanted) y[POSITIONS + i] += change[i];
-  return status ? status : wanted ? failed : 0;
+  if (!wanted) return 0;
+  return status == 0 || failed == 2 ? failed : status; /* bad pivots are why Newton's method fails */
 }
 #else
 #define EXACT 0
@@ -203,6 +207,56 @@ FUNCTION int look_for_events(Member* m, const Step* step, double t, double h, re
   return found;
 }
 #endif
+
+FUNCTION real derivative(const Member* m, int i) {
+#if POSITIONS
+  if (i < POSITIONS) return m->y[POSITIONS + i];
+#endif
+  return m->slope[i - POSITIONS];
+}
+
+#if POSITIONS
+/* A part of the shortest of |q|/|v| and (|q|/|a|)^(1/2) that suits the tolerance; 0 if there is none. */
+FUNCTION double mechanical_step(const Setting* s, const Member* m) {
+  double q = 0, v = 0, a = 0, largest = 0, ratio = 0, tolerance = 0;
+  for (int i = 0; i < POSITIONS; i++) {
+    q = fmax(q, (double)fabs(m->y[i]));
+    v = fmax(v, (double)fabs(m->y[POSITIONS + i]));
+    a = fmax(a, (double)fabs(m->slope[i]));
+    largest = fmax(largest, (double)s->atol[i]);
+    ratio = fmax(ratio, s->atol[i] / fmax((double)s->rtol[i], 1e-14));
+  }
+  if (q > 0 && q <= largest) q = ratio;
+  if (q == 0) return 0;
+  const double speed = fmax(v / q, sqrt(a / q));
+  for (int i = 0; i < POSITIONS; i++) tolerance = fmax(tolerance, s->rtol[i] + s->atol[i] / q);
+  if (!(speed > 0 && speed < INFINITE)) return 0;
+  return 0.1 * power((real)fmin(tolerance, 1.0), NUMBER(1.0 / (ORDER + 1))) / speed;
+}
+#else
+#define mechanical_step(s, m) 0
+#endif
+
+/* The size of the first step (Brenan, Campbell, Petzold 5.2.4; Hairer, Norsett, Wanner II.4). */
+FUNCTION double first_step(const Setting* s, const Member* m) {
+  const double length = fabs(s->t1 - s->t0), sign = s->t1 > s->t0 ? 1 : -1;
+  const double longest = fmin(0.1 * length, s->longest_step);
+  if (s->first_step > 0) return sign * fmin(s->first_step, longest);
+  double h = 1e-3 * length, size = 0, slope = 0;
+  for (int i = 0; i < N; i++) {
+    const double w = weight(s, m->y[i], i);
+    size += (m->y[i] / w) * (m->y[i] / w);
+    slope += (derivative(m, i) / w) * (derivative(m, i) / w);
+  }
+  size = sqrt(size);
+  slope = sqrt(slope);
+  if (slope / sqrt((double)N) > 0.5 / h && slope < INFINITE) h = 0.5 * sqrt((double)N) / slope;
+  h = fmin(fmax(h, fmin(100 * 2.220446049250313e-16 * fmax(fabs(s->t0), fabs(s->t1)), length)), s->longest_step);
+  const double mechanical = mechanical_step(s, m);
+  if (mechanical > 0) return sign * fmin(mechanical, longest);
+  if (size > 0 && slope > 0 && size / slope < INFINITE) return sign * fmin(fmax(0.01 * size / slope, h), longest);
+  return sign * h;
+}
 
 FUNCTION int start(const Setting* s, Member* m);
 FUNCTION int attempt(const Setting* s, const Member* m, double h, Step* step, real* error);

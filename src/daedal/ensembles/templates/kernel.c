@@ -5,10 +5,10 @@
   const real *starts, const real *params, const real *rtol, const real *atol, const double *t_eval, real *outputs,   \
       real *ends, double *end_times, int *statuses, int *steps, int *rejections, int *fired, const int *order,       \
       unsigned int *next, double t0, double t1, double first_step, double longest_step, double negligible,           \
-      int max_steps, int n_eval, int count
+      double largest_correction, int max_steps, int n_eval, int count
 #define SETTING                                                                                                     \
-  {t0, t1, first_step, longest_step, (real)negligible, max_steps, n_eval, (size_t)count, starts, params, rtol, atol, \
-   t_eval, outputs, ends, end_times, statuses, steps, rejections, fired}
+  {t0, t1, first_step, longest_step, (real)negligible, (real)largest_correction, max_steps, n_eval, (size_t)count,   \
+   starts, params, rtol, atol, t_eval, outputs, ends, end_times, statuses, steps, rejections, fired}
 
 #ifdef __CUDACC__
 extern "C" __global__ void __launch_bounds__(BLOCK, LEAST_BLOCKS) run(ARGUMENTS) {

@@ -15,12 +15,18 @@ FUNCTION int start(const Setting* s, Member* m) {
       size = MAXIMUM(size, x);
       m->y[i] += change[i];
     }
+    if (iteration == 0 && !(size <= s->largest_correction)) return INCONSISTENT;
     if (size <= NUMBER(1e-3)) break;
     if (iteration == MOST_CORRECTIONS || !(size < INFINITE)) return 3;
   }
 #endif
-  const double length = fabs(s->t1 - s->t0), sign = s->t1 > s->t0 ? 1 : -1;
-  m->h = sign * fmin(s->first_step > 0 ? s->first_step : 1e-6 * length, fmin(length, s->longest_step));
+  /* The increment of a very short step is h gamma y'. */
+  Step step;
+  const real h = (real)((s->t1 - s->t0) * 1e-16), share = 1 / (h * NUMBER(GAMMA));
+  const int status = rosenbrock_step((real)m->t, m->y, m->p, &h, step.y, &step.k[0][0], step.moved);
+  if (status == 1) return status;
+  for (int i = 0; i < N; i++) m->slope[i] = step.k[0][i] * share;
+  m->h = first_step(s, m);
   return 0;
 }
 
