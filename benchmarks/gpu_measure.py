@@ -31,8 +31,10 @@ def load_runner(folder: Path):
     sys.modules.setdefault("daedal", package)
     sys.modules.setdefault("daedal.errors", errors)
     sys.path.insert(0, str(folder))
+    import gpu_order
     import gpu_run
 
+    gpu_run.order_of_runs = gpu_order.order_of_runs
     return gpu_run
 
 
@@ -59,18 +61,23 @@ class Measurement:
     def task(self, case: dict, tolerance):
         rtol, atol = (np.full(case["n"], float(x)) for x in tolerance)
         span = tuple(case["t_span"])
-        return self.runner.Task(span, np.zeros(0), rtol, atol, first_step=case["first_step"])
+        return self.runner.Task(
+            span, np.zeros(0), rtol, atol, first_step=case["first_step"], largest_correction=np.inf
+        )
 
-    def timed(self, case: dict, kernel, tolerance, params, repeats: int = 3, **options):
-        """The shortest time of a run, and its results."""
+    def timed(self, case: dict, kernel, tolerance, params, repeats: int = 3, order="neighbours", start=None, **options):
+        """The shortest time of a run, the search for an order included, and its results."""
         problem, task = types.SimpleNamespace(n=case["n"]), self.task(case, tolerance)
-        start = self.cupy.asarray([case["start"]])
+        start = self.cupy.asarray([case["start"]]) if start is None else start
         best, found = np.inf, None
         for _ in range(repeats):
             found = None
             self.cupy.cuda.Device().synchronize()
             begin = time.perf_counter()
-            found = self.runner.execute(self.cupy, kernel, problem, task, start, params, **options)
+            known = order
+            if isinstance(order, str):
+                known = self.runner.order_of_runs(self.cupy, types.SimpleNamespace(**case), [start, params])
+            found = self.runner.execute(self.cupy, kernel, problem, task, start, params, order=known, **options)
             self.cupy.cuda.Device().synchronize()
             best = min(best, time.perf_counter() - begin)
         return best, found
@@ -104,6 +111,28 @@ class Measurement:
 
         return launch, (function.num_regs, function.local_size_bytes)
 
+    def check(self) -> None:
+        """Output and events of single runs against the driver, in units of the tolerance."""
+        print("\nchecks: end by an event, largest difference of the output before it", flush=True)
+        for name, case in self.cases.items():
+            known = case["check"]
+            kernel = self.kernel(known["source"], 64)
+            n, times = case["n"], np.array(known["times"])
+            rtol, atol = np.full(n, known["rtol"]), np.full(n, known["atol"])
+            task = self.runner.Task(tuple(case["t_span"]), times, rtol, atol)
+            params, start = self.cupy.asarray([case["params"]]), self.cupy.asarray([case["start"]])
+            problem = types.SimpleNamespace(n=n)
+            found = self.runner.execute(self.cupy, kernel, problem, task, start, params)
+            y, expected = self.cupy.asnumpy(found.outputs[0]), np.array(known["y"])
+            before = times < known["t_end"]
+            difference = np.max(np.abs(y - expected)[before] / (atol + rtol * np.abs(expected[before])))
+            late = "nan" if np.isnan(y[times > float(found.t[0])]).all() else "NOT nan"
+            print(
+                f"{name:16} status {int(found.statuses[0])} t {float(found.t[0]):.9g} expected {known['t_end']:.9g}; "
+                f"output off by {difference:.2g} tolerances, {late} behind the end",
+                flush=True,
+            )
+
     # --- tables -------------------------------------------------------------------------------------------------------
 
     def compare_variants(self, count: int) -> None:
@@ -127,7 +156,8 @@ class Measurement:
         """The same runs in the order of their steps, known from a run before, and of a parameter."""
         xp, place = self.cupy, int(next(iter(case["spread"])))
         attempts = found.steps + found.rejections
-        orders = {"by steps": xp.argsort(-attempts), "by parameter": xp.argsort(params[:, place])}
+        orders = {"as given": xp.arange(len(params)), "by steps": xp.argsort(-attempts)}
+        orders["by parameter"] = xp.argsort(params[:, place])
         for title, order in orders.items():
             best, _ = self.timed(case, kernel, case["tolerances"][0], params, order=order.astype(xp.int32))
             print(f"{name:16} order {title:18} {best * 1e3:9.2f} ms", flush=True)
@@ -138,6 +168,21 @@ class Measurement:
         print(f"{name:16} order by a pilot run      {best * 1e3:9.2f} ms and {pilot * 1e3:.2f} ms for it", flush=True)
         spread = [int(f(attempts)) for f in (xp.min, xp.median, xp.max)]
         print(f"{name:16} attempts (least, median, most) {spread}", flush=True)
+
+    def several_quantities(self, count: int) -> None:
+        """Seven-body mechanisms with different torques and velocities at the start, from -1 to 1 for three angles."""
+        case = self.cases["seven-body"]
+        params, n = self.members(case, count), case["positions"]
+        start = self.cupy.tile(self.cupy.asarray(case["start"]), (count, 1))
+        start[:, n : n + 2] = 2.0 * self.cupy.random.default_rng(21).random((count, 2)) - 1.0
+        print("\nseven-body mechanisms, three quantities vary", flush=True)
+        for variant in ("default", "loop, called", "written out, inlined", "refill 1", "refill 8"):
+            if variant in case["sources"]:
+                kernel, _ = self.variant(*case["sources"][variant])
+                for title, order in (("neighbours", "neighbours"), ("as given", None)):
+                    best, found = self.timed(case, kernel, case["tolerances"][0], params, start=start, order=order)
+                    good = int((found.statuses == 2).sum())
+                    print(f"{variant:24} {title:12} {best * 1e3:9.2f} ms, {good} came through", flush=True)
 
     def sizes(self, sizes) -> None:
         """Times and errors for numbers of runs."""
@@ -185,7 +230,7 @@ def _cubin(source: Path) -> None:
     subprocess.run(["nvcc", "-std=c++17", "-arch=sm_90", "-cubin", "-w", str(source), "-o", str(target)], check=False)
 
 
-def jax_pendulum(case: dict, counts) -> None:
+def jax_pendulum(case: dict, counts, tolerance: float = 1e-5) -> None:
     """The underlying ODE of the pendulum, without projection, under vmap: JAX's own odeint and diffrax."""
     try:
         import jax
@@ -204,7 +249,7 @@ def jax_pendulum(case: dict, counts) -> None:
 
     def by_jax(weight):
         times = jnp.array([0.0, 10.0])
-        return odeint(lambda y, t, w: rate(t, y, w), start, times, weight, rtol=1e-5, atol=1e-5)[-1]
+        return odeint(lambda y, t, w: rate(t, y, w), start, times, weight, rtol=tolerance, atol=tolerance)[-1]
 
     start = jnp.array(case["start"])
     methods = {"JAX odeint": by_jax}
@@ -212,7 +257,7 @@ def jax_pendulum(case: dict, counts) -> None:
         import diffrax
 
         def by_diffrax(weight):
-            control = diffrax.PIDController(rtol=1e-5, atol=1e-5)
+            control = diffrax.PIDController(rtol=tolerance, atol=tolerance)
             term, method, saved = diffrax.ODETerm(rate), diffrax.Dopri5(), diffrax.SaveAt(t1=True)
             return diffrax.diffeqsolve(
                 term, method, 0.0, 10.0, 0.01, start, weight, stepsize_controller=control, saveat=saved, max_steps=None
@@ -238,7 +283,7 @@ def jax_pendulum(case: dict, counts) -> None:
             difference = np.abs(np.asarray(found[: len(samples)]) - references)[:, :2]
             error = np.max(difference / (1.0 + np.abs(references[:, :2])))
             print(
-                f"{name:16} pendulum {count:9d} {best * 1e3:10.2f} ms {count / best:9.3g}/s error {error:.1e} "
+                f"{name:16} pendulum {tolerance:7.0e} {count:9d} {best * 1e3:10.2f} ms {count / best:9.3g}/s error {error:.1e} "
                 f"first call {first:.1f} s",
                 flush=True,
             )
@@ -250,10 +295,13 @@ def main() -> None:
     begin = time.perf_counter()
     measurement.compile_all()
     print(f"nvcc, all variants: {time.perf_counter() - begin:.1f} s", flush=True)
+    measurement.check()
     measurement.compare_variants(10**5 if quick else 10**6)
+    measurement.several_quantities(10**5 if quick else 10**6)
     measurement.sizes(SIZES[:2] if quick else SIZES)
     measurement.single(10**6)
-    jax_pendulum(measurement.cases["pendulum"], SIZES[:2] if quick else SIZES)
+    for tolerance in (1e-5, 2e-7):  # the second one for the error that the pendulum has above
+        jax_pendulum(measurement.cases["pendulum"], SIZES[:2] if quick else SIZES, tolerance)
     out = os.environ.get("OUT")
     if out:
         Path(out, "gpu.json").write_text(json.dumps(measurement.results, indent=1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.ensembles.columns import Chunk, Vectors
 from daedal.ensembles.gpu_model import Model, gpu_model
-from daedal.ensembles.gpu_order import neighbours_together
+from daedal.ensembles.gpu_order import order_of_runs
 from daedal.ensembles.gpu_run import MOST_STEPS, Results, Task, execute, gpu, gpu_kernel
 from daedal.ensembles.gpu_source import BLOCK
 from daedal.ensembles.numbers import NumbersOf
@@ -138,7 +138,7 @@ class GPUBackend:
         engine, xp = self._engine, self._engine.xp
         with engine.device():
             rows = [xp.asarray(values) for values in (starts, params)]
-            order = neighbours_together(xp, rows, chunk.count)
+            order = order_of_runs(xp, self._model.code, rows)
             found = execute(xp, self._kernel, self._model.code, self._task, *rows, single=self._single, order=order)
             return self._filled(Part.empty(chunk), found)
 

@@ -9,7 +9,7 @@ import numpy as np
 from daedal.drive.request import check_span, check_times, checked_settings
 from daedal.ensembles.gpu import GPU, Engine, task_of
 from daedal.ensembles.gpu_model import Model, gpu_model
-from daedal.ensembles.gpu_order import neighbours_together
+from daedal.ensembles.gpu_order import order_of_runs
 from daedal.ensembles.gpu_run import Results, execute
 from daedal.errors import InvalidProblemError
 
@@ -52,8 +52,8 @@ def solve_on_gpu(
     Returns
     -------
     Results
-        Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape (members,
-        times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event); ``steps``,
+        Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
+        (members, times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event); ``steps``,
         ``rejections``, ``fired``.
     """
     on = GPU() if on is None else on
@@ -68,7 +68,7 @@ def solve_on_gpu(
         counts = {len(array) for array in rows if len(array) != 1}
         if len(counts) > 1:
             raise InvalidProblemError(f"initials have {len(rows[0])} rows and params {len(rows[1])}")
-        order = neighbours_together(xp, rows, max(map(len, rows)))
+        order = order_of_runs(xp, model.code, rows)
         kernel = engine.kernel(model.source)
         return execute(xp, kernel, model.code, task_of(model, settings, span, times), *rows, single=single, order=order)
 

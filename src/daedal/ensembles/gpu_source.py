@@ -78,7 +78,7 @@ def integrator_source(
     events = EventsInC() if events is None else events
     constrained = problem.constraints + problem.velocity_constraints > 0
     unrolled = launch.pop("UNROLLED", int(problem.operations <= MOST_UNROLLED))
-    apart = launch.pop("APART", int(explicit and not unrolled))
+    apart = launch.pop("APART", 0)
     macros = {
         "N": problem.n,
         "K": problem.n - problem.positions,
