@@ -280,17 +280,30 @@ def is_clearly_index_1(E: np.ndarray, B: np.ndarray) -> bool:
 
 @lru_cache(maxsize=8)
 def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
-    E, B = (np.frombuffer(bits).reshape(n, n) for bits in (bits_of_E, bits_of_B))
-    E, B, *_ = scale_pencil(E, B)
+    E, B = (np.frombuffer(bits).reshape(1, n, n) for bits in (bits_of_E, bits_of_B))
+    return bool(are_clearly_index_1(E, B)[0])
+
+
+def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """:func:`is_clearly_index_1` of many pencils at once, in stacks of shape (count, n, n)."""
+    clear, n = np.zeros(len(E), dtype=bool), E.shape[-1]
     try:
+        E, B, *_ = scale_pencil(E, B)
         U, s, V = np.linalg.svd(E)
-        rank = int(np.sum(s > RANK_TOLERANCE * s[0]))
-        if rank and s[rank - 1] < _CLEARLY * s[0]:
-            return False
-        rest = np.linalg.svd(U[:, rank:].T @ B @ V[rank:].T, compute_uv=False)
+        ranks = np.sum(s > RANK_TOLERANCE * s[:, :1], axis=1)
+        for rank in np.unique(ranks):
+            own = ranks == rank
+            if rank:
+                own &= ~(s[:, rank - 1] < _CLEARLY * s[:, 0])
+            if rank == n:
+                clear[own] = True
+                continue
+            left, right = np.swapaxes(U[own][:, :, rank:], 1, 2), np.swapaxes(V[own][:, rank:], 1, 2)
+            rest = np.linalg.svd(left @ B[own] @ right, compute_uv=False)
+            clear[own] = rest[:, -1] > _CLEARLY * np.max(np.abs(B[own]), axis=(1, 2))
     except np.linalg.LinAlgError:
-        return False
-    return rank == len(E) or bool(rest[-1] > _CLEARLY * np.max(np.abs(B)))
+        return np.zeros(len(clear), dtype=bool)
+    return clear
 
 
 def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:

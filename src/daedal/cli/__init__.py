@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import daedal
-from daedal.cli import advise, analyse, compare, demo, doctor, gallery, list, reproduce, run, show
+from daedal.cli import advise, analyse, compare, demo, doctor, gallery, list, reproduce, run, show, sweep
 
 app = typer.Typer(
     help="Differential-algebraic equations: solve the problems of the library, check the installation.",
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("list")(list.list_problems)
 app.command()(show.show)
 app.command()(run.run)
+app.command()(sweep.sweep)
 app.command()(advise.advise)
 app.command()(compare.compare)
 app.command()(analyse.analyse)

@@ -91,7 +91,7 @@ class Solver:
     def solve(self, t_span, initial, params=None, *, t_eval=None, t_stop=None, progress=False):
         """Solve from `initial` over `t_span`, with other parameters if they are given; see :func:`daedal.solve`."""
         if params is not None:
-            return self._with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
+            return self.with_params(params).solve(t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
         request = checked_request(
             self._problem, self._settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress
         )
@@ -99,7 +99,13 @@ class Solver:
             self._plan = make_plan(self._problem, self._settings)
         return self._plan.solve(request)
 
-    def _with_params(self, params) -> Solver:
+    @property
+    def plan(self):
+        """How it solves: what does not depend on the start."""
+        return self._plan
+
+    def with_params(self, params) -> Solver:
+        """A solver for the same problem with other parameters, which shares all that is ready."""
         problem = with_other_params(self._problem, params)
         other = object.__new__(Solver)  # a copy would make a plan, as for one that was stored
         other._problem, other._settings = problem, self._settings

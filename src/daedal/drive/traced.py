@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,14 @@ _MOST_STRETCHES = 100  # that are looked at
 _SHARES = (1e-2, -3e-2)  # of the sizes of the variables, for the points beside the start
 
 
+@dataclass
+class _Seen:
+    """What plans of one problem with different parameters know together."""
+
+    compared: bool = False  # whether code and functions were compared at a start
+    runs: int = 0
+
+
 class TracedPlan:
     """A plan for machine code, and one for the functions as they are, for when they disagree.
 
@@ -59,7 +67,7 @@ class TracedPlan:
         self._sparse: bool | None = None
         self._plans: dict[Any, Any] = {}  # by the derivatives that are left out; None is for functions as they are
         self._switched: list[SwitchedProblem | None] = []  # one, once it is known
-        self._compared, self._runs = False, 0
+        self._seen = _Seen()
         self._infinite: tuple[Any, tuple[str, ...]] = None, ()  # the last start, and what was infinite there
         self._plan(() if self.traced is not None and self.traced.functions else None)
 
@@ -134,12 +142,12 @@ class TracedPlan:
     def _look_at_start(self, request: Request) -> tuple[Disagreement | None, tuple[str, ...]]:
         """Whether code and functions differ there, and the derivatives that are infinite; the last answer is kept."""
         traced, irregular = self.traced, self._irregular
-        if traced is None or (self._compared and not irregular):
+        if traced is None or (self._seen.compared and not irregular):
             return None, ()
         numbers = None if traced.layout is None else traced.layout.numbers(self.problem.params).tobytes()
         at = irregular, numbers, request.span[0], _bits(request.initial)
         known, infinite = self._infinite  # read once: other threads may write it
-        if self._compared and at[-1] is not None and known == at:
+        if self._seen.compared and at[-1] is not None and known == at:
             return None, infinite
         start = _start(self.problem, request)
         found = None if start is None else self._compare_at_start(*start)
@@ -150,14 +158,14 @@ class TracedPlan:
         return None, infinite
 
     def _compare_at_start(self, t: float, point: dict[str, Any]) -> Disagreement | None:
-        if self._compared:
+        if self._seen.compared:
             return None
         assert self.traced is not None
         for at in (point, *(beside(point, share) for share in _SHARES)):
             found = disagreement(self.traced, self.traced.functions, self.problem.params, t, at)
             if found is not None:
                 return found
-        self._compared = True
+        self._seen.compared = True
         wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
         if wrong is not None:
             warnings.warn(
@@ -177,8 +185,9 @@ class TracedPlan:
         assert self.traced is not None
         if solution is None:
             return None
-        self._runs += 1
-        if self.traced.plain and self._runs & (self._runs - 1) == 0:
+        seen = self._seen
+        seen.runs += 1
+        if self.traced.plain and seen.runs & (seen.runs - 1) == 0:
             for t, point in _points(self.problem, solution):
                 found = disagreement(self.traced, self.traced.plain, self.problem.params, t, point)
                 if found is not None:

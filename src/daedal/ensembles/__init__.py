@@ -12,8 +12,8 @@ A backend is a class with
   problem, its settings, the interval, the output times, what is to be kept;
 * ``run(chunks, deliver)``: takes :class:`~daedal.ensembles.columns.Chunk` from the iterator `chunks` (starts and
   parameters of some members, as arrays where they are) whenever it has room for one, and calls ``deliver(part)`` for
-  each, in the thread that called ``run``. It returns when all are delivered. `KeyboardInterrupt` may arrive at any time:
-  it stops what is under way and lets the exception go on.
+  each, in the thread that called ``run``. It returns when all are delivered. `KeyboardInterrupt` may arrive at any
+  time: it stops what is under way and lets the exception go on.
 
 Nothing of a member's result may depend on how members are cut into chunks, or on who computes them. Threads
 (`threads.py`), processes (`processes.py`), executors and Dask (`executors.py`) share the work on a chunk (`work.py`);

@@ -70,15 +70,16 @@ def chosen_backend(request: EnsembleRequest, on: Any, workers: int, found: Probe
 
 def _for_python(request: EnsembleRequest, workers: int, found: Probe, left: int | None) -> Chosen:
     """Processes where runs hold the interpreter and take long enough; else this thread."""
-    why = f"Not on threads, which would wait for each other: {found.interpreter}."
-    here = Chosen("1 thread", why, ThreadsBackend(request, 1, found.worker))
-    short = left is not None and found.seconds * left < _START
-    if workers == 1 or short:
+    here = Chosen("1 thread", "", ThreadsBackend(request, 1, found.worker))
+    if workers == 1:
+        return here
+    if left is not None and found.seconds * left < _START:
+        here.reason = f"More threads would wait for each other, since {found.interpreter}; processes would not pay."
         return here
     try:
-        return _named(ProcessesBackend(request, workers), why)
+        return _named(ProcessesBackend(request, workers), f"Processes in place of threads, since {found.interpreter}.")
     except InvalidProblemError as error:
-        here.reason = f"{why} Nor on processes: {error}."
+        here.reason = f"More threads would wait for each other, since {found.interpreter}, and {error}."
         return here
 
 

@@ -1,7 +1,7 @@
 """Many runs in one compiled loop, without the interpreter.
 
-For each member all memory is set back to what a run starts with (its *image*), parameters and start are written, and the
-method's loop runs to the end: exactly what the driver does for a single run, so that the results are the same bits.
+For each member all memory is set back to what a run starts with (its *image*), parameters and start are written, and
+the method's loop runs to the end: exactly what the driver does for a single run, so that the results are the same bits.
 Whatever is not plain sailing (a start that is not consistent, a failure, a hand-over to another method) is handed back
 by a code, and the driver runs that member.
 
@@ -37,7 +37,7 @@ BATCH = np.dtype(
 
 
 @part
-def _restore(image):
+def restore(image):
     """All memory as it was: rows (address, address of the copy, number of 8-byte words)."""
     for i in range(image.shape[0]):
         target, source = integers(image[i, 0], image[i, 2]), integers(image[i, 1], image[i, 2])
@@ -46,7 +46,7 @@ def _restore(image):
 
 
 @part
-def _write_numbers(targets, numbers):
+def write_numbers(targets, numbers):
     """The parameters, for every function that has them."""
     for i in range(targets.size):
         block = floats(targets[i], numbers.size)
@@ -55,7 +55,7 @@ def _write_numbers(targets, numbers):
 
 
 @part
-def _collect(run, batch, states):
+def collect(run, batch, states):
     """Copy the points that a slice has stored."""
     rows = float_rows(run.out_y, run.slots, run.n)
     for m in range(run.stored):
@@ -79,8 +79,8 @@ def run_mechanisms(
     while batch.next < reasons.size:
         k = batch.next
         if not batch.resumed:
-            _restore(image)
-            _write_numbers(targets, numbers[k])
+            restore(image)
+            write_numbers(targets, numbers[k])
             z, r = starts[k, :n], starts[k, n:]
             if is_ready(systems.ctypes.data, batch.t0, z, r) != batch.expected:
                 reasons[k] = NOT_READY
@@ -96,7 +96,7 @@ def run_mechanisms(
                 states[k, 0, :] = starts[k]
                 batch.place = 1
         reason = advance(address)
-        _collect(run, batch, states[k])
+        collect(run, batch, states[k])
         slices += 1
         if reason == _BUFFER_FULL:
             if slices >= batch.slices:

@@ -44,8 +44,8 @@ class Checkpoint:
             known = json.loads(about.read_text(encoding="utf-8"))["digest"]
             if known != digest:
                 raise InvalidProblemError(
-                    f"checkpoint: {self.path} belongs to another request (problem, options, starts, parameters or output "
-                    "differ). Remedy: give another folder, or remove this one"
+                    f"checkpoint: {self.path} belongs to another request (problem, options, starts, parameters or "
+                    "output differ). Remedy: give another folder, or remove this one"
                 )
         else:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -157,11 +157,9 @@ def done_members(parts: list[Part]) -> np.ndarray:
 
 def request_digest(request: EnsembleRequest, members: Members) -> str:
     """A digest of everything that decides the results: problem, settings, times, outputs, starts and parameters."""
-    import daedal
-
     found = hashlib.sha256()
     settings = request.settings
-    parts = [daedal.__version__, request.problem, vars(settings), request.span, request.t_eval, request.t_stop]
+    parts: list[Any] = [_version(), request.problem, vars(settings), request.span, request.t_eval, request.t_stop]
     parts += [request.outputs, request.keeps_states, request.keeps_events]
     for values in (members.starts, members.params):
         if isinstance(values, Streamed):
@@ -173,6 +171,16 @@ def request_digest(request: EnsembleRequest, members: Members) -> str:
             parts += [(key, None if column is None else column.values) for key, column in columns]
     _add(found, parts, set())
     return found.hexdigest()
+
+
+def _version() -> str:
+    """Of Daedal, whose methods decide the bits."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("daedal")
+    except PackageNotFoundError:
+        return ""
 
 
 def _add(found: Any, value: Any, seen: set[int]) -> None:

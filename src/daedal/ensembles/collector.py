@@ -53,6 +53,10 @@ class Collector:
         """Which members are there."""
         return self._seen[: self._capacity]
 
+    def first_missing(self) -> int:
+        """The first member that is not there."""
+        return int(np.argmin(self.seen)) if self.seen.size and not self.seen.all() else int(self.seen.size)
+
     @property
     def status(self) -> np.ndarray:
         """How the runs ended."""

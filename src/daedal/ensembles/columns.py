@@ -6,7 +6,7 @@ broadcasts. Iterators are read chunk by chunk and never as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count as numbers_from
 from itertools import islice
@@ -59,9 +59,9 @@ class Vectors:
     def member(self, i: int) -> Any:
         """What one run takes."""
         rows = [None if c is None else c.values[0 if c.values.shape[0] == SHARED else i].copy() for c in self.columns]
+        if self.scalar and rows[0] is not None:
+            return float(rows[0][0])
         inner = rows[0] if self.bare else tuple(rows)
-        if self.scalar:
-            return float(inner[0])
         return inner if self.mode is None else (self.mode, inner)
 
 
@@ -106,15 +106,16 @@ class Listed:
 
 
 class Streamed:
-    """An iterator, of which chunks are read one after the other."""
+    """An iterator, of which chunks are read one after the other; ``arranged(list)`` makes columns of a list."""
 
-    def __init__(self, name: str, items: Iterator[Any]):
-        self.name, self.items = name, items
+    def __init__(self, name: str, items: Iterator[Any], arranged: Callable[[list[Any]], Any]):
+        self.name, self.items, self._arranged = name, items, arranged
         self.sizes: dict[str, int] = {}
 
-    def read(self, count: int) -> Listed:
-        """The next members, fewer at the end."""
-        return Listed(self.name, list(islice(self.items, count)))
+    def read(self, count: int) -> tuple[Any, int]:
+        """The next members and their number, smaller at the end."""
+        read = list(islice(self.items, count))
+        return self._arranged(read) if read else None, len(read)
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,9 @@ class Members:
             wanted = size if self.count is None else min(size, self.count - first)
             if wanted <= 0:
                 return
-            starts, params = self._read(self.starts, first, wanted), self._read(self.params, first, wanted)
-            count = min([wanted, *(len(part.items) for part in (starts, params) if self._limits(part))])
+            starts, has = self._read(self.starts, first, wanted)
+            params, have = self._read(self.params, first, wanted)
+            count = min(has, have)
             if count == 0:
                 return
             yield Chunk(number, first, count, starts, params)
@@ -180,17 +182,11 @@ class Members:
             if count < wanted:
                 return
 
-    def _read(self, values: Any, first: int, wanted: int) -> Any:
+    def _read(self, values: Any, first: int, wanted: int) -> tuple[Any, int]:
+        """Some members, and how many there are: iterators may have ended."""
         if isinstance(values, Streamed):
             return values.read(wanted)
-        return None if values is None else values.take(slice(first, first + wanted))
-
-    def _limits(self, part: Any) -> bool:
-        """Whether the number of its items ends the ensemble: those of iterators do."""
-        return self.streamed and isinstance(part, Listed) and not self._is_shared(part)
-
-    def _is_shared(self, part: Listed) -> bool:
-        return any(part is values for values in (self.starts, self.params)) and len(part.items) == SHARED
+        return None if values is None else values.take(slice(first, first + wanted)), wanted
 
     def chosen(self, rows: np.ndarray) -> Members:
         """Some of the members, by number."""
@@ -217,10 +213,8 @@ def _common_count(starts: Any, params: Any, streamed: bool) -> int | None:
     sizes = dict(starts.sizes) | ({} if params is None else params.sizes)
     longer = {name: size for name, size in sizes.items() if size != SHARED}
     if len(set(longer.values())) > 1:
-        (first, one), (second, other) = (
-            list(longer.items())[0],
-            next(item for item in longer.items() if item[1] != list(longer.values())[0]),
-        )
+        (first, one), *others = longer.items()
+        second, other = next(item for item in others if item[1] != one)
         raise InvalidProblemError(
             f"{first} has {one} members and {second} has {other}: their lengths must be equal, or 1 where one value is "
             "for all members"

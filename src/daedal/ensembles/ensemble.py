@@ -62,6 +62,7 @@ class Ensemble:
     layout: StateLayout | None = None
     event_rows: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: Members | None = None
+    varied: dict[str, np.ndarray] | None = None  # what varies, where it has other names than the inputs
     again: Any = None  # solves some of the members with other options
 
     # --- states -----------------------------------------------------------------------------------------------------
@@ -151,6 +152,8 @@ class Ensemble:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """What varies among the starts and parameters, by name: columns of numbers with one row for each member."""
+        if self.varied is not None:
+            return self.varied
         return {} if self.inputs is None else varying(self.inputs, self.members)
 
     def retry(self, **options: Any) -> Ensemble:

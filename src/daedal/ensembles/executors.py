@@ -50,7 +50,10 @@ class ExecutorBackend:
 
 
 class DaskBackend:
-    """Tasks of a Dask cluster; the chunk of a worker that dies is run again by another."""
+    """Tasks of a Dask cluster; the chunk of a worker that dies is run again by another.
+
+    The request travels with every task: data that were scattered are lost with the last worker that holds them.
+    """
 
     def __init__(self, request: EnsembleRequest, workers: int, client: Any):
         self._client, self._request = client, packed(request)
@@ -61,13 +64,12 @@ class DaskBackend:
         """Keep some chunks under way until all are delivered."""
         from distributed import as_completed
 
-        client, under_way = self._client, {}
-        data = client.scatter(self._request, broadcast=True, hash=True)
+        client, under_way = self._client, dict[str, Chunk]()
         finished = as_completed()
         try:
             while True:
                 while len(under_way) < _AHEAD * self.workers and (chunk := next(chunks, None)) is not None:
-                    future = client.submit(run_chunk, data, chunk, pure=False, retries=2, key=_key(chunk))
+                    future = client.submit(run_chunk, self._request, chunk, pure=False, retries=2, key=_key(chunk))
                     under_way[future.key] = chunk
                     finished.add(future)
                 if not under_way:
@@ -77,18 +79,18 @@ class DaskBackend:
                 try:
                     deliver(future.result())
                 except Exception as error:
-                    self._split(chunk, error, data, deliver)
+                    self._split(chunk, error, deliver)
                 future.release()
         finally:
             finished.clear()
 
-    def _split(self, chunk: Chunk, error: Exception, data: Any, deliver: Callable[[Part], None]) -> None:
+    def _split(self, chunk: Chunk, error: Exception, deliver: Callable[[Part], None]) -> None:
         """A chunk that has ended several workers: its members one by one, of which some may do so again."""
         if chunk.count == 1:
             deliver(lost(chunk, error))
             return
         for single in chunk.only(range(chunk.count)):
-            future = self._client.submit(run_chunk, data, single, pure=False, key=_key(single))
+            future = self._client.submit(run_chunk, self._request, single, pure=False, key=_key(single))
             try:
                 deliver(future.result())
             except Exception as again:

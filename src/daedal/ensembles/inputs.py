@@ -23,15 +23,15 @@ def read_starts(problem: Any, initials: Any) -> Any:
     if initials is None:
         raise InvalidProblemError("initials is missing: give the initial values of one run, or of each")
     if hasattr(initials, "columns") and hasattr(initials, "to_dict"):
-        return _named(_frame(initials), "initials")
+        initials = _frame(initials)
     if isinstance(initials, Mapping):
-        return _named(initials, "initials")
+        return _by_label(problem, _named(initials, "initials"))
     if isinstance(initials, np.ndarray):
         return _stacked(problem, initials)
     if _is_list_of_members(initials):
-        return _listed("initials", list(initials))
+        return _arranged_starts(problem, list(initials))
     if isinstance(initials, Iterator):
-        return Streamed("initials", initials)
+        return Streamed("initials", initials, lambda entries: _arranged_starts(problem, entries))
     if not isinstance(initials, (tuple, list)):
         raise InvalidProblemError(
             "initials must be the initial values of one run with a leading axis for the members, a mapping of names to "
@@ -40,6 +40,44 @@ def read_starts(problem: Any, initials: Any) -> Any:
     if isinstance(problem, HybridProblem) or (initials and isinstance(initials[0], str)):
         return _of_mode(problem, initials)
     return Vectors(_vectors(problem, initials))
+
+
+def _by_label(problem: Any, starts: Any) -> Any:
+    """Starts by name as vectors where every variable of a mechanism has one."""
+    if not isinstance(starts, Named) or not isinstance(problem, MechanicalSystem):
+        return starts
+    labels = [problem.label(i) for i in range(problem.n)]
+    if set(starts.columns) != set(labels) or any(c.values.dtype != float for c in starts.columns.values()):
+        return starts
+    lengths = {column.values.shape[0] for column in starts.columns.values()}
+    if len(lengths - {SHARED}) > 1:
+        return starts
+    values = [np.broadcast_to(starts.columns[label].values, max(lengths)) for label in labels]
+    return _stacked(problem, np.column_stack(values))
+
+
+def _arranged_starts(problem: Any, entries: list[Any]) -> Any:
+    """Starts of members one by one as columns, where they are vectors of the same form or have the same names."""
+    if isinstance(problem, HybridProblem) or not all(isinstance(entry, tuple) for entry in entries):
+        return _by_label(problem, _listed("initials", entries))
+    if len({tuple(value is None for value in entry) for entry in entries}) > 1:
+        return Listed("initials", entries)
+    try:
+        columns = [None if part[0] is None else np.stack([np.asarray(x) for x in part]) for part in zip(*entries)]
+        return Vectors(_vectors(problem, columns))
+    except (ValueError, InvalidProblemError):
+        return Listed("initials", entries)  # what is wrong is said of the member
+
+
+def _arranged_params(before: Any, entries: list[Any]) -> Any:
+    """Parameters of members one by one as columns, where they are numbers of the same form."""
+    if isinstance(before, Mapping) or before is None or np.ndim(before) != 1:
+        return _listed("params", entries)
+    try:
+        rows = np.stack([np.asarray(entry, dtype=float) for entry in entries])
+        return Vectors([Column("params", _parameter_rows(rows, np.size(before)))], bare=True)
+    except (TypeError, ValueError, InvalidProblemError):
+        return Listed("params", entries)
 
 
 def _is_list_of_members(initials: Any) -> bool:
@@ -152,7 +190,7 @@ def read_params(problem: Any, params: Any) -> Any:
     if hasattr(params, "read_before"):
         return params.read_before
     is_factory = callable(problem)
-    before = None if is_factory else getattr(problem, "params", None)
+    before: Any = None if is_factory else getattr(problem, "params", None)
     if before is None and not is_factory:
         raise InvalidProblemError(
             "params is given, but the problem was stated without parameters: state it with params=..., as the last "
@@ -165,7 +203,7 @@ def read_params(problem: Any, params: Any) -> Any:
     if isinstance(params, list) and params and all(isinstance(entry, dict) for entry in params):
         return _listed("params", params)
     if isinstance(params, Iterator):
-        return Streamed("params", params)
+        return Streamed("params", params, lambda entries: _arranged_params(before, entries))
     if is_factory or isinstance(before, Mapping):
         raise InvalidProblemError(
             "params must be a mapping of names to arrays, a frame, a list of mappings or an iterator of them, "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,9 @@ class Deadline:
             )
 
 
+_WARM = 1e-3  # part of the interval
+
+
 class Runner:
     """Solves members one at a time, from any thread."""
 
@@ -51,6 +56,25 @@ class Runner:
         whole = callable(request.outputs)
         times = request.t_eval if whole else request.times
         return solver.solve(request.span, start, params, t_eval=times, t_stop=request.t_stop, progress=progress)
+
+    def warm_up(self, start: Any, params: Any) -> None:
+        """Load what a run needs, by a short one, so that members with a limit of time do not wait for it."""
+        request, (t0, t1) = self.request, self.request.span
+        short = replace(
+            request,
+            span=(t0, t0 + _WARM * (t1 - t0)),
+            t_eval=None,
+            t_stop=None,
+            outputs=None,
+            member_timeout=None,
+            settings=replace(request.settings, first_step=None, fixed_step=None),
+        )
+        with suppress(Exception):  # the member itself will say what is wrong
+            self.request = short
+            try:
+                self.solution(start, params)
+            finally:
+                self.request = request
 
     def run(self, part: Part, row: int, start: Any, params: Any) -> Any:
         """Solve one member and store what is kept of it; its solution, or None."""

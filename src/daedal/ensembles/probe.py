@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from daedal.ensembles.alarm import Alarm
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.part import Part
-from daedal.ensembles.process_worker import alarm
 from daedal.ensembles.request import EnsembleRequest
 from daedal.ensembles.work import Worker
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
+
+_LOADING = 60.0  # seconds that compiling and loading may take, before a function is taken to hang at the start
 
 
 @dataclass
@@ -47,9 +48,11 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
     worker = Worker(request)
     part = Part.empty(chunk)
     limit = request.member_timeout
-    in_main = threading.current_thread() is threading.main_thread()
+    if limit is not None:
+        with Alarm(max(limit, _LOADING)):
+            worker.warm_up(chunk)
     began = time.perf_counter()
-    with alarm(limit) if limit is not None and in_main else nullcontext():
+    with nullcontext() if limit is None else Alarm(limit):
         solution = worker.member(part, 0, chunk)
     seconds = time.perf_counter() - began
     message = part.messages.get(chunk.first, "")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import signal
 import sys
+from contextlib import suppress
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
+from daedal.ensembles.alarm import Alarm
 from daedal.ensembles.columns import Chunk
-from daedal.ensembles.member import MemberTimeout
 from daedal.ensembles.part import Part
 from daedal.ensembles.work import Worker
 
@@ -35,36 +35,16 @@ def main() -> None:
 def _results(worker: Worker, chunk: Chunk, connection: Connection, limit: float | None) -> Any:
     if limit is None:
         return worker(chunk)
+    if not worker.is_warm:
+        worker.warm_up(chunk)
     part = Part.empty(chunk)
     for row in range(chunk.count):
         connection.send(row)
-        with alarm(limit):
+        with Alarm(limit):
             worker.member(part, row, chunk)
     return part
 
 
-class alarm:
-    """Raises :class:`MemberTimeout` in this thread after so many seconds, in the midst of a user's function too."""
-
-    def __init__(self, seconds: float):
-        self._seconds = seconds
-
-    def __enter__(self):
-        if hasattr(signal, "SIGALRM"):
-            self._before = signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *exception):
-        if hasattr(signal, "SIGALRM"):
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, self._before)
-
-    def _ring(self, number, frame):
-        raise MemberTimeout(f"the run took longer than member_timeout = {self._seconds:g} s")
-
-
 def _send(connection: Connection, message: Any) -> None:
-    try:
+    with suppress(OSError):
         connection.send(message)
-    except (OSError, BrokenPipeError):
-        return

@@ -1,8 +1,8 @@
 """Processes: for problems whose functions are Python, one interpreter for each worker.
 
 Workers are fresh interpreters that import nothing of the user's script, so that no ``if __name__ == "__main__"`` is
-needed. One that dies, or hangs for longer than a member may, is replaced; its members are run again one by one, and those
-that end a process twice have failed.
+needed. One that dies, or hangs for longer than a member may, is replaced; its members are run again one by one, and
+those that end a process twice have failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener, wait
 from typing import Any
-
 
 from daedal.ensembles.columns import Chunk
 from daedal.ensembles.part import TIMED_OUT, Part
@@ -37,7 +36,7 @@ class _Process:
     handle: subprocess.Popen
     connection: Connection
     chunk: Chunk | None = None
-    row: int = 0
+    row: int = -1  # of the member that is under way; -1 until the first of them begins
     began: float = field(default_factory=time.monotonic)
 
 
@@ -98,7 +97,7 @@ class ProcessesBackend:
             self._send(process, chunk)
 
     def _send(self, process: _Process, chunk: Chunk) -> None:
-        process.chunk, process.row, process.began = chunk, 0, time.monotonic()
+        process.chunk, process.row, process.began = chunk, -1, time.monotonic()
         try:
             process.connection.send(chunk)
         except OSError:  # it has died, which shows when its answer is waited for
@@ -125,20 +124,21 @@ class ProcessesBackend:
     def _patience(self, processes: list[_Process]) -> float | None:
         if self._limit is None:
             return None
-        return max(0.05, min(p.began + self._limit + _GRACE - time.monotonic() for p in processes))
+        return max(0.05, min(self._end(p) - time.monotonic() for p in processes))
+
+    def _end(self, process: _Process) -> float:
+        """When a process is taken to hang."""
+        assert self._limit is not None
+        return process.began + (_START if process.row < 0 else self._limit + _GRACE)
 
     def _hangs(self, process: _Process) -> bool:
-        return (
-            self._limit is not None
-            and process.chunk is not None
-            and time.monotonic() > process.began + self._limit + _GRACE
-        )
+        return self._limit is not None and process.chunk is not None and time.monotonic() > self._end(process)
 
     def _timed_out(self, process: _Process, again: deque[Chunk], deliver: Callable[[Part], None]) -> None:
         """The member that hangs has failed; the others of its chunk are run again."""
         chunk = process.chunk
         assert chunk is not None
-        row = min(process.row, chunk.count - 1)
+        row = max(process.row, 0)
         [own] = chunk.only([row])
         part = Part.empty(own)
         part.fail(0, f"the run took longer than member_timeout = {self._limit:g} s; its process was ended", TIMED_OUT)

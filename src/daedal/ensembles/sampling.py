@@ -26,7 +26,8 @@ def sample(
     Parameters
     ----------
     distributions : mapping
-        For each name an interval (low, high), or a distribution of ``scipy.stats``, such as ``scipy.stats.norm(1, 0.1)``.
+        For each name an interval (low, high), or a distribution of ``scipy.stats``, such as
+        ``scipy.stats.norm(1, 0.1)``.
     n : int
         How many; Sobol's sequence is balanced for powers of 2.
     method : {"latin_hypercube", "sobol", "halton", "random"}

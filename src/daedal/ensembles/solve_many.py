@@ -1,4 +1,4 @@
-"""The public function that solves many: arguments are checked, a backend runs the members, the results are put together."""
+"""The public function that solves many: checked arguments, a backend that runs the members, their results together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daedal.ensembles.ensemble import Ensemble
 from daedal.ensembles.inputs import read_params, read_starts
 from daedal.ensembles.layout import layout_of
 from daedal.ensembles.part import NOT_RUN, Part
-from daedal.ensembles.probe import Probe, probe
+from daedal.ensembles.probe import probe
 from daedal.ensembles.reductions import named_reductions
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import InvalidProblemError
@@ -129,7 +129,7 @@ def solve_many(
     reductions = named_reductions(reduce)
     starts = read_starts(problem, initials) if not callable(problem) or initials is not None else Listed("", [None])
     members = Members(starts, read_params(problem, params))
-    has_events = settings.events is not None or hasattr(problem, "modes")
+    has_events = settings.events is not None or hasattr(problem, "modes") or callable(problem)
     request = EnsembleRequest(
         problem=problem,
         settings=settings,
@@ -240,35 +240,25 @@ def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _
 
     chosen, interrupted = Chosen("", ""), False
     try:
-        first = next(watched(members.chunks(1)), None)
+        begin = 0 if members.streamed else collector.first_missing()
+        first = next(watched(members.chunks(1, begin)), None)
         if first is not None:
             found = probe(request, first)
             request = found.request
             deliver(found.part)
-            chosen = _run_rest(request, members, plan, found, collector, watched, deliver)
+            left = None if members.count is None else members.count - collector.done
+            chosen = chosen_backend(request, plan.on, plan.workers, found, left)
+            if left != 0:
+                size = plan.chunk_size or chosen.chunk_size(found.seconds, left)
+                chosen.backend.run(watched(members.chunks(size, first.first + 1)), deliver)
     except KeyboardInterrupt:
         interrupted = True
     finally:
+        chosen.close()
         if store is not None:
             store.flush()
         bar.close()
     return _ensemble(request, members, collector, chosen, store, kept, interrupted, time.perf_counter() - began)
-
-
-def _run_rest(
-    request: EnsembleRequest, members: Members, plan: _Plan, found: Probe, collector: Collector, watched, deliver
-) -> Chosen:
-    """Everything behind the first member, by a backend that suits it."""
-    left = None if members.count is None else members.count - 1
-    chosen = chosen_backend(request, plan.on, plan.workers, found, left)
-    if left == 0:
-        return chosen
-    size = plan.chunk_size or chosen.chunk_size(found.seconds, left)
-    try:
-        chosen.backend.run(watched(members.chunks(size, first=1)), deliver)
-    finally:
-        chosen.close()
-    return chosen
 
 
 def _ensemble(request, members, collector: Collector, chosen: Chosen, store, kept, interrupted, seconds) -> Ensemble:

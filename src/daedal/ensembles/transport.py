@@ -20,7 +20,7 @@ _guard = Lock()
 
 
 def packed(request: EnsembleRequest) -> bytes:
-    """The request as bytes; functions that are not part of a module travel by value, for which cloudpickle is needed."""
+    """The request as bytes; functions that are not part of a module travel by value, by cloudpickle."""
     try:
         import cloudpickle
 

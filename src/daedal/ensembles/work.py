@@ -13,6 +13,8 @@ from daedal.ensembles.columns import Chunk
 from daedal.ensembles.member import Runner
 from daedal.ensembles.part import FINISHED, Part
 from daedal.ensembles.request import EnsembleRequest
+from daedal.errors import DaedalError
+from daedal.problems import ImplicitDAE, MechanicalSystem
 
 _TRIAL = 8  # runs that are timed
 
@@ -25,6 +27,7 @@ class Worker:
         self.runner = Runner(request)
         self._first: tuple[Any, Any] | None = None  # start and parameters of a member that a batch kernel can run
         self._asked = False
+        self.is_warm = False
         self._own = threading.local()
 
     def __call__(self, chunk: Chunk, stopped: Callable[[], bool] = lambda: False) -> Part:
@@ -46,6 +49,11 @@ class Worker:
         """Solve one member of a chunk with the driver."""
         return self.runner.run(part, row, *chunk.member(row))
 
+    def warm_up(self, chunk: Chunk) -> None:
+        """Load what runs need before the first of them that has a limit of time."""
+        self.is_warm = True
+        self.runner.warm_up(*chunk.member(0))
+
     def adopt(self, request: EnsembleRequest) -> None:
         """Go on with what the first member has shown."""
         self.request = self.runner.request = request
@@ -57,8 +65,6 @@ class Worker:
 
         It is used for all others then, with whatever it cannot do left to the driver.
         """
-        from daedal.ensembles.batch import MechanismBatch, Unsuited
-
         self._asked = True
         [first] = chunk.only([0])
         if known is None:
@@ -67,9 +73,8 @@ class Worker:
         if known.status[0] != FINISHED:
             return None
         member = first.member(0)
-        try:
-            batch = MechanismBatch(self.runner, *member)
-        except Unsuited:
+        batch = self._made(*member)
+        if batch is None:
             return None
         tried = Part.empty(first)
         if batch.run(tried, first, lambda: False) or not _same(tried, known):
@@ -83,11 +88,23 @@ class Worker:
     def _batch(self) -> Any:
         """The batch kernel of this thread."""
         if not hasattr(self._own, "batch"):
-            from daedal.ensembles.batch import MechanismBatch
-
             assert self._first is not None
-            self._own.batch = MechanismBatch(self.runner, *self._first)
+            self._own.batch = self._made(*self._first)
         return self._own.batch
+
+    def _made(self, start: Any, params: Any) -> Any:
+        """A batch kernel for members like this one; None if there is none."""
+        from daedal.ensembles.batch import Unsuited
+        from daedal.ensembles.batch_first_order import FirstOrderBatch
+        from daedal.ensembles.batch_mechanism import MechanismBatch
+
+        problem = self.request.problem
+        kinds = {MechanicalSystem: MechanismBatch, ImplicitDAE: FirstOrderBatch}
+        kind: Any = next((kind for known, kind in kinds.items() if isinstance(problem, known)), None)
+        try:
+            return None if kind is None else kind(self.runner, start, params)
+        except (Unsuited, DaedalError):
+            return None
 
 
 def _same(one: Part, other: Part) -> bool:

@@ -5,6 +5,7 @@ from daedal.viz.comparison_plot import plot_comparison, plot_work_precision
 from daedal.viz.conditioning_plot import plot_conditioning
 from daedal.viz.drawing import Drawing
 from daedal.viz.eigenvalue_plot import plot_eigenvalues
+from daedal.viz.ensemble_plot import plot_ensemble
 from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
 from daedal.viz.notebook import solution_html
 from daedal.viz.scene import Scene
@@ -37,6 +38,7 @@ __all__ = [
     "plot_comparison",
     "plot_conditioning",
     "plot_eigenvalues",
+    "plot_ensemble",
     "plot_hybrid",
     "plot_modes",
     "plot_solution",

@@ -1,0 +1,131 @@
+"""Batches of mechanisms whose accelerations are straight-line code, or at least compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.drive.mechanism import MechanismCourse, MechanismPlan
+from daedal.drive.request import checked_request
+from daedal.ensembles.batch import SLICES, Batch, Image, Unsuited, direct_plan, parameters_of
+from daedal.ensembles.columns import Chunk, Vectors
+from daedal.ensembles.numbers import NumbersOf
+from daedal.mechanics.probes import asks_for_time
+from daedal.mechanics.setting import missing_derivatives
+from daedal.progress import Progress
+
+
+class MechanismBatch(Batch):
+    """Mechanisms: starts that are consistent to round-off, explicit methods in q and v.
+
+    Parameters
+    ----------
+    runner : Runner
+    start, params : object
+        Of a member that came through, which shows what all of them need.
+    """
+
+    def __init__(self, runner: Any, start: Any, params: Any):
+        plan = direct_plan(runner, params)
+        if not isinstance(plan, MechanismPlan):
+            raise Unsuited("not a mechanism")
+        self.request = runner.request
+        self._settings = replace(self.request.settings, dense_output=False)
+        course = self._begun(plan, start)
+        self.times, self.bridge = np.ascontiguousarray(self.request.times), course.assembly.bridge
+        self._made_ready(course)
+        self._targets, read = parameters_of(self.bridge, plan.problem.params)
+        self.numbers = NumbersOf(self.request.problem.params, read)
+
+    def _begun(self, plan: MechanismPlan, start: Any) -> MechanismCourse:
+        request, system = self.request, plan.problem
+        if not isinstance(start, tuple) or len(start) < 2:
+            raise Unsuited("starts are not vectors")
+        if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
+            raise Unsuited("multipliers or algebraic variables are searched for")
+        if missing_derivatives(system) or asks_for_time(system):
+            raise Unsuited("derivatives of constraints are differences")
+        one = checked_request(
+            plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
+        )
+        course = plan.begin(one)
+        if course.assembly.is_sparse or course.notes:
+            raise Unsuited("matrices are sparse, or the start was not taken as it is")
+        return course
+
+    def _made_ready(self, course: MechanismCourse) -> None:
+        """Everything that a run of the representative member has before its first step, as an image."""
+        from daedal.ensembles.batch_kernel import BATCH
+        from daedal.formulations.monitor import MONITOR
+        from daedal.kernels.records import Record
+        from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
+
+        request, assembly, start, image = self.request, course.assembly, course.start, Image()
+        expected = int(is_ready(assembly.address, start.t, start.z, start.r))
+        if not expected or ("M" if expected == READY_IN_MASS_NORM else "I") != assembly.output_weight:
+            raise Unsuited("the start is not plainly consistent")
+        assembly.adopt(assembly.setting)
+        image.add(_block(assembly.record.array("state")), assembly.record.data.view(np.int64))
+        reduction, ready, task = course.made_ready([], Progress(False, request.span))
+        state, slope = np.concatenate([start.z, start.r]), np.concatenate([start.slope, start.rate])
+        if reduction.recover is not None or not (
+            np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
+        ):
+            raise Unsuited("the unknowns of the formulation are others")
+        if task.guess is not None or ready.workspace is not None or reduction.inspection is not None:
+            raise Unsuited("the method is implicit, or constraints are compared with their derivatives")
+        image.add(*ready.image(task))
+        self._monitors = np.zeros(0, dtype=MONITOR)
+        if reduction.monitor is not None:
+            self._monitors = reduction.monitor.data
+            reduction.monitor.array("norms")[:] = 0.0
+            image.add(self._monitors.view(np.int64), _block(reduction.monitor.array("norms")))
+        self._alive = image, course, reduction, ready, task
+        self._image, self.n = image.rows, state.size
+        self._projector = assembly.projector(assembly.output_weight)
+        self._address, self._systems = ready.record.address, assembly.record.data
+        first = bool(self.times[0] == request.span[0])
+        self.record = Record(BATCH, expected=expected, t0=request.span[0], begins_with_start=first, slices=SLICES)
+
+    def starts(self, chunk: Chunk) -> tuple[np.ndarray, ...] | None:
+        """Rows (q, v, r)."""
+        if not isinstance(chunk.starts, Vectors):
+            return None
+        arrays = chunk.starts.arrays(chunk.count)[:3]
+        if any(array is None for array in arrays):
+            return None
+        rows = np.concatenate([array for array in arrays if array is not None], axis=1)
+        missing = self.n - rows.shape[1]  # r is zero where it is not given
+        if missing > 0:
+            rows = np.concatenate([rows, np.zeros((chunk.count, missing))], axis=1)
+        return (np.ascontiguousarray(rows),) if np.isfinite(rows).all() else None
+
+    def advance(
+        self, starts: tuple[np.ndarray, ...], numbers: np.ndarray, states: np.ndarray, reasons: np.ndarray
+    ) -> None:
+        """See :func:`daedal.ensembles.batch_kernel.run_mechanisms`."""
+        from daedal.ensembles.batch_kernel import run_mechanisms
+
+        run_mechanisms(
+            self.record.data,
+            self._address,
+            self._image,
+            self._targets,
+            self._monitors,
+            self._systems,
+            self._projector.data,
+            self.times,
+            *starts,
+            numbers,
+            states,
+            reasons,
+        )
+
+
+def _block(array: np.ndarray) -> np.ndarray:
+    """The block of memory from which an array was cut, as whole numbers."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.view(np.int64)
