@@ -97,6 +97,7 @@ __all__ = [
     "DOPRI5",
     "GGL",
     "GMRES",
+    "GPU",
     "HEDOP5",
     "HEM3",
     "HEM4",
@@ -219,6 +220,7 @@ __all__ = [
     "solve_ivp",
     "solve_many",
     "uncertainty",
+    "solve_on_gpu",
     "unilateral",
 ]
 
@@ -232,6 +234,8 @@ _LATE = {
     "Fit": "fitting",
     "fit": "fitting",
     "uncertainty": "fitting.uncertainty",
+    "GPU": "ensembles.gpu",
+    "solve_on_gpu": "ensembles.gpu_device",
     "Multistep": "methods.multistep",
     "MultistepFormula": "methods.multistep_formula",
     "OneLeg": "methods.multistep",

@@ -55,10 +55,10 @@ def chosen_backend(request: EnsembleRequest, on: Any, workers: int, found: Probe
         made = _named(DaskBackend(request, threads_of(client), client))
         made.client = None if client is on else client
         return made
-    if on == "gpu":
-        from daedal.ensembles.gpu import GPUBackend
+    if on == "gpu" or type(on).__name__ == "GPU":
+        from daedal.ensembles.gpu import GPU, GPUBackend
 
-        return _named(GPUBackend(request, workers))
+        return _named(GPUBackend(request, workers, on if isinstance(on, GPU) else None))
     if on == "processes":
         return _named(ProcessesBackend(request, workers))
     if on != "threads":

@@ -257,7 +257,7 @@ def _with_state(function, problem, position):
     """Bring ``function`` to the form function(t, y, yp), whatever of its arguments the user left out."""
     n_y = getattr(problem, "n_y", None)
     has_params = problem.params is not None
-    count = _positional_arguments(function)
+    count = positional_arguments(function)
     if count not in (2, 3, 3 + has_params):
         taken = f"{count} argument{'' if count == 1 else 's'}"
         first, second = getattr(problem, "variables", ("y", "z" if n_y else "yp"))
@@ -284,11 +284,12 @@ def _compiled(parts, problem, n: int):
         parameter_vector(problem.params)
     middle = f"y[:{n}], yp[:{n}]" if n_y is None else f"y[:{n_y}], y[{n_y}:{n}]"
     arguments = {2: f"t, y[:{n}]", 3: f"t, {middle}", 4: f"t, {middle}, p"}
-    spelt = [CompiledPart(f, arguments[_positional_arguments(f)], size) for f, size in parts]
+    spelt = [CompiledPart(f, arguments[positional_arguments(f)], size) for f, size in parts]
     return stacked(tuple(spelt), has_params)
 
 
-def _positional_arguments(function) -> int:
+def positional_arguments(function) -> int:
+    """How many arguments a function takes by position."""
     try:
         parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
     except (TypeError, ValueError):

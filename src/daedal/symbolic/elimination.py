@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,17 +43,20 @@ class Solved:
         near 0 where cancellation leaves nothing, NaN where the elimination has broken down.
     order : list of int
         The unknowns in the order of elimination.
+    pivots : list of (int, list of int)
+        The pivots in that order, each with the terms that it is the sum of.
     """
 
     solutions: list[list[int]]
     quality: int
     order: list[int]
+    pivots: list[tuple[int, list[int]]] = field(default_factory=list)
 
 
 def solve(graph: Graph, matrix: Sequence[Row], right_sides: Sequence[Sequence[int]], n_first: int = 0) -> Solved:
     """Solve `matrix` x = b for each of the right sides; the other arguments are those of :func:`factor`."""
     factors = factor(graph, matrix, n_first)
-    return Solved([factors.solve(b) for b in right_sides], factors.quality, factors.order)
+    return Solved([factors.solve(b) for b in right_sides], factors.quality, factors.order, factors.pivots)
 
 
 def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
@@ -78,6 +81,23 @@ def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
     return Factors(graph, rows, n_first, symmetric)
 
 
+def weak_pivot(graph: Graph, pivots: Sequence[tuple[int, list[int]]], worst: float) -> int:
+    """The condition that a pivot is not larger than `worst` times the sizes of its terms; NaN counts as such.
+
+    The same as quality <= worst, without a division.
+    """
+    weak = graph.false
+    for pivot, terms in pivots:
+        scale = graph.zero
+        if len(terms) > 1:
+            for term in terms:
+                scale = graph.add(scale, graph.apply("absolute", term))
+        limit = graph.multiply(graph.constant(worst), scale)
+        good = graph.apply("less", limit, graph.apply("absolute", pivot))
+        weak = graph.either(weak, graph.opposite(good))
+    return weak
+
+
 def augmented(n_q: int, mass: Sequence[Row], directions: Sequence[Row], constraints: Sequence[Row]) -> list[Row]:
     """The rows of [[M, B], [K, 0]] from those of M, of B^T (`directions`) and of K (`constraints`)."""
     rows = [dict(row) for row in mass]
@@ -98,12 +118,29 @@ def constant_rows(graph: Graph, matrix: Any) -> list[Row]:
     return [{j: graph.constant(row[j]) for j in np.flatnonzero(row).tolist()} for row in values]
 
 
+def matching(rows: list[Row]) -> list[int]:
+    """For each column a row with an entry in it, all of them different; the diagonal as far as possible."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    entries = [(i, j) for i, row in enumerate(rows) for j in row]
+    if all(i in row for i, row in enumerate(rows)):
+        return list(range(len(rows)))
+    weights = [1.0 if i == j else 2.0 for i, j in entries]
+    places = tuple(np.array(entries).T) if entries else (np.zeros(0, int), np.zeros(0, int))
+    try:
+        row, column = min_weight_full_bipartite_matching(csr_array((weights, places), shape=(len(rows),) * 2))
+    except ValueError as error:
+        raise StructurallySingular("there is no full matching of rows and columns") from error
+    return row[np.argsort(column)].tolist()
+
+
 class Factors:
     """A matrix that has been eliminated; :func:`factor` makes it.
 
     Attributes
     ----------
-    quality, order
+    quality, order, pivots
         As of :class:`Solved`.
     """
 
@@ -120,6 +157,7 @@ class Factors:
         ]
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
         self.order: list[int] = []
+        self.pivots: list[tuple[int, list[int]]] = []
         self.multipliers: dict[int, list[tuple[int, int]]] = {}  # of row k, with the rows that they are subtracted from
         self.reciprocals: dict[int, int] = {}
         self.quality = self._eliminated()
@@ -127,21 +165,20 @@ class Factors:
     def _eliminated(self) -> int:
         """Eliminate all rows; the quality of the pivots."""
         graph = self.graph
-        pivots: dict[int, int] = {}
         heap = [(self._degree(i), i) for i in range(len(self.rows)) if i in self.rows[i]]
         heapq.heapify(heap)
         while self.left:
             k = self._next(heap)
             self.left.discard(k)
             self.order.append(k)
-            pivots[k] = self.rows[k][k]
-            self.reciprocals[k] = graph.divide(graph.one, pivots[k])
+            self.pivots.append((self.rows[k][k], self.terms[k]))
+            self.reciprocals[k] = graph.divide(graph.one, self.rows[k][k])
             for i in self._eliminate(k):
                 if i in self.left and i in self.rows[i]:
                     heapq.heappush(heap, (self._degree(i), i))
         quality = graph.one
-        for k in self.order:
-            quality = self._worse(quality, pivots[k], self.terms[k])
+        for pivot, terms in self.pivots:
+            quality = self._worse(quality, pivot, terms)
         return quality
 
     def solve(self, right_side: Sequence[int]) -> list[int]:

@@ -119,7 +119,7 @@ def emit(
     return _Writer(graph, time, places, results, statuses, end).program()
 
 
-def _depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
+def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
     """What the outputs are computed from, operands first and each just before its first use.
 
     Values live shortly, so that most stay in registers. The conditions of pivots come first among the outputs: they
@@ -146,7 +146,7 @@ class _Writer:
         self.targets: dict[int, list[int]] = {}
         for place, node in results:
             self.targets.setdefault(node, []).append(place)
-        needed = _depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
+        needed = depth_first(graph, [*(condition for condition, _ in statuses), *sorted(self.targets)])
         self.order = [i for i in needed if graph.operands[i]]
         self.pieces = self._cut(needed)
         self.n_pieces = len(self.pieces)

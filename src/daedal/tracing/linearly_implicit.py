@@ -30,7 +30,7 @@ import numpy as np
 
 from daedal.symbolic import Traced, Untraceable
 from daedal.symbolic.derivative import Row, directional, jacobian
-from daedal.symbolic.elimination import Factors, StructurallySingular, factor
+from daedal.symbolic.elimination import Factors, StructurallySingular, factor, matching
 from daedal.symbolic.functions import inlined
 from daedal.symbolic.machine import BAD_PIVOT, RAISES
 from daedal.symbolic.modes import NAME as MODES
@@ -40,7 +40,8 @@ from daedal.tracing.tracer import Tracer
 
 _MOST_UNKNOWNS = 50  # beyond, a factorisation with pivoting takes no longer
 _MOST_OPERATIONS = 8_000  # of a step; code generation takes 40 us each
-_WORST_REST = 1e-9  # of a row, in units of its terms, beyond which pivots were bad
+WORST_REST = 1e-9
+"""What solutions may leave of a row, in units of its terms; beyond, pivots were bad."""
 
 
 class LinearlyImplicit:
@@ -63,8 +64,23 @@ class LinearlyImplicit:
         self._y, self._yp = list(y), list(yp)
         self._made: dict[str, TracedFunction | None] = {}
 
+    @property
+    def tracer(self) -> Tracer:
+        """What holds the graph, and its lock."""
+        return self._tracer
+
+    @property
+    def residual(self) -> Traced:
+        """F."""
+        return self._residual
+
+    @property
+    def unknowns(self) -> tuple[list[int], list[int]]:
+        """The nodes of y and y'."""
+        return self._y, self._yp
+
     @cached_property
-    def _by_rates(self) -> list[Row]:
+    def by_rates(self) -> list[Row]:
         """The rows of dF/dy'."""
         return jacobian(self._tracer.graph, self._residual.nodes, self._yp)
 
@@ -82,7 +98,7 @@ class LinearlyImplicit:
     @cached_property
     def _constant_mass(self) -> bool:
         graph = self._tracer.graph
-        entries = [node for row in self._by_rates for node in row.values()]
+        entries = [node for row in self.by_rates for node in row.values()]
         read = {graph.data[i][0] for i in graph.needed(entries) if graph.operations[i] == "argument"}
         return read <= {NAME, MODES}
 
@@ -132,13 +148,24 @@ class LinearlyImplicit:
         return self._function(nodes, (*self._arguments, "direction"), [])
 
     def _make_step(self, tableau: Any) -> TracedFunction | None:
+        made = self.step_formulas(tableau)
+        return None if made is None else self._function(made[0], (*self._arguments, "step"), made[1])
+
+    def step_formulas(
+        self, tableau: Any, worst_rest: float = WORST_REST
+    ) -> tuple[list[int], list[tuple[int, int]]] | None:
+        """The nodes of a step of a method, functions of (t, y, y', h), and the conditions under which it fails.
+
+        The caller holds the lock of the tracer. None if there are too many operations.
+        """
         tracer = self._tracer
         graph = tracer.graph
         tracer.sizes["step"] = 1
         [h] = tracer.nodes("step")
         before, graph.most_nodes = graph.most_nodes, max(graph.most_nodes, len(graph) + 2 * _MOST_OPERATIONS)
         try:
-            step = _Step(tracer, self._residual, (self._y, self._yp), self._by_rates, self._by_time, h, tableau)
+            step = _Step(tracer, self._residual, (self._y, self._yp), self.by_rates, self._by_time, h, tableau)
+            step.worst_rest = worst_rest
             if step.least_operations > _MOST_OPERATIONS:
                 return None
             nodes = step.nodes(self._constant_mass)
@@ -146,8 +173,7 @@ class LinearlyImplicit:
             graph.most_nodes = before
         if graph.count(nodes) > _MOST_OPERATIONS:
             return None
-        statuses = [(step.raises, RAISES), (step.bad_pivot, BAD_PIVOT)]
-        return self._function(nodes, (*self._arguments, "step"), statuses)
+        return nodes, [(step.raises, RAISES), (step.bad_pivot, BAD_PIVOT)]
 
     def __reduce__(self):
         """Machine code stays behind."""
@@ -165,11 +191,12 @@ class _Step:
         self.inverse_h = graph.divide(graph.one, h)
         self.cj = graph.multiply(graph.constant(1.0 / tableau.gamma), self.inverse_h)
         self.matrix = self._matrix()
-        self.places = _matching(self.matrix)
+        self.places = matching(self.matrix)
         self.factors: Factors = factor(graph, [self.matrix[i] for i in self.places])
         self.arguments = {graph.data[i]: i for i in range(len(graph)) if graph.operations[i] == "argument"}
         self.raises = graph.false
         self.bad_pivot = graph.false
+        self.worst_rest = WORST_REST
 
     @property
     def least_operations(self) -> int:
@@ -257,23 +284,6 @@ class _Step:
             for j, x in row.items():
                 term = graph.multiply(x, change[j])
                 rest, size = graph.add(rest, term), graph.add(size, graph.apply("absolute", term))
-            allowed = graph.multiply(graph.constant(_WORST_REST), size)
+            allowed = graph.multiply(graph.constant(self.worst_rest), size)
             good = graph.apply("less_equal", graph.apply("absolute", rest), allowed)
             self.bad_pivot = graph.either(self.bad_pivot, graph.opposite(good))
-
-
-def _matching(rows: list[Row]) -> list[int]:
-    """For each column a row with an entry in it, all of them different; the diagonal as far as possible."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
-    entries = [(i, j) for i, row in enumerate(rows) for j in row]
-    if all(i in row for i, row in enumerate(rows)):
-        return list(range(len(rows)))
-    weights = [1.0 if i == j else 2.0 for i, j in entries]
-    places = tuple(np.array(entries).T) if entries else (np.zeros(0, int), np.zeros(0, int))
-    try:
-        row, column = min_weight_full_bipartite_matching(csr_array((weights, places), shape=(len(rows),) * 2))
-    except ValueError as error:
-        raise StructurallySingular("there is no full matching of rows and columns") from error
-    return row[np.argsort(column)].tolist()

@@ -11,6 +11,7 @@ The code says where its pivots are bad; there, kernels turn to a matrix and a fa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +37,28 @@ RATTLE = ("bar_q", "bar_v", "bar_t", "factor", "push")
 """The further arguments of a step of RATTLE: q_1 and the velocity behind the first half, t_1, h, and h/2."""
 
 
+@dataclass(frozen=True)
+class Formulas:
+    """What one function of straight-line code computes.
+
+    Attributes
+    ----------
+    solved : Solved
+        The elimination that it rests on.
+    nodes : list of int
+        Its results.
+    arguments : tuple of str
+        The vectors that it reads, besides time and parameters.
+    raises : int
+        The condition under which a function of the user's raises.
+    """
+
+    solved: Solved
+    nodes: list[int]
+    arguments: tuple[str, ...]
+    raises: int
+
+
 class StraightLine:
     """Straight-line code of a traced mechanism, each function made when it is first asked for.
 
@@ -58,6 +81,17 @@ class StraightLine:
         """Whether `system` has the functions that this is made of, and the derivatives."""
         return has_parts(system, self._parts)
 
+    @property
+    def tracer(self) -> Tracer:
+        """What holds the graph, and its lock."""
+        return self._tracer
+
+    def formulas(self, name: str) -> Formulas:
+        """What a function computes, for other ways to write it down; the caller holds the lock of the tracer."""
+        graph = self._tracer.graph
+        graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
+        return getattr(self, f"_{name}")()
+
     def function(self, name: str) -> TracedFunction | None:
         """One of "accelerations" (a, lam of q, v, r), "position_correction" (dq of q), "velocity_correction"
         (dv and K, row by row, of q, v), "stage" (V', Lambda), "rattle_positions" (the velocities that the first half of
@@ -67,9 +101,7 @@ class StraightLine:
         with self._tracer.lock:
             if name not in self._made:
                 try:
-                    graph = self._tracer.graph
-                    graph.most_nodes = max(graph.most_nodes, MOST_OPERATIONS)
-                    self._made[name] = getattr(self, f"_{name}")()
+                    self._made[name] = self._compiled(self.formulas(name))
                 except (StructurallySingular, Untraceable):
                     self._made[name] = None
             return self._made[name]
@@ -78,28 +110,28 @@ class StraightLine:
     def _dynamics(self) -> Dynamics:
         return dynamics(self._tracer, self._system, self._traces)
 
-    def _accelerations(self) -> TracedFunction:
+    def _accelerations(self) -> Formulas:
         solved = self._dynamics.accelerations
         return self._made_of(solved, solved.solutions[0], self._state)
 
-    def _position_correction(self) -> TracedFunction:
+    def _position_correction(self) -> Formulas:
         solved = self._dynamics.position_correction
         return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q",))
 
-    def _velocity_correction(self) -> TracedFunction:
+    def _velocity_correction(self) -> Formulas:
         dynamics, zero = self._dynamics, self._tracer.graph.zero
         solved = dynamics.velocity_correction
         gradients = [row.get(k, zero) for row in dynamics.jacobian for k in range(dynamics.n_q)]
         return self._made_of(solved, [*solved.solutions[0][: dynamics.n_q], *gradients], ("q", "v"))
 
-    def _stage(self) -> TracedFunction:
+    def _stage(self) -> Formulas:
         n, sizes = self._system.n_q, self._tracer.sizes
         sizes |= dict(zip(STAGE, (n, n, 1, 1), strict=True))
         bar_q, bar_v, (bar_t,), (factor,) = map(self._tracer.nodes, STAGE)
         solved = self._dynamics.stage(bar_t, bar_q, bar_v, factor)
         return self._made_of(solved, solved.solutions[0], (*self._state, *STAGE))
 
-    def _rattle_positions(self) -> TracedFunction:
+    def _rattle_positions(self) -> Formulas:
         n, sizes = self._system.n_q, self._tracer.sizes
         sizes |= dict(zip(RATTLE, (n, n, 1, 1, 1), strict=True))
         x, u, (t_1,), (h,), (push,) = map(self._tracer.nodes, RATTLE)
@@ -109,7 +141,7 @@ class StraightLine:
         moved = dynamics.at([self._raises(("q",))], {dynamics.t: t_1, **dict(zip(dynamics.q, x))})
         return self._made_of(solved, nodes, ("q", "v", *RATTLE), [*pushed, *moved])
 
-    def _rattle_velocities(self) -> TracedFunction:
+    def _rattle_velocities(self) -> Formulas:
         self._tracer.sizes["push"] = 1
         solved = second_half(self._dynamics, self._tracer.nodes("push")[0])
         return self._made_of(solved, solved.solutions[0][: self._system.n_q], ("q", "v", "push"))
@@ -128,13 +160,17 @@ class StraightLine:
 
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
-    ) -> TracedFunction:
+    ) -> Formulas:
         """`elsewhere` says where functions raise that are evaluated at other points."""
-        tracer, raises = self._tracer, self._raises(arguments)
+        raises = self._raises(arguments)
         for further in elsewhere:
-            raises = tracer.graph.either(raises, further)
-        statuses = [(raises, RAISES), (self._dynamics.bad_pivot(solved), BAD_PIVOT)]
-        code = tracer.code(arguments, np.array(nodes), statuses)
+            raises = self._tracer.graph.either(raises, further)
+        return Formulas(solved, nodes, arguments, raises)
+
+    def _compiled(self, formulas: Formulas) -> TracedFunction:
+        tracer = self._tracer
+        statuses = [(formulas.raises, RAISES), (self._dynamics.bad_pivot(formulas.solved), BAD_PIVOT)]
+        code = tracer.code(formulas.arguments, np.array(formulas.nodes), statuses)
         force: Callable = self._system.force
         return tracer.made("accelerations", code, force, arguments=(0, 1))
 
