@@ -95,7 +95,7 @@ def stabilised_pendulum(table: PrintedTable) -> Values:
 
 
 @cache
-def _trajectory(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
+def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
     """As in the book: angles in radians, the unknown derivatives of the controls set to zero, rate remembered."""
     relative = library.tppc2(form=f"index{index}")
     model = library.tppc2(form="inertial") if coordinates == "inertial" else relative
@@ -111,7 +111,7 @@ def _trajectory(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solut
 
 def truth(table: PrintedTable) -> Values:
     """The solution at t = 300 by the index-1 form with sharp tolerances."""
-    sol, _ = _trajectory("relative", 1, 1e-12)
+    sol, _ = solve_tppc2("relative", 1, 1e-12)
     scale = dict.fromkeys(sol.names, 180.0 / math.pi) | {"H": 1.0, "V": 1.0}
     values = dict(zip(sol.names, sol.y[:, -1]))
     return table.each(lambda row: {"value": scale[row["variable"]] * values[row["variable"]]})
@@ -119,14 +119,14 @@ def truth(table: PrintedTable) -> Values:
 
 def trajectory_errors(table: PrintedTable) -> Values:
     """Table 6.3.1."""
-    return table.each(lambda row: _trajectory(row["coordinates"], row["index"], row["rtol"])[1])
+    return table.each(lambda row: solve_tppc2(row["coordinates"], row["index"], row["rtol"])[1])
 
 
 def trajectory_statistics(table: PrintedTable) -> Values:
     """Table 6.3.2."""
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol, _ = _trajectory(row["coordinates"], row["index"], row["rtol"])
+        sol, _ = solve_tppc2(row["coordinates"], row["index"], row["rtol"])
         return {
             "steps": sol.stats.steps,
             "residuals": _residuals(sol),

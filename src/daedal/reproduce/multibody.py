@@ -20,7 +20,7 @@ FORMS = {
 }
 
 
-def _dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
+def solve_with_dassl(model: library.Model, tol: float, formulation: Any, method: DASSL) -> Any:
     options: dict[str, Any] = {"rtol": tol, "atol": tol, "dense_output": False}
     return daedal.solve(model.problem, model.t_span, model.initial, formulation=formulation, method=method, **options)
 
@@ -46,7 +46,7 @@ def drift(table: PrintedTable) -> Values:
     lam = [model.extra["lam"][0], 0.0]
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol = _dassl(model, 1e-4, FORMS[row["method"]], DASSL())
+        sol = solve_with_dassl(model, 1e-4, FORMS[row["method"]], DASSL())
         error = np.abs(sol.raw.y[:3, -1] - [0.0, 1.0, 0.5 * math.pi])
         force = np.abs(sol.lam[:, -1] - lam)
         names = ("x", "y", "phi", "lam1", "lam2", "constraint")
@@ -127,7 +127,7 @@ def crank_slider(table: PrintedTable) -> Values:
     truth = model.reference.y
 
     def values(row: Row) -> Mapping[str, Any]:
-        sol = _dassl(model, row["TOL"], row["form"].replace(" ", "").lower(), _method(row["form"], model))
+        sol = solve_with_dassl(model, row["TOL"], row["form"].replace(" ", "").lower(), _method(row["form"], model))
         error = (sol.y[:, -1] - truth) / (1.0 + np.abs(truth))
         stats = sol.stats
         counts = {"residuals": stats.residual_evaluations, "jacobians": stats.jacobian_evaluations}
@@ -145,7 +145,7 @@ def double_pendulum(table: PrintedTable) -> Values:
     def values(row: Row) -> Mapping[str, Any]:
         form = row["form"]
         try:
-            sol = _dassl(model, row["TOL"], form.replace(" ", "").lower(), _method(form, model))
+            sol = solve_with_dassl(model, row["TOL"], form.replace(" ", "").lower(), _method(form, model))
         except daedal.IntegrationError:
             return {"steps": "crash"}
         error = np.abs(sol.y[:, -1] - truth)
@@ -162,4 +162,3 @@ TABLES = {
     "6.5": double_pendulum,
     **multibody_events.TABLES,
 }
-FIGURES = multibody_events.FIGURES

@@ -158,7 +158,7 @@ _BESIDE: dict[str, tuple[Any, list[float]]] = {
 }
 
 
-def dassl_run(number: str) -> Any:
+def dassl_run(number: str, **changes: Any) -> Any:
     """The run of DASSL beside it, with all variables in the error test and the first step of DASSL for TOUT = 0.1."""
     residual, atol = _BESIDE[number]
     y, yp = [0.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -1.0, 1.0]
@@ -167,11 +167,12 @@ def dassl_run(number: str) -> Any:
     slope = math.sqrt(np.mean((np.array(yp) / (1e-4 * np.abs(y) + atol)) ** 2))
     options: dict[str, Any] = {"rtol": 1e-4, "atol": atol, "first_step": min(1e-3 * _OUTPUT, 0.5 / slope)}
     method = DASSL(error_test="all", remember_rate=True)
-    return _run(daedal.ImplicitDAE(residual, len(y)), (y, yp), method, formulation="none", **options)
+    return _run(daedal.ImplicitDAE(residual, len(y)), (y, yp), method, formulation="none", **(options | changes))
 
 
 def _run(problem: Any, initial: Any, method: Any, **options: Any) -> Any:
-    return daedal.solve(problem, (0.0, 1.0), initial, method=method, t_eval=TIMES, t_stop=math.inf, **options)
+    output: dict[str, Any] = {"t_eval": TIMES, "t_stop": math.inf}
+    return daedal.solve(problem, (0.0, 1.0), initial, method=method, **(output | options))
 
 
 def cumulative(sol: Any) -> list[int]:
