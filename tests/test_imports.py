@@ -44,8 +44,8 @@ MAY_USE = {
     "drive": ["progress", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis", "initial"]
     + ["formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
-    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "solution", "mechanics", "analysis", "initial"]
-    + ["formulations", "methods", "drive"],
+    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
+    + ["initial", "formulations", "methods", "drive", "hybrid"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "problem_conditioning": ["linear", "problems", "tracing", "structure", "solution", "analysis", "formulations"]
     + ["solve"],

@@ -233,7 +233,13 @@ class FirstOrderSensitivity:
         numbers = self.variational.numbers(self.problem.params)
         sizes = scales(self.columns, np.zeros(0) if numbers is None else numbers, y0)
         own = atol / sizes[:, None]
-        return replace(settings, rtol=np.tile(rtol, 1 + m), atol=np.concatenate([atol, own.ravel()]), switches="never")
+        return replace(
+            settings,
+            rtol=np.tile(rtol, 1 + m),
+            atol=np.concatenate([atol, own.ravel()]),
+            switches="never",
+            correct_initial=False,
+        )
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
         """The solution of the problem itself, which holds its sensitivities."""
