@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, fixed_cost, machines, multibody
+from benchmarks import cases, fixed_cost, machines, multibody, sensitivities
 from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, number_text, ratio_text, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -91,6 +91,10 @@ def machines_table(results: Results) -> Table:
     return "Whole simulations of machines, in milliseconds (and times Daedal's)", list(machines.HEADS), results.machines
 
 
+def sensitivities_table(results: Results) -> Table:
+    return "Sensitivities to all parameters, beside IDAS in CasADi", list(sensitivities.HEADS), results.sensitivities
+
+
 def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
     facts = results.machine
     text = [
@@ -128,6 +132,7 @@ def show(results: Results) -> None:
         fixed_cost_table(results),
         multibody_table(results),
         machines_table(results),
+        sensitivities_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):

@@ -7,7 +7,7 @@ First-order problems are solved with their events first; the sensitivities follo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,7 @@ def solve_through_events(plan: Any, request: Request) -> Solution:
     return found
 
 
-def warn_of_switches(events: list[EventRecord]):
+def warn_of_switches(events: Sequence[Any]):
     """Say so where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
     passed = [event for event in events if event.kind != "event"]
     if passed:

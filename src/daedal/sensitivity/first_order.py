@@ -184,7 +184,7 @@ class FirstOrderSensitivity:
         settings = self._tolerances(request.settings, y0)
         problem = self._numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
-        slopes = np.concatenate([yp0, sp.ravel()])
+        slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
         if initial[1] is None and self._begins_with_slopes():
             slopes = None
         initial = np.concatenate([y0, s.ravel()]), slopes

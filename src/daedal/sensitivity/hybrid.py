@@ -153,7 +153,7 @@ class HybridSensitivity:
             columns = [
                 Column(name, position) for name, position in zip(self.names, self.modes.positions[mode], strict=True)
             ]
-            kind = MechanismSensitivity if isinstance(problem, MechanicalSystem) else FirstOrderSensitivity
+            kind: Any = MechanismSensitivity if isinstance(problem, MechanicalSystem) else FirstOrderSensitivity
             own = replace(settings, sensitivities=self.wanted, events=None)
             self._plans[mode] = kind(problem, own, self._make_plan, columns)
         return self._plans[mode]
