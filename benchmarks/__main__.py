@@ -58,6 +58,7 @@ def main() -> None:
         plain,
         plots,
         report,
+        sensitivities,
     )
     from benchmarks.measure import measure
     from benchmarks.results import Results
@@ -101,6 +102,7 @@ def main() -> None:
     results.machines = machines.rows(options.quick)
     results.plain = plain.rows(options.quick)
     results.ensembles = ensembles.rows(options.quick)
+    results.sensitivities = sensitivities.rows(options.quick)
     results.evaluations = evaluation.measure(evaluation.QUICK_BODIES if options.quick else evaluation.BODIES)
     save()
     report.show(results)

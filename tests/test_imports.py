@@ -45,8 +45,8 @@ MAY_USE = {
     "drive": ["progress", "results", "kernels", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
     + ["initial", "formulations", "methods", "structure", "index_reduction"],
     "hybrid": ["progress", "results", "kernels", "problems", "events", "solution", "mechanics", "initial", "drive"],
-    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "solution", "mechanics", "analysis", "initial"]
-    + ["formulations", "methods", "drive"],
+    "sensitivity": ["kernels", "symbolic", "problems", "tracing", "events", "solution", "mechanics", "analysis"]
+    + ["initial", "formulations", "methods", "drive", "hybrid"],
     "solve": ["problems", "solution", "drive", "hybrid"],
     "ivp": ["events", "problems", "methods", "solution", "solve"],
     "ensembles": [

@@ -184,7 +184,7 @@ class FirstOrderSensitivity:
         settings = self._tolerances(request.settings, y0)
         problem = self._numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
-        slopes = np.concatenate([yp0, sp.ravel()])
+        slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
         if initial[1] is None and self._begins_with_slopes():
             slopes = None
         initial = np.concatenate([y0, s.ravel()]), slopes
@@ -233,7 +233,13 @@ class FirstOrderSensitivity:
         numbers = self.variational.numbers(self.problem.params)
         sizes = scales(self.columns, np.zeros(0) if numbers is None else numbers, y0)
         own = atol / sizes[:, None]
-        return replace(settings, rtol=np.tile(rtol, 1 + m), atol=np.concatenate([atol, own.ravel()]), switches="never")
+        return replace(
+            settings,
+            rtol=np.tile(rtol, 1 + m),
+            atol=np.concatenate([atol, own.ravel()]),
+            switches="never",
+            correct_initial=False,
+        )
 
     def _split(self, found: Solution, starts: np.ndarray) -> Solution:
         """The solution of the problem itself, which holds its sensitivities."""

@@ -21,6 +21,7 @@ from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.solution import HybridSegment, HybridSolution
 from daedal.hybrid.state_form import StateForm, positional_names
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.sensitivity.events import SensitivityWarning, warn_of_switches
 from daedal.sensitivity.first_order import FirstOrderSensitivity
 from daedal.sensitivity.hybrid_result import HybridSensitivities
 from daedal.sensitivity.mechanism import MechanismSensitivity
@@ -28,10 +29,6 @@ from daedal.sensitivity.parameters import Column, layout_of, require_known, with
 from daedal.sensitivity.saltation import Point, derivative_along, event_time
 
 _TAKEN = ("transition", "immediate")
-
-
-class SensitivityWarning(UserWarning):
-    """A sensitivity does not exist, or is not known, from some time on."""
 
 
 class Modes:
@@ -157,7 +154,7 @@ class HybridSensitivity:
             columns = [
                 Column(name, position) for name, position in zip(self.names, self.modes.positions[mode], strict=True)
             ]
-            kind = MechanismSensitivity if isinstance(problem, MechanicalSystem) else FirstOrderSensitivity
+            kind: Any = MechanismSensitivity if isinstance(problem, MechanicalSystem) else FirstOrderSensitivity
             own = replace(settings, sensitivities=self.wanted, events=None)
             self._plans[mode] = kind(problem, own, self._make_plan, columns)
         return self._plans[mode]
@@ -223,9 +220,8 @@ class _Walk:
     def _through(self, segment: HybridSegment, s: np.ndarray) -> np.ndarray | None:
         """d(state)/dp behind the transitions at the end of a stretch; None where that does not exist."""
         t, mode = segment.t1, segment.mode
-        problem, forms = self.plan.modes.at(self.plan.modes.theta)
+        problem, _ = self.plan.modes.at(self.plan.modes.theta)
         plan = self.plan.mode_plan(self.request, mode, self.settings[mode].request.settings)
-        y = _state(segment, t)
         total: np.ndarray | None = s
         first = True
         while self._next < len(self.events):
@@ -236,6 +232,8 @@ class _Walk:
             if event.kind == ZENO:
                 self._say(event, "where infinitely many transitions accumulate")
                 return None
+            if event.kind in ("switch", "slides", "leaves"):
+                warn_of_switches([event])
             if event.kind not in _TAKEN or total is None:
                 continue
             if not first and event.kind != "immediate":
@@ -296,8 +294,8 @@ class _Walk:
 
     def _say(self, event: HybridEvent, why: str):
         warnings.warn(
-            f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are nan "
-            "from there on",
+            f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
+            "nan from there on",
             SensitivityWarning,
             stacklevel=6,
         )

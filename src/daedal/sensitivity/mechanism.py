@@ -21,6 +21,7 @@ from daedal.formulations.shape import ACCELERATION, Shape, level
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
+from daedal.sensitivity.events import timed_events, warn_of_switches
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
@@ -208,7 +209,9 @@ class MechanismSensitivity:
 
     def solve(self, request: Request, starts: np.ndarray | None = None):
         """Begin, run, finish; `starts` are sensitivities at the start."""
-        plan = self._inner
+        plan, traced = self._inner, self.primal.traced
+        if traced is not None and traced.n_switches and request.settings.switches != "never" and starts is None:
+            warn_of_switches(self.primal.solve(request.changed(sensitivities=None, problem=self.problem)).events)
         settings = replace(
             request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
         )
@@ -222,6 +225,11 @@ class MechanismSensitivity:
         solution.as_stated(self.problem)
         solution.functions = FunctionTable({**self.primal.traced.words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
+        if request.settings.events is not None and solution.dense is not None:
+            found = solution.sensitivities
+            solution.events = timed_events(
+                self, request, solution, lambda t: np.array([found.at(k, t).y for k in range(len(self.columns))])
+            )
         course.give_back()
         return delivered(solution, segments)
 

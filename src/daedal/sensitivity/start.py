@@ -16,6 +16,7 @@ from daedal.initial.structure import partials_of
 
 _REGULAR = 1e-9  # smallest singular value in relation to the largest, of scaled matrices
 _FREE = 1e6  # how much farther algebraic variables may go than others
+_COARSE, _SHARP = 1e-9, 1e-13  # of the largest value, to which consistent values are found
 _ROUNDOFF = 1e-6  # what may be left of the equations, in units of their terms
 
 
@@ -41,7 +42,18 @@ def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray,
     s, sp = s0 + (free @ found[: free.shape[1]]).T, found[free.shape[1] :].T
     if np.all(rest <= _ROUNDOFF * terms) and _is_of_index_1(e, a):
         return s, sp
+    on_constraints = s0 + _to_constraints(e, a, left, algebraic)
+    point = np.concatenate([y0, on_constraints.ravel()]), point[1]
     return _of_higher_index(plan, problem, t0, point, algebraic)
+
+
+def _to_constraints(e: np.ndarray, a: np.ndarray, left: np.ndarray, algebraic: np.ndarray) -> np.ndarray:
+    """The shortest change of differential variables with which equations hold that contain nothing else."""
+    rows = _null_space(np.hstack([e, a[:, algebraic]]).T).T
+    change = np.zeros_like(left)
+    if rows.size:
+        change[:, ~algebraic] = np.linalg.lstsq(rows @ a[:, ~algebraic], -rows @ left.T, rcond=1e-12)[0].T
+    return change
 
 
 def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray, np.ndarray], algebraic: np.ndarray):
@@ -54,9 +66,17 @@ def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray
 
     n, m = plan.problem.n, plan.m
     plain = type(problem)(problem.residual, problem.n, params=problem.params, names=problem.names)
-    weights = np.tile(np.where(algebraic, _FREE, 1.0), 1 + m)
+    itself = np.arange(n * (1 + m)) < n
+    size = max(1.0, float(np.max(np.abs(point[0]), initial=0.0)))
+    weights = size * np.tile(np.where(algebraic, _FREE, 1.0), 1 + m)
+    try:  # what is differential stays where it is
+        held = itself | ~np.tile(algebraic, 1 + m)
+        y, yp = consistent_initial(plain, t0, point, fixed=held, atol=_COARSE * weights)
+        return y[n:].reshape(m, n), yp[n:].reshape(m, n)
+    except InconsistentInitialError:
+        pass
     try:
-        y, yp = consistent_initial(plain, t0, point, fixed=np.arange(n * (1 + m)) < n, rtol=1e-12, atol=weights)
+        y, yp = consistent_initial(plain, t0, point, fixed=itself, rtol=1e-12, atol=_SHARP * weights)
     except InconsistentInitialError as error:
         raise InconsistentInitialError(
             f"no consistent initial sensitivities were found at t = {t0:g}: give those of the initial values with "
