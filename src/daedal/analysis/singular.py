@@ -104,8 +104,9 @@ def in_passing(assembly, points: list[SingularPoint]) -> str:
     shown = [f"{point.t:.8g}" for point in points[:_SHOWN]]
     times = ", ".join(shown) + (f" and {len(points) - _SHOWN} times later" if len(points) > _SHOWN else "")
     return (
-        f"At t = {times} the mechanism passed a singular configuration, in which {_dependence(assembly, points[0])}; it "
-        "went on with the velocities that it had, on the branch on which it came. Reaction forces are not defined there."
+        f"At t = {times} the mechanism passed a singular configuration, in which {_dependence(assembly, points[0])}; "
+        "it went on with the velocities that it had, on the branch on which it came. Reaction forces are not defined "
+        "there."
     )
 
 

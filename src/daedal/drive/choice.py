@@ -138,7 +138,7 @@ class Choice:
         return t, abs(outcome.h_last), measure(self._assembly, t, state[0])
 
     def _singular_point(self, segment, passed: bool):
-        """The singular configuration that the monitor found, or None: a false alarm, or one that was passed smoothly."""
+        """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""
         from daedal.analysis import singular
 
         monitor, dense = segment.equations.monitor, segment.outcome.dense
