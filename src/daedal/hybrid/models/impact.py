@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.problem import with_its_params
 from daedal.hybrid.state_form import positional_names
 from daedal.kernels.functions import is_compiled, parameter_vector
 from daedal.mechanics.assembly import Assembly
@@ -158,6 +159,10 @@ class Impact:
             raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
         self.system, self.contacts, self.law = system, contacts, law
         self._all = closed(system, range(len(contacts)), contacts)
+
+    def with_params(self, params) -> Impact:
+        """The same impact on the system with other parameters, as far as it has them."""
+        return Impact(with_its_params(self.system, params), self.contacts, self.law)
 
     def __call__(self, t, q, v):
         q, v = self._checked(q, v)

@@ -92,7 +92,9 @@ def unilateral(
     every = range(len(checked))
     sets = [frozenset(s) for count in range(len(checked) + 1) for s in itertools.combinations(every, count)]
     transitions = [t for s in sets for t in rules.transitions(s)]
-    return HybridProblem({rules.name(s): closed(system, sorted(s), checked) for s in sets}, transitions)
+    problem = HybridProblem({rules.name(s): closed(system, sorted(s), checked) for s in sets}, transitions)
+    options = {"law": law, "rest_speed": rest_speed, "touch": touch}
+    return problem.made_of(system, lambda other: unilateral(other, checked, **options))
 
 
 def _check_system(system):
