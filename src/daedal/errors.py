@@ -103,5 +103,6 @@ class Unevaluable(DaedalError):
 
 def near_names(name: Any, known: Iterable[str]) -> str:
     """``did you mean 'a' or 'b'? `` for a name that is not among those known; empty if none is near."""
-    close = difflib.get_close_matches(str(name), [str(other) for other in known], n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    lowered = {str(other).lower(): str(other) for other in known}
+    close = difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(lowered[other]) for other in close)}? " if close else ""

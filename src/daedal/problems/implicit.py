@@ -132,7 +132,7 @@ class ImplicitDAE(Compilable):
         return self
 
     def with_params(self, params) -> ImplicitDAE:
-        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        """The same problem with other parameters; a mapping replaces those that it names."""
         other = super().with_params(params)
         for name in ("linearly_implicit", "copies"):
             object.__setattr__(other, name, getattr(self, name))

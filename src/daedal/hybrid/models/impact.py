@@ -13,6 +13,7 @@ from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.complementarity import FrictionProblem, complementary
 from daedal.hybrid.models.contact import Contact, checked_contacts
 from daedal.hybrid.models.contact_terms import ContactSystem, Terms, whole_system
+from daedal.hybrid.problem import with_its_params
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -135,6 +136,10 @@ class Impact:
     @cached_property
     def _whole(self) -> MechanicalSystem:
         return whole_system(self.system, self.contacts)
+
+    def with_params(self, params) -> Impact:
+        """The same impact on the system with other parameters, as far as it has them."""
+        return Impact(with_its_params(self.system, params), self.contacts, self.rules.law, self.rules.order)
 
     def __call__(self, t, q, v):
         q, v = self._checked(q, v)

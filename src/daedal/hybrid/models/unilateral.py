@@ -153,8 +153,14 @@ class UnilateralProblem(HybridProblem):
             "modes": ContactModes(system, contacts, creep),
             "transitions": (),
             "start": None,
+            "params": system.params,
         }.items():
             object.__setattr__(self, name, value)
+
+    def with_params(self, params) -> UnilateralProblem:
+        """The same contacts on the system with other parameters."""
+        rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
+        return UnilateralProblem(self.system.with_params(params), self.contacts, *rules)
 
     @cached_property
     def whole(self) -> MechanicalSystem:
