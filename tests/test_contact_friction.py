@@ -303,6 +303,39 @@ def test_a_stack_of_three_blocks_stays_at_rest_and_its_top_slides_alone():
     np.testing.assert_allclose(pushed.q[:, -1] - q, np.eye(9)[6] * 0.5 / (0.5 * G), atol=1e-8)
 
 
+# --- in space ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 3), st.integers(3, 9), st.integers(0, 10**6))
+def test_round_cones(m, rank, seed):
+    rng = np.random.default_rng(seed)
+    J, mu = rng.normal(size=(3 * m, rank)), rng.uniform(0.05, 1.0, m)
+    A, b = J @ J.T, J @ rng.normal(size=rank)
+    x = FrictionProblem(A, b, m, tuple(np.repeat(np.arange(m), 2).tolist()), mu).solve()
+    if x is None:  # Newton's method has found nothing from any of the polygons; rare, and told
+        return
+    w, size = A @ x + b, 1.0 + np.abs(x).max()
+    P, Q, u, s = x[:m], x[m:].reshape(m, 2), w[:m], w[m:].reshape(m, 2)
+    assert P.min() >= 0.0 and u.min() > -1e-7 * size and abs(P @ u) < 1e-6 * size**2
+    assert np.all(np.hypot(*Q.T) <= mu * P + 1e-7 * size)
+    np.testing.assert_allclose(np.sum(Q * s, axis=1), -mu * P * np.hypot(*s.T), atol=1e-6 * size**2)
+
+
+def test_a_puck_stops_in_the_direction_in_which_it_slides():
+    puck = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0, 0.0, -G], n_q=3)
+    ice = daedal.Contact(lambda t, q: q[2], tangent=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], mu=0.3, name="ice")
+    problem = daedal.unilateral(puck, ice)
+    sol = daedal.solve(problem, (0.0, 1.0), ([0.0, 0.0, 0.0], [1.2, 1.6, 0.0]), rtol=1e-8, atol=1e-10)
+    assert (sol.mode[0], sol.mode[-1]) == ("ice slips", "ice sticks")
+    assert sol.events[0].t == pytest.approx(2.0 / (0.3 * G), abs=1e-6)
+    np.testing.assert_allclose(sol.q[:2, -1], 2.0 / (0.3 * G) * np.array([0.6, 0.8]), atol=1e-6)
+    history = sol.contact("ice", [0.1, 0.9])
+    np.testing.assert_allclose(history.friction, [[-0.18 * G, 0.0], [-0.24 * G, 0.0]], atol=1e-5)
+    hit = daedal.impact(puck, ice).result(0.0, [0.0, 0.0, 0.0], [1.2, 1.6, -2.0])
+    np.testing.assert_allclose(hit.velocities, [1.2 - 0.36, 1.6 - 0.48, 0.0], atol=1e-12)
+
+
 # --- impacts ----------------------------------------------------------------------------------------------------------
 
 
@@ -430,6 +463,26 @@ def test_where_several_forces_agree_with_coulombs_law_the_contact_opens_with_a_w
     with pytest.warns(daedal.NonUniqueWarning, match="'tip' can open"):
         sol = daedal.solve(problem, (0.0, 0.01), start, **TIGHT)
     assert sol.mode[0] == "free"
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def test_a_plot_has_a_lane_for_each_contact_and_solutions_pickle(tmp_path):
+    import pickle
+
+    import matplotlib.pyplot as plt
+
+    sol = daedal.solve(block(0.5), (0.0, 0.5), ([0.0, 0.3, 0.0], [1.0, 0.0, 0.0]))
+    lanes = sol.contact_lanes
+    assert [[state for _, _, state in lane] for lane in lanes.values()] == [["slip+", "stick"]] * 2
+    figure = sol.plot(["x"])
+    assert [label.get_text() for label in figure.axes[-1].get_yticklabels()] == ["left", "right"]
+    plt.close(figure)
+    copy = pickle.loads(pickle.dumps(sol))
+    np.testing.assert_array_equal(copy.q, sol.q)
+    with pytest.raises(daedal.InvalidProblemError, match="not kept in solutions that were pickled"):
+        copy.contact("left")
 
 
 # --- how a run begins, and what is refused ----------------------------------------------------------------------------

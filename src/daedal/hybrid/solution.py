@@ -367,6 +367,11 @@ class HybridSolution(Tabulated):
         return self._contacts.history(self, name, t)
 
     @property
+    def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
+        """For each contact the stretches in which it is not open, with its state; empty for problems without contacts."""
+        return {} if self._contacts is None else self._contacts.lanes(self.segments)
+
+    @property
     def counts(self) -> list[int]:
         """How many output points each segment has."""
         return [chunk.t.size for chunk in self._chunks]

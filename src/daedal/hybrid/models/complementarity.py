@@ -14,6 +14,8 @@ _EXACT = 1e-10  # relative violation of complementarity that round-off explains
 _WRONG = 1e-6  # one that it does not
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 _COVERS = 4  # artificial columns that are tried in turn
+_TURNS = 20  # of the polygons that stand for the circles of friction cones
+_NEWTON = 40  # steps of Newton's method on round cones
 
 
 def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
@@ -162,7 +164,8 @@ class FrictionProblem:
         P_T = -\mu P_N\, w_T / |w_T| \text{ where } w_T \ne 0 .
 
     One tangent at a contact is an exact linear complementarity problem. Of two, the circle of the cone is taken as a
-    polygon, which is turned until one of its corners lies where the force does.
+    polygon first; from there Newton's method leads to the round cone (:class:`RoundCones`). Where it does not converge
+    the polygon is turned, so that one of its corners lies where the force does.
 
     Attributes
     ----------
@@ -190,18 +193,25 @@ class FrictionProblem:
             return None
         rough = sorted({c for c in self.owner if self.mu is not None and self.mu[c] > 0.0})
         angles = dict.fromkeys(rough, 0.0)
-        flat = all(self.owner.count(c) == 1 for c in rough)
         x = self._with_directions(rough, angles)
-        for _ in range(0 if flat or x is None else 60):
-            assert x is not None
-            turned = {c: self._angle(x, c, angles[c]) for c in rough}
-            if max(abs(np.sin(0.5 * (turned[c] - angles[c]))) for c in rough) < 1e-12:
+        if x is None or all(self.owner.count(c) == 1 for c in rough):
+            return x
+        best, least = x, np.inf
+        for _ in range(_TURNS):
+            found, wrong = RoundCones(self).polished(x)
+            if wrong < least:
+                best, least = found, wrong
+            if least <= _EXACT:
                 break
-            angles, before = turned, x
-            x = self._with_directions(rough, angles)
-            if x is None:
-                return before
-        return x
+            angles = {c: self._angle(x, c, angles[c]) for c in rough}
+            turned = self._with_directions(rough, angles)
+            if turned is None:
+                break
+            x = turned
+        if least > _WRONG:
+            return None
+        best[: self.m] = np.maximum(best[: self.m], 0.0 if self.least is None else self.least)
+        return best
 
     def _tangents(self, c: int) -> list[int]:
         return [self.m + k for k, owner in enumerate(self.owner) if owner == c]
@@ -283,3 +293,78 @@ class FrictionProblem:
         if wrong > _EXACT * size or np.min(shared) < -_EXACT * size / compliance:
             return x
         return np.maximum(shared, 0.0)
+
+
+class RoundCones:
+    r"""Semi-smooth Newton's method for contacts with two tangents.
+
+    The laws are the fixed points of projections, with any :math:`\rho > 0`:
+
+    .. math:: P = \max(P_0, P - \rho\, w_N), \qquad Q = \Pi_{\mu P}(Q - \rho\, w_T),
+
+    where :math:`\Pi_r` projects onto the disc with the radius r.
+
+    References
+    ----------
+    P. Alart, A. Curnier, Comput. Methods Appl. Mech. Engng 92 (1991) 353-375.
+    """
+
+    def __init__(self, problem: FrictionProblem):
+        self.problem = problem
+        diagonal = np.diag(problem.A).copy()
+        typical = float(np.max(diagonal, initial=0.0)) or 1.0
+        self.rho = 1.0 / np.where(diagonal > 1e-14 * typical, diagonal, typical)
+        m = problem.m
+        for c in set(problem.owner):
+            rows = problem._tangents(c)
+            self.rho[rows] = self.rho[rows].min()
+        self.least = np.zeros(m) if problem.least is None else problem.least
+
+    def polished(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """The point that Newton's method reaches from `x`, and what its equations leave, relative to the impulses."""
+        values, matrix = self._equations(x)
+        for _ in range(_NEWTON):
+            size = float(np.max(np.abs(x), initial=0.0)) or 1.0
+            wrong = float(np.max(np.abs(values)))
+            if wrong <= 1e-14 * size:
+                break
+            step = np.linalg.lstsq(matrix, -values, rcond=1e-12)[0]
+            share = 1.0
+            while share > 1e-3:
+                moved = x + share * step
+                ahead, slope = self._equations(moved)
+                if np.linalg.norm(ahead) < np.linalg.norm(values):
+                    break
+                share *= 0.5
+            else:
+                break
+            x, values, matrix = moved, ahead, slope
+        size = float(np.max(np.abs(x), initial=0.0)) or 1.0
+        return x, float(np.max(np.abs(values))) / size
+
+    def _equations(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The residual of the projections, and its derivative."""
+        problem, m, n = self.problem, self.problem.m, x.size
+        w = problem.A @ x + problem.b
+        aim, slope = x - self.rho * w, np.eye(n) - self.rho[:, None] * problem.A
+        values, matrix = x.copy(), np.eye(n)
+        for c in range(m):
+            if aim[c] > self.least[c]:
+                values[c] -= aim[c]
+                matrix[c] -= slope[c]
+            else:
+                values[c] -= self.least[c]
+        for c in sorted(set(problem.owner)):
+            rows = problem._tangents(c)
+            radius = float(problem.mu[c] * x[c]) if problem.mu is not None else 0.0
+            length = float(np.linalg.norm(aim[rows]))
+            if length <= radius:
+                values[rows] -= aim[rows]
+                matrix[rows] -= slope[rows]
+            elif radius > 0.0:
+                unit = aim[rows] / length
+                values[rows] -= radius * unit
+                turn = (np.eye(len(rows)) - np.outer(unit, unit)) * (radius / length)
+                matrix[rows] -= turn @ slope[rows]
+                matrix[rows, c] -= problem.mu[c] * unit  # type: ignore[index]
+        return values, matrix

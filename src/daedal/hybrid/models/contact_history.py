@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.models.contact_equations import Tangent, tangents_of
-from daedal.hybrid.models.contact_modes import OPEN, SIDES, STICK, States, slips
-from daedal.hybrid.state_form import positional_names
-from daedal.kernels.functions import is_compiled, parameter_vector
+from daedal.hybrid.models.contact_modes import OPEN
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,8 @@ class ContactHistory:
         "open", "closed" (without friction), "stick", "slip+", "slip-", or "slip" in space.
     gap : numpy.ndarray, shape (nt,)
     normal : numpy.ndarray, shape (nt,)
-        The normal force, zero while the contact is open. Contacts that depend on each other share it as the multipliers
-        of the mode do.
+        The normal force, zero while the contact is open. Contacts that depend on each other share it with the least
+        norm, or as they can where that is not allowed.
     friction : numpy.ndarray, shape (nt,), or (2, nt) in space
         The force of friction along the tangent; zero without friction.
     slip : numpy.ndarray, of the shape of `friction`
@@ -60,6 +57,20 @@ class ContactRecord:
     def __getstate__(self):
         return {"_problem": None}  # functions need not be such that they can be pickled
 
+    def lanes(self, segments: Any) -> dict[str, list[tuple[float, float, str]]]:
+        """For each contact (begin, end, state) of the segments in which it is not open; nothing after pickling."""
+        if self._problem is None:
+            return {}
+        states = {segment.mode: self._problem.modes.states(segment.mode) for segment in segments}
+        return {
+            str(contact.name): [
+                (segment.t0, segment.t1, states[segment.mode][i])
+                for segment in segments
+                if states[segment.mode][i] != OPEN
+            ]
+            for i, contact in enumerate(self._problem.contacts)
+        }
+
     def history(self, solution: Any, name: str, t: Any = None) -> ContactHistory:
         """The history of a contact, at the output points or at the times `t`."""
         if self._problem is None:
@@ -72,16 +83,13 @@ class ContactRecord:
         reader = _Reader(self._problem, names.index(name))
         if t is None:
             parts = [
-                reader.read(
-                    segment.mode, values.t[:count], values.q[:, :count], values.v[:, :count], values.lam[:, :count]
-                )
+                reader.read(segment.mode, values.t[:count], values.q[:, :count], values.v[:, :count])
                 for segment, count in zip(solution.segments, solution.counts, strict=True)
                 for values in (segment.solution,)
             ]
         else:
             parts = [
-                reader.read(segment.mode, times, state.q, state.v, state.lam)
-                for segment, times, state in solution.by_segment(t)
+                reader.read(segment.mode, times, state.q, state.v) for segment, times, state in solution.by_segment(t)
             ]
         joined = [np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)]
         return ContactHistory(name, *joined)
@@ -91,44 +99,21 @@ class _Reader:
     """Reads one contact from the states of a mode."""
 
     def __init__(self, problem: Any, index: int):
-        self.problem, self.index, self.contact = problem, index, problem.contacts[index]
-        self.tangents: list[Tangent] = tangents_of(self.contact, problem.system.params)
-        params = problem.system.params
-        takes = params is not None and len(positional_names(self.contact.gap) or ()) > 2
-        p = parameter_vector(params) if takes and is_compiled(self.contact.gap) else params
-        self._params = () if params is None else (params,)
-        self._gap = (lambda t, q: self.contact.gap(t, q, p)) if takes else self.contact.gap
+        self.index, self.modes, self.watch = index, problem.modes, problem.watch()
 
-    def read(self, mode: str, times, q, v, lam) -> tuple[np.ndarray, ...]:
+    def read(self, mode: str, times, q, v) -> tuple[np.ndarray, ...]:
         """Times, state, gap, normal force, friction and slip."""
-        states: States = self.problem.modes.states(mode)
-        own, count, width = states[self.index], times.size, max(len(self.tangents), 1)
-        gap = np.array([float(self._gap(t, x)) for t, x in zip(times.tolist(), q.T, strict=True)])
-        slip = np.array(
-            [
-                [float(e.rate(t, x, u, *self._params)) for t, x, u in zip(times, q.T, v.T, strict=True)]
-                for e in self.tangents
-            ]
-        ).reshape(len(self.tangents), count)
-        normal, friction = np.zeros(count), np.zeros((width, count))
-        if own != OPEN:
-            normal = -lam[self._row(states)]
-        if own == STICK:
-            first = self._friction_row(states)
-            friction = -lam[first : first + len(self.tangents)]
-        elif slips(own):
-            side = np.full((1, count), float(SIDES[own])) if own in SIDES else slip / np.linalg.norm(slip, axis=0)
-            friction = -self.contact.mu * normal * side
-        slip = slip if self.tangents else np.zeros((1, count))
-        words = np.full(count, own, dtype=object)
-        flat = width == 1
-        return times, words, gap, normal, friction[0] if flat else friction, slip[0] if flat else slip
-
-    def _row(self, states: States) -> int:
-        return self.problem.system.n_constraints + sum(state != OPEN for state in states[: self.index])
-
-    def _friction_row(self, states: States) -> int:
-        system, contacts = self.problem.system, self.problem.contacts
-        before = sum(len(contacts[i].tangent) for i in range(self.index) if states[i] == STICK)
-        closed = sum(state != OPEN for state in states)
-        return system.n_constraints + closed + system.n_velocity_constraints + before
+        rules, states = self.watch.rules, self.modes.states(mode)
+        own, width = rules.tangents(self.index), max(rules.tangents(self.index).size, 1)
+        gap, normal = np.zeros(times.size), np.zeros(times.size)
+        friction, slip = np.zeros((width, times.size)), np.zeros((width, times.size))
+        for k, t in enumerate(times.tolist()):
+            terms = self.watch.system.terms(t, q[:, k].copy(), v[:, k].copy())
+            gap[k] = terms.gap[self.index]
+            slip[: own.size, k] = terms.slip[own]
+            if states[self.index] != OPEN:
+                forces = rules.forces(terms, v[:, k], states)
+                normal[k] = forces.normal[self.index]
+                friction[: own.size, k] = forces.tangential[own]
+        words = np.full(times.size, states[self.index], dtype=object)
+        return times, words, gap, normal, *((friction[0], slip[0]) if width == 1 else (friction, slip))
