@@ -73,15 +73,16 @@ def daedal_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> tupl
     """Errors and times with all sensitivities, and times of solves without, for each tolerance."""
     model = daedal.library.get(case.name)
     y0, span, end = model.initial[0], (0.0, case.end), [case.end]
-    found, plain = [], []
+    found: list[tuple[float, float]] = []
+    plain: list[tuple[float, float]] = []
     for rtol in rtols:
         tolerances = {"rtol": rtol, "atol": case.scale * rtol, "dense_output": False}
         solver = daedal.prepare(model.problem, sensitivities=True, **tolerances)
         bare = daedal.prepare(model.problem, **tolerances)
         sol = solver.solve(span, (y0, None), t_eval=end)
         error = errors_of(sol.sensitivities.values[:, :, -1], exact)
-        found.append((error, 1e-3 * shortest(lambda: solver.solve(span, (y0, None), t_eval=end), 0.3)))
-        plain.append((error, 1e-3 * shortest(lambda: bare.solve(span, (y0, None), t_eval=end), 0.3)))
+        for points, one in ((found, solver), (plain, bare)):
+            points.append((error, 1e-3 * shortest(lambda one=one: one.solve(span, (y0, None), t_eval=end), 0.3)))
     return found, plain
 
 
