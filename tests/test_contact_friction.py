@@ -306,20 +306,24 @@ def test_a_stack_of_three_blocks_stays_at_rest_and_its_top_slides_alone():
 # --- in space ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
-@given(st.integers(1, 3), st.integers(3, 9), st.integers(0, 10**6))
-def test_round_cones(m, rank, seed):
-    rng = np.random.default_rng(seed)
-    J, mu = rng.normal(size=(3 * m, rank)), rng.uniform(0.05, 1.0, m)
-    A, b = J @ J.T, J @ rng.normal(size=rank)
-    x = FrictionProblem(A, b, m, tuple(np.repeat(np.arange(m), 2).tolist()), mu).solve()
-    if x is None:  # Newton's method has found nothing from any of the polygons; rare, and told
-        return
-    w, size = A @ x + b, 1.0 + np.abs(x).max()
-    P, Q, u, s = x[:m], x[m:].reshape(m, 2), w[:m], w[m:].reshape(m, 2)
-    assert P.min() >= 0.0 and u.min() > -1e-7 * size and abs(P @ u) < 1e-6 * size**2
-    assert np.all(np.hypot(*Q.T) <= mu * P + 1e-7 * size)
-    np.testing.assert_allclose(np.sum(Q * s, axis=1), -mu * P * np.hypot(*s.T), atol=1e-6 * size**2)
+def test_round_cones():
+    """Newton's method finds what polygons leave, but for a few of these random problems, which have no structure."""
+    found = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        m, rank = int(rng.integers(1, 4)), int(rng.integers(3, 10))
+        J, mu = rng.normal(size=(3 * m, rank)), rng.uniform(0.05, 1.0, m)
+        A, b = J @ J.T, J @ rng.normal(size=rank)
+        x = FrictionProblem(A, b, m, tuple(np.repeat(np.arange(m), 2).tolist()), mu).solve()
+        if x is None:
+            continue
+        found += 1
+        w, size = A @ x + b, 1.0 + np.abs(x).max()
+        P, Q, u, s = x[:m], x[m:].reshape(m, 2), w[:m], w[m:].reshape(m, 2)
+        assert P.min() >= 0.0 and u.min() > -1e-7 * size and abs(P @ u) < 1e-6 * size**2
+        assert np.all(np.hypot(*Q.T) <= mu * P + 1e-7 * size)
+        np.testing.assert_allclose(np.sum(Q * s, axis=1), -mu * P * np.hypot(*s.T), atol=1e-6 * size**2)
+    assert found >= 57
 
 
 def test_a_puck_stops_in_the_direction_in_which_it_slides():

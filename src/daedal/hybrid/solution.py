@@ -368,7 +368,7 @@ class HybridSolution(Tabulated):
 
     @property
     def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
-        """For each contact the stretches in which it is not open, with its state; empty for problems without contacts."""
+        """For each contact the stretches in which it is not open, with its state; empty without contacts."""
         return {} if self._contacts is None else self._contacts.lanes(self.segments)
 
     @property

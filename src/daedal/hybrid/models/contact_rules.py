@@ -221,7 +221,10 @@ class _Closed:
         bias = np.concatenate([terms.bias[self.contacts], terms.slip_bias[self.rows]])
         self.b = R @ terms.free() + bias
         typical = np.abs(terms.force) @ np.abs(X) if R.size else np.zeros(0)
-        self.size = max(float(np.max(typical, initial=0.0)), float(np.max(np.abs(bias), initial=0.0)))
+        # Open contacts count too: bodies that hang at rest beside others that move have no scale of their own.
+        everywhere = np.abs(terms.N) @ np.abs(terms.free()) + np.abs(terms.bias)
+        sizes = np.concatenate([typical, np.abs(bias), everywhere])
+        self.size = float(np.max(sizes, initial=0.0))
 
     def balanced(self) -> tuple[np.ndarray, int]:
         """Forces with which all accelerations vanish, of least norm in units of the compliance; and their rank."""

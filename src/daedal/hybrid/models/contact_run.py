@@ -162,7 +162,7 @@ class ContactWatch:
             size = float(np.max(np.abs(terms.rate[part]), initial=0.0))
             resting = unseen | (part & (np.abs(landed.rate) <= AT_REST * size))
             speed = float(np.max(np.abs(terms.slip[np.isin(self.rules.owner, np.flatnonzero(part))]), initial=size))
-            return self._settle(t, q, landed.held(after, resting), resting, speed)
+            return self._settle(t, located(t, q, v), landed.held(after, resting), resting, speed)
 
         return follow
 

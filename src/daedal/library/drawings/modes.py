@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -143,4 +144,37 @@ def rod_on_floor(model) -> Drawing:
         rods=[("foot", "tip")],
         traces=("tip",),
         ground=[[(-1.0, 0.0), (3.0, 0.0)]],
+    )
+
+
+def cradle(model) -> Drawing:
+    radius, count = model.extra["radius"], model.problem.system.n_q
+    places = [2.0 * radius * (i - 0.5 * (count - 1)) for i in range(count)]
+    points: dict[str, Any] = {f"pivot {i}": (x, 0.0) for i, x in enumerate(places)}
+    for i, x in enumerate(places):
+        points[f"ball {i}"] = lambda q, i=i, x=x: (x + math.sin(q[i]), -math.cos(q[i]))
+    return Drawing(
+        points,
+        curves=[(f"pivot {i}", f"ball {i}") for i in range(count)],
+        wheels=[(f"ball {i}", radius, None) for i in range(count)],
+        ground=[[(places[0] - 0.2, 0.0), (places[-1] + 0.2, 0.0)]],
+    )
+
+
+def pushed_block(model) -> Drawing:
+    width, height = model.extra["width"], model.extra["height"]
+
+    def corner(a: float, b: float) -> Callable:
+        return lambda q: (
+            q[0] + a * width * math.cos(q[2]) - b * height * math.sin(q[2]),
+            q[1] + a * width * math.sin(q[2]) + b * height * math.cos(q[2]),
+        )
+
+    places = {"lower left": (-1, -1), "lower right": (1, -1), "upper right": (1, 1), "upper left": (-1, 1)}
+    points = {name: corner(*place) for name, place in places.items()}
+    return Drawing(
+        {**points, "centre": lambda q: (q[0], q[1])},
+        bodies=[tuple(places)],
+        traces=("centre",),
+        ground=[[(-1.5 * width, 0.0), (6.0 * width, 0.0)]],
     )
