@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import cases, evaluation, fixed_cost, machines, multibody, report
+from benchmarks import cases, evaluation, fixed_cost, machines, multibody, plain, report
 from benchmarks.compare import Standing, nearest, number_text, quickest_forms, ratio_text, standings
 from benchmarks.mechanisms import FORMS
 from benchmarks.report import drift_and_failures, markdown
@@ -118,6 +118,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "fixed-cost": lambda results: markdown(list(fixed_cost.HEADS), results.fixed_cost),
     "multibody": lambda results: markdown(list(multibody.HEADS), results.multibody),
     "machines": lambda results: markdown(list(machines.HEADS), results.machines),
+    "plain": lambda results: markdown(list(plain.HEADS), results.plain),
     "evaluation": lambda results: markdown(*evaluation.table(results.evaluations)),
 }
 
