@@ -250,6 +250,18 @@ def test_analysis():
     assert daedal.reduce_index(BALL).problem.n == 2
 
 
+def test_derivatives_and_many_runs():
+    """x = exp(-k t): with respect to k, by variational equations and by the adjoint."""
+    decay = ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 2.0}, names=["x"])
+    sol = daedal.solve(decay, (0.0, 1.0), [1.0], sensitivities=["k"], rtol=1e-8)
+    assert abs(sol.sensitivity("k")[0, -1] + np.exp(-2.0)) < 1e-7
+    found = daedal.gradient(decay, (0.0, 1.0), [1.0], final_cost=lambda t, y, p: y[0])
+    np.testing.assert_allclose(found.gradient, [-np.exp(-2.0)], atol=1e-6)
+    for starts in ([[1.0], [2.0], [3.0]], np.array([[1.0], [2.0], [3.0]])):
+        many = daedal.solve_many(decay, (0.0, 1.0), starts, rtol=1e-8)
+        np.testing.assert_allclose(many.final.y[:, 0], np.exp(-2.0) * np.array([1.0, 2.0, 3.0]), rtol=1e-6)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from daedal.ensembles.columns import SHARED, Column, Listed, Named, Streamed, Vectors
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
-from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems.checks import check_real
 from daedal.problems.symbols import symbol_name
 
 # --- starts -----------------------------------------------------------------------------------------------------------
@@ -26,6 +27,9 @@ def read_starts(problem: Any, initials: Any) -> Any:
         initials = _frame(initials)
     if isinstance(initials, Mapping):
         return _by_label(problem, _named(initials, "initials"))
+    if isinstance(problem, Quasilinear) and isinstance(initials, list) and not _is_list_of_members(initials):
+        if not any(x is None for x in initials):  # y0 alone is enough, of one run or of each
+            initials = check_real(initials, "initials", "hold y0 of one run, or of each member")
     if isinstance(initials, np.ndarray):
         return _stacked(problem, initials)
     if _is_list_of_members(initials):

@@ -78,17 +78,15 @@ class Quasilinear(ImplicitDAE):
 
 
 class Residual:
-    """F = M y' - f from Python; it is stored with the problem, so it is an object and not a closure."""
+    """F = M y' - f from Python; it is stored with the problem, so it is an object, not a closure. It can be traced."""
 
     def __init__(self, f, mass, n: int):
         self.f, self.mass, self.n = f, mass, n
 
     def __call__(self, t, y, yp, *params):
-        result = np.empty(self.n)
         last = [last_argument(function, *params) if params else () for function in (self.f, self.mass)]
         product = yp if self.mass is None else mass_at(self.mass, self.n, t, y.copy(), *last[1]) @ yp
-        store_vector("f", self.n)(self.f(t, y, *last[0]), result)
-        return np.subtract(product, result, out=result)
+        return product - _checked("f", self.f(t, y, *last[0]), (self.n,))
 
 
 class NewtonMatrix:
@@ -148,12 +146,23 @@ def mass_at(mass, n: int, t, y, *last):
     if not callable(mass):
         return mass
     matrix = mass(t, y, *last)
-    if matrix is None:
-        raise InvalidProblemError(f"mass returned None; it must return a ({n}, {n}) matrix (is a return missing?)")
-    if not hasattr(matrix, "tocsc"):
-        matrix = real_array(matrix, "mass", f"a real ({n}, {n}) matrix")
-    _check_shape("mass", matrix.shape, (n, n))
-    return matrix
+    if hasattr(matrix, "tocsc"):
+        _check_shape("mass", matrix.shape, (n, n))
+        return matrix
+    return _checked("mass", matrix, (n, n))
+
+
+def _checked(name: str, result, shape: tuple[int, ...]):
+    """What a function returned as an array, of numbers or of symbols."""
+    if result is None:
+        raise InvalidProblemError(
+            f"{name} returned None; it must return an array of shape {shape} (is a return missing?)"
+        )
+    array = np.asarray(result)
+    if array.dtype.kind not in "fiubO":
+        raise InvalidProblemError(f"{name} returned entries of type '{array.dtype}'; it must return real numbers")
+    _check_shape(name, array.shape, shape)
+    return array
 
 
 def _check_shape(name: str, shape, expected):
