@@ -148,7 +148,7 @@ class _Walk:
         theta = np.array([0.0 if k is None or numbers is None else numbers[k] for k in positions])
         u = plan.values(b, y, yp)
         bounds = [
-            min(switch.bounds(mode), key=lambda bound, x=x: abs(bound - x))
+            _nearer(switch.bounds(mode), float(x))
             for switch, mode, x in zip(plan.variational.switches, plan.modes, u, strict=True)
         ]
 
@@ -187,3 +187,7 @@ class _Walk:
             values[:, :, i] = piece.sensitivities.values[:, :, j]
             slopes[:, :, i] = piece.sensitivities.slopes[:, :, j]
         return values, slopes
+
+
+def _nearer(bounds: tuple[float, float], x: float) -> float:
+    return bounds[0] if abs(bounds[0] - x) <= abs(bounds[1] - x) else bounds[1]
