@@ -213,7 +213,13 @@ def runs_of(model, span, position, times, **options):
     return run
 
 
-@pytest.mark.parametrize(("name", "end", "positions"), [("chemical_akzo_nobel", 10.0, (0, 4, 8))])
+@pytest.mark.parametrize(
+    ("name", "end", "positions"),
+    [
+        ("chemical_akzo_nobel", 10.0, (0, 4, 8)),
+        pytest.param("transistor_amplifier", 0.02, (1, 7, 20), marks=pytest.mark.slow),
+    ],
+)
 def test_models_of_the_library(name, end, positions):
     model = daedal.library.get(name)
     times = np.array([0.1, 1.0]) * end

@@ -122,14 +122,44 @@ def test_grazing_transitions_end_the_sensitivities():
     assert np.isfinite(sol.sensitivity("c", 0.5)).all() and np.isnan(sol.sensitivity("c", 1.9)).all()
 
 
-def test_hidden_switches_are_said():
+def test_jumps_at_hidden_switches():
+    """y = t up to c, and c + (t - c) / 2 from there on."""
     problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] - (1.0 if y[0] < p["c"] else 0.5)], 1, params={"c": 0.5})
-    with pytest.warns(SensitivityWarning, match="another branch at t = 0.5"):
-        daedal.solve(problem, (0.0, 2.0), ([0.0], None), sensitivities=True)
-    smooth = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        daedal.solve(smooth, (0.0, 1.0), ([1.0], None), sensitivities=True)
+        sol = daedal.solve(problem, (0.0, 2.0), ([0.0], None), sensitivities=True)
+    assert sol.sensitivity("c", [0.2, 0.6, 1.9]) == pytest.approx(np.array([[0.0, 0.5, 0.5]]), abs=1e-9)
+    assert "zero" not in sol.message
+
+
+def test_hidden_switches_of_index_1():
+    """A spring that becomes stiffer beyond a gap, with its force as an algebraic variable that jumps."""
+
+    def residual(t, y, yp, p):
+        k = np.where(y[0] > p["gap"], p["k2"], p["k1"])
+        return [yp[0] - y[1], yp[1] + y[2] + 0.1 * y[1], y[2] - k * y[0]]
+
+    data, times = {"k1": 1.0, "k2": 3.0, "gap": 0.3}, np.array([0.5, 3.0, 5.0, 9.0])
+    problem = daedal.ImplicitDAE(residual, 3, params=data)
+    start = ([1.0, 0.0, 3.0], None)
+    sol = daedal.solve(problem, (0.0, 9.0), start, sensitivities=["k1", "gap"], t_eval=times, rtol=1e-8, atol=1e-10)
+    assert [event.kind for event in sol.events] == ["switch"] * 3
+    solver = daedal.prepare(problem, rtol=1e-12, atol=1e-13)
+    for name in ("k1", "gap"):
+        expected = derivative(
+            lambda value, name=name: solver.solve((0.0, 9.0), start, params={name: value}, t_eval=times).y,
+            data[name],
+            1e-3,
+        )
+        assert relative_error(sol.sensitivity(name), expected) < 1e-6
+
+
+def test_hidden_switches_of_mechanisms_are_said():
+    problem = daedal.MechanicalSystem(
+        1.0, lambda t, q, v, p: [-p["k"] * q[0] - (0.5 if q[0] > 0.0 else 0.0)], n_q=1, params={"k": 1.0}
+    )
+    with pytest.warns(SensitivityWarning, match="another branch at t = 1"):
+        daedal.solve(problem, (0.0, 2.0), ([1.0], [0.0]), sensitivities=True)
 
 
 def test_models_with_parameters_inside_are_refused():

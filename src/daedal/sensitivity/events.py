@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from daedal.hybrid.state_form import StateForm
 from daedal.sensitivity.parameters import layout_of
 from daedal.sensitivity.saltation import Point, event_time
 from daedal.solution import Solution
+from daedal.symbolic import Untraceable
 
 
 class SensitivityWarning(UserWarning):
@@ -28,6 +30,12 @@ class SensitivityWarning(UserWarning):
 def solve_through_events(plan: Any, request: Request) -> Solution:
     """The solution with its events, and sensitivities at its output points."""
     base = plan.primal.solve(request)
+    kinds = {event.kind for event in base.events}
+    if "switch" in kinds and not kinds & {"slides", "leaves"} and plan.variational.is_exact and plan.stands:
+        from daedal.sensitivity.switches import Unfollowed, solve_through_switches
+
+        with suppress(Unfollowed, Untraceable):
+            return _timed(plan, request, solve_through_switches(plan, request, base))
     warn_of_switches(base.events)
     end = float(base.t[-1]) if base.status == "event" and base.t.size else request.span[1]
     times = None if request.times is None else base.t
@@ -36,6 +44,10 @@ def solve_through_events(plan: Any, request: Request) -> Solution:
     found = plan.stretch(inner, *plan.start(inner), plan.starts)
     kept = {name: getattr(base, name) for name in ("success", "status", "events", "drift")}
     found = replace(found, **kept, message=" ".join([base.message, *plan.notes]))
+    return _timed(plan, request, found)
+
+
+def _timed(plan: Any, request: Request, found: Solution) -> Solution:
     if found.dense is not None and request.settings.events is not None:
         found.events = timed_events(plan, request, found, lambda t: found.sensitivities.all_at(np.array([t]))[:, :, 0])
     return found

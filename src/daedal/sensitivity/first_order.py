@@ -19,6 +19,7 @@ from daedal.drive.first_order_choice import is_automatic
 from daedal.drive.request import Request, Settings, Wanted
 from daedal.drive.traced import TracedPlan
 from daedal.errors import IntegrationError
+from daedal.initial.structure import partials_of
 from daedal.methods import named_method
 from daedal.problems import ImplicitDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
@@ -71,6 +72,7 @@ class FirstOrderSensitivity:
             self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
         self._inner: Any = None
+        self._traced: Any = None
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -111,6 +113,7 @@ class FirstOrderSensitivity:
         other.problem, other.primal = problem, shared
         if not self.variational.is_exact:
             other.variational, other._inner = differenced_problem(problem, self.columns), None
+            other._traced = None
         return other
 
     def _takes_copies(self) -> bool:
@@ -126,16 +129,30 @@ class FirstOrderSensitivity:
         if not self.stands:
             return self._make_plan(self._numbered(self.variational.problem), settings)
         if self._inner is None:
-            problem, copies = self.variational.problem, 1 + self.m
-            if self._takes_copies():
-                object.__setattr__(problem, "copies", copies)
-            if self.variational.is_exact:
-                problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
+            problem = self.traced_problem()
             self._inner = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
         plan = self._inner.with_problem(self._numbered(self._inner.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
         return plan
+
+    def traced_problem(self) -> ImplicitDAE:
+        """The variational equations as machine code, with the matrix that the method takes."""
+        if self._inner is not None:
+            return self._inner.problem
+        if self._traced is None:
+            problem = self.variational.problem
+            if self._takes_copies():
+                object.__setattr__(problem, "copies", 1 + self.m)
+            if self.variational.is_exact:
+                problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
+            self._traced = problem
+        return self._traced
+
+    def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dF/dy' and dF/dy of the problem itself."""
+        found = self.primal.inner.implicit.exact_partials(t, y, yp) if self.stands else None
+        return partials_of(self.problem.implicit(), t, y, yp) if found is None else found
 
     def _wishes(self) -> dict[str, Any]:
         if self.wanted.control:

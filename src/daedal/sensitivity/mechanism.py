@@ -223,7 +223,8 @@ class MechanismSensitivity:
         t, states = outputs(request, segments, salvage)
         solution = finished(plan, request, course, segments, t, states, salvage)
         solution.as_stated(self.problem)
-        solution.functions = FunctionTable({**self.primal.traced.words, "sensitivities": "exact derivatives"})
+        words = {} if traced is None else traced.words
+        solution.functions = FunctionTable({**words, "sensitivities": "exact derivatives"})
         solution.sensitivities = self._sensitivities(request, segments, solution)
         if request.settings.events is not None and solution.dense is not None:
             found = solution.sensitivities

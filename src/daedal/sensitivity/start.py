@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InconsistentInitialError
-from daedal.initial.structure import partials_of
 
 _REGULAR = 1e-9  # smallest singular value in relation to the largest, of scaled matrices
 _FREE = 1e6  # how much farther algebraic variables may go than others
@@ -23,10 +22,7 @@ _ROUNDOFF = 1e-6  # what may be left of the equations, in units of their terms
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
     """s and s' at the start, each (m, n), from the values that were given; `problem` is the variational one."""
     n, m = y0.size, s0.shape[0]
-    partials = plan.primal.inner.implicit.exact_partials(t0, y0, yp0) if plan.stands else None
-    if partials is None:
-        partials = partials_of(plan.problem.implicit(), t0, y0, yp0)
-    e, a = partials
+    e, a = plan.partials(t0, y0, yp0)
     point = np.concatenate([y0, s0.ravel()]), np.concatenate([yp0, np.zeros(m * n)])
     left = problem.evaluate(t0, *point)[n:].reshape(m, n)
     algebraic = ~np.any(e, axis=0)

@@ -23,6 +23,8 @@ from daedal.sensitivity.parameters import Column
 from daedal.symbolic.dependencies import Dependencies
 from daedal.symbolic.derivative import directional
 from daedal.symbolic.functions import GraphFunction
+from daedal.symbolic.modes import NAME as MODES
+from daedal.symbolic.modes import replaced
 from daedal.tracing.parameters import NAME, ParameterLayout
 from daedal.tracing.tracer import Tracer
 
@@ -41,12 +43,18 @@ class Variational:
         Columns whose parameter does not occur in the equations.
     dependencies : Dependencies
         What the functions have read outside of their arguments.
+    switches : tuple of Followed
+        Those that are set by data: modes, which stand behind the parameters.
+    switch_values : GraphFunction or None
+        The switching functions.
     """
 
     problem: ImplicitDAE
     layout: ParameterLayout | None
     idle: tuple[int, ...]
     dependencies: Dependencies
+    switches: tuple[Any, ...] = ()
+    switch_values: GraphFunction | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -68,30 +76,46 @@ class VariationalFunction(GraphFunction):
     def __call__(self, t: float, y: np.ndarray, yp: np.ndarray, *params: Any) -> np.ndarray:
         n, problem = self._problem.n, self._problem
         if params and self._layout is not None:
-            problem = problem.with_params(self._layout.rebuilt(problem.params, list(map(float, params[0]))))
+            numbers = list(map(float, params[0]))[: self._layout.count]  # modes stand behind
+            problem = problem.with_params(self._layout.rebuilt(problem.params, numbers))
         problem.implicit().evaluate(t, y[:n], yp[:n])
         return super().__call__(t, y, yp, *params)
 
 
-def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column]) -> Variational:
-    """The problem with its variational equations; raises Untraceable where its functions cannot be traced."""
+def variational_problem(
+    problem: ImplicitDAE | SemiExplicitDAE, columns: Sequence[Column], follow: int = 0
+) -> Variational:
+    """The problem with its variational equations; raises Untraceable where its functions cannot be traced.
+
+    With `follow`, up to so many switches are set by data.
+    """
     n, total = problem.n, problem.n * (1 + len(columns))
-    tracer = Tracer(problem, {"y": total, "yp": total}, always=True)
+    tracer = Tracer(problem, {"y": total, "yp": total}, always=True, follow=follow)
     graph, y, yp = tracer.graph, tracer.nodes("y"), tracer.nodes("yp")
     equations, dependencies, raises = equations_of(tracer, problem)
+    if tracer.modes is not None:
+        equations = tracer.modes.nodes(equations)
     nodes, idle = list(equations), []
+    read = {graph.data[i] for i in graph.needed(equations) if graph.operations[i] == "argument"}
     for k, column in enumerate(columns):
         own = slice((k + 1) * n, (k + 2) * n)
         along = {**dict(zip(y[:n], y[own], strict=True)), **dict(zip(yp[:n], yp[own], strict=True))}
         if column.position is not None:
-            parameter = {graph.argument(NAME, column.position): graph.one}
-            along |= parameter
-            if all(graph.is_zero(x) for x in directional(graph, equations, parameter)):
+            along |= {graph.argument(NAME, column.position): graph.one}
+            if (NAME, column.position) not in read:
                 idle.append(k)
         nodes += directional(graph, equations, along)
     layout, params = tracer.layout, None
     if layout is not None and layout.count:
         params = layout.numbers(problem.params)
+    switches, surfaces = [] if tracer.modes is None else tracer.modes.switches, []
+    if switches:
+        count = 0 if params is None else params.size
+        behind = {graph.argument(MODES, j): graph.argument(NAME, count + j) for j in range(len(switches))}
+        params = np.concatenate([np.zeros(0) if params is None else params, np.full(len(switches), np.nan)])
+        every = replaced(graph, [*nodes, *(switch.function for switch in switches)], behind)
+        nodes, surfaces = every[: len(nodes)], every[len(nodes) :]
+    if layout is not None and layout.count:
         layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
     own_params = None if params is None else (NAME, params.size)
     if raises != graph.false:  # there the function itself is asked
@@ -102,7 +126,8 @@ def variational_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
     algebraic = problem.implicit().algebraic
     tiled = None if algebraic is None else np.tile(algebraic, 1 + len(columns))
     made = ImplicitDAE(function, total, params=params, names=names, algebraic=tiled)
-    return Variational(made, layout, tuple(idle), dependencies)
+    values = GraphFunction("switches", graph, surfaces, {"y": total, "yp": total}, own_params) if switches else None
+    return Variational(made, layout, tuple(idle), dependencies, tuple(switches), values)
 
 
 def equations_of(tracer: Tracer, problem: ImplicitDAE | SemiExplicitDAE) -> tuple[list[int], Dependencies, int]:
