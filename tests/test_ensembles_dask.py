@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import daedal
 from ensemble_models import START, moody, pendulum
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -25,7 +26,9 @@ def client(marker):
     """Two workers, each a process."""
     tests = str(Path(__file__).parent)
     environment = {"DAEDAL_TEST_MARKER": str(marker), "PYTHONPATH": ":".join([tests, *sys.path])}
+    few = dask.config.set({"distributed.scheduler.allowed-failures": 1})
     with (
+        few,
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=environment) as cluster,
         distributed.Client(cluster) as made,
     ):

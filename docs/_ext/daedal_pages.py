@@ -15,6 +15,7 @@ import daedal.library
 ROOM_TITLES = {
     "solve": "Solving",
     "drive": "Prepared solvers",
+    "ensembles": "Ensembles",
     "problems": "Problems",
     "lagrangian": "Systems from energies",
     "sympy_problems": "Problems from SymPy",
@@ -44,6 +45,7 @@ ROOMS_WITH_MEMBERS = {
     "problem_conditioning",
     "fitting",
     "drive",
+    "ensembles",
     "problem_analysis",
     "problems",
     "hybrid",
@@ -57,6 +59,7 @@ MEMBERS = {"HEM4": "family"}
 MODULES = {
     "library": "",
     "linear": "",
+    "ensembles": "Histogram, Quantiles, Reduction",
     "multibody": "",
     "order_conditions": "",
     "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",

@@ -69,7 +69,7 @@ class DaskBackend:
         try:
             while True:
                 while len(under_way) < _AHEAD * self.workers and (chunk := next(chunks, None)) is not None:
-                    future = client.submit(run_chunk, self._request, chunk, pure=False, retries=2, key=_key(chunk))
+                    future = client.submit(run_chunk, self._request, chunk, pure=False, key=_key(chunk))
                     under_way[future.key] = chunk
                     finished.add(future)
                 if not under_way:
