@@ -61,9 +61,7 @@ class Measurement:
     def task(self, case: dict, tolerance):
         rtol, atol = (np.full(case["n"], float(x)) for x in tolerance)
         span = tuple(case["t_span"])
-        return self.runner.Task(
-            span, np.zeros(0), rtol, atol, first_step=case["first_step"], largest_correction=np.inf
-        )
+        return self.runner.Task(span, np.zeros(0), rtol, atol, first_step=case["first_step"], largest_correction=np.inf)
 
     def timed(self, case: dict, kernel, tolerance, params, repeats: int = 3, order="neighbours", start=None, **options):
         """The shortest time of a run, the search for an order included, and its results."""

@@ -48,7 +48,10 @@ MAY_USE = {
     "ensembles": [
         "progress",
         "kernels",
+        "symbolic",
         "problems",
+        "tracing",
+        "events",
         "mechanics",
         "analysis",
         "formulations",
