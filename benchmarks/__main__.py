@@ -47,7 +47,19 @@ def chosen(wanted: list[str] | None, names: list[str], what: str) -> list[str]:
 def main() -> None:
     options = parse()
     limit_threads()
-    from benchmarks import cases, ensembles, evaluation, first_call, fixed_cost, machines, multibody, plots, report
+    from benchmarks import (
+        cases,
+        ensembles,
+        evaluation,
+        first_call,
+        fixed_cost,
+        machines,
+        multibody,
+        plain,
+        plots,
+        report,
+        sensitivities,
+    )
     from benchmarks.measure import measure
     from benchmarks.results import Results
     from benchmarks.solvers import BASELINES, SOLVERS, installed
@@ -88,7 +100,9 @@ def main() -> None:
     results.fixed_cost = fixed_cost.rows()
     results.multibody = multibody.rows(options.quick)
     results.machines = machines.rows(options.quick)
+    results.plain = plain.rows(options.quick)
     results.ensembles = ensembles.rows(options.quick)
+    results.sensitivities = sensitivities.rows(options.quick)
     results.evaluations = evaluation.measure(evaluation.QUICK_BODIES if options.quick else evaluation.BODIES)
     save()
     report.show(results)

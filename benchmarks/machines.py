@@ -97,23 +97,30 @@ def points(case: str, quick: bool = False) -> list[Point]:
             with suppress(ImportError):
                 runs += [(Point(case, run[0], Level(run[1], run[1])), *run[2:]) for run in start(of)]
         runs = [run for run in runs if not (quick and run[0].level.rtol in _STEPS[4:])]
-        slow: set[str] = set()
-        for point, simulate, centres in runs:
-            if point.solver in slow:
-                point.failure = TOO_LONG
-                continue
-            try:
-                point.spent = _timed(simulate)
-                point.error = float(np.max(np.abs(centres() - exact)))
-            except Exception as error:
-                point.failure = str(error)
-            if point.spent > _LONG and point.solver != "Daedal":  # whose first run compiles
-                slow.add(point.solver)
-        for _ in range(_ROUNDS):  # in turns, so that a slow moment of the machine hits all of them
-            for point, simulate, _ in runs:
-                if point.worked:
-                    turn = [_timed(simulate) for _ in range(_REPEATS if point.seconds < TURN_SECONDS else 1)]
-                    point.seconds = min([point.seconds, *turn])
+        return measured_in_turns(runs, lambda centres: float(np.max(np.abs(centres - exact))))
+
+
+def measured_in_turns(
+    runs: list[tuple[Point, Callable[[], Any], Callable[[], Any]]], error_of: Callable[[Any], float]
+) -> list[Point]:
+    """The points of all runs, with errors and times; after a slow run of a program its sharper ones are left out."""
+    slow: set[str] = set()
+    for point, simulate, result in runs:
+        if point.solver in slow:
+            point.failure = TOO_LONG
+            continue
+        try:
+            point.spent = _timed(simulate)
+            point.error = error_of(result())
+        except Exception as error:
+            point.failure = str(error)
+        if point.spent > _LONG and point.solver != "Daedal":  # whose first run compiles
+            slow.add(point.solver)
+    for _ in range(_ROUNDS):  # in turns, so that a slow moment of the machine hits all of them
+        for point, simulate, _ in runs:
+            if point.worked:
+                turn = [_timed(simulate) for _ in range(_REPEATS if point.seconds < TURN_SECONDS else 1)]
+                point.seconds = min([point.seconds, *turn])
     return [point for point, _, _ in runs if point.failure != TOO_LONG]
 
 
@@ -124,15 +131,20 @@ def _timed(simulate: Callable[[], Any]) -> float:
 
 
 def table(measured: list[Point]) -> list[list[str]]:
-    """The rows under `HEADS`: milliseconds at equal errors, and in brackets how many times longer than Daedal."""
+    """The rows under `HEADS`."""
+    return figures(measured, PROGRAMS, ERRORS)
+
+
+def figures(measured: list[Point], programs: tuple[str, ...], wanted: tuple[float, ...]) -> list[list[str]]:
+    """Milliseconds of each program at equal errors, and in brackets how many times longer than Daedal."""
     found = []
     for case in dict.fromkeys(point.case for point in measured):
-        runs = {name: [p for p in measured if p.case == case and p.solver.startswith(name)] for name in PROGRAMS}
+        runs = {name: [p for p in measured if p.case == case and p.solver.startswith(name)] for name in programs}
         ours = Line.through(runs["Daedal"])
         for name, group in runs.items():
             if group:
                 line = Line.through(group)
-                cells = [_cell(line, ours if name != "Daedal" else None, error) for error in ERRORS]
+                cells = [_cell(line, ours if name != "Daedal" else None, error) for error in wanted]
                 best = f"{line.errors[-1]:.0e}" if line.errors else ""
                 failed = sum(not point.worked for point in group)
                 found.append([case, name, *cells, best, f"{failed} of {len(group)}" if failed else ""])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import cases, ensembles, evaluation, fixed_cost, machines, multibody, report
+from benchmarks import cases, ensembles, evaluation, fixed_cost, machines, multibody, report, sensitivities
 from benchmarks.compare import Standing, nearest, number_text, quickest_forms, ratio_text, standings
 from benchmarks.mechanisms import FORMS
 from benchmarks.report import drift_and_failures, markdown
@@ -119,6 +119,7 @@ TABLES: dict[str, Callable[[Results], list[str]]] = {
     "multibody": lambda results: markdown(list(multibody.HEADS), results.multibody),
     "machines": lambda results: markdown(list(machines.HEADS), results.machines),
     "ensembles": lambda results: markdown(list(ensembles.HEADS), results.ensembles),
+    "sensitivities": lambda results: markdown(list(sensitivities.HEADS), results.sensitivities),
     "evaluation": lambda results: markdown(*evaluation.table(results.evaluations)),
 }
 

@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from benchmarks import cases, ensembles, fixed_cost, machines, multibody
+from benchmarks import cases, ensembles, fixed_cost, machines, multibody, plain, sensitivities
 from benchmarks.compare import TARGET_ERRORS, TYPICAL_ERROR, Line, Standing, compare, number_text, ratio_text, standings
 from benchmarks.first_call import FirstCall
 from benchmarks.measure import Point
@@ -87,12 +87,20 @@ def multibody_table(results: Results) -> Table:
     return "Recursive algorithms of trees of rigid bodies", list(multibody.HEADS), results.multibody
 
 
+def plain_table(results: Results) -> Table:
+    return "Plain differential equations, in milliseconds (and times Daedal's)", list(plain.HEADS), results.plain
+
+
 def machines_table(results: Results) -> Table:
     return "Whole simulations of machines, in milliseconds (and times Daedal's)", list(machines.HEADS), results.machines
 
 
 def ensembles_table(results: Results) -> Table:
     return "Many runs of one problem", list(ensembles.HEADS), results.ensembles
+
+
+def sensitivities_table(results: Results) -> Table:
+    return "Sensitivities to all parameters, beside IDAS in CasADi", list(sensitivities.HEADS), results.sensitivities
 
 
 def write_markdown(path: Path, results: Results, figures: list[Path]) -> None:
@@ -132,7 +140,9 @@ def show(results: Results) -> None:
         fixed_cost_table(results),
         multibody_table(results),
         machines_table(results),
+        plain_table(results),
         ensembles_table(results),
+        sensitivities_table(results),
     ]:
         table = RichTable(title=title, title_justify="left", header_style="bold")
         for k, head in enumerate(heads):

@@ -49,7 +49,9 @@ class Results:
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     multibody: list[list[str]] = field(default_factory=list)
     machines: list[list[str]] = field(default_factory=list)
+    plain: list[list[str]] = field(default_factory=list)
     ensembles: list[list[str]] = field(default_factory=list)
+    sensitivities: list[list[str]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=machine)
     releases: dict[str, str] = field(default_factory=dict)
 

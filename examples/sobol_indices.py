@@ -1,7 +1,8 @@
 """Which parameter of a crane matters: Sobol's sensitivity indices of the swing of its load, with SALib.
 
-A trolley on a rail carries a load on a rope and is braked by a force that grows with its speed. Sobol's indices say which
-part of the variance of the largest swing comes from each parameter alone (first order) and with all others (total).
+A trolley on a rail carries a load on a rope and is braked by a force that grows with its speed. Sobol's indices say
+which part of the variance of the largest swing comes from each parameter alone (first order) and with all others
+(total).
 """
 
 import matplotlib.pyplot as plt

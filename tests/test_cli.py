@@ -89,7 +89,7 @@ def test_run_prints_cost_and_error_against_the_reference():
     ended = daedal_command("run", "transistor_amplifier")
     assert ended.code == 0
     assert row(ended.out, "steps") == f"{sol.stats.steps} accepted, {sol.stats.rejected} rejected"
-    assert row(ended.out, "residuals").startswith(f"{sol.stats.residual_evaluations} ")
+    assert row(ended.out, "evaluations").startswith(f"{sol.stats.residual_evaluations} ")
     errors = model.reference.error(sol.y[:, -1])
     assert row(ended.out, "error").startswith(f"{errors.max():.1e} (relative, largest in U{np.argmax(errors) + 1})")
     assert ended.out.splitlines()[-1] == sol.message

@@ -163,7 +163,7 @@ def test_a_rough_contact_slides_and_stops():
     problem = model.problem()
     sol = daedal.solve(problem, (0.0, 0.6), (np.zeros(3), [2.0, 0.0, 0.0]), rtol=1e-9, atol=1e-11)
     assert sol.events[0].t == pytest.approx(2.0 / (0.4 * G), abs=1e-7)
-    assert sol.mode[-1] == "stick"
+    assert sol.mode[-1] == "foot sticks"
 
 
 def test_soft_contacts_rest_bounce_and_brake():

@@ -206,7 +206,7 @@ def with_states():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: daedal.unilateral(point(), [lambda t, q: q[0]] * 7), "128 modes; up to 6"),
+        (lambda: daedal.unilateral(point(), lambda t, q: q[0], creep=0.0), "creep positive"),
         (lambda: daedal.unilateral(point(), []), "contacts is empty"),
         (lambda: daedal.unilateral(None, lambda t, q: q[0]), "must be a MechanicalSystem"),
         (lambda: daedal.unilateral(with_states(), lambda t, q: q[0]), "further states r"),

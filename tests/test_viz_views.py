@@ -90,11 +90,10 @@ def test_multipliers_can_be_scaled(pendulum):
     assert np.allclose(line.get_ydata(), 2.0 * pendulum(line.get_xdata()).lam[0])
 
 
-def test_a_stored_solution_is_plotted_without_drift(pendulum):
+def test_a_stored_solution_is_plotted_in_the_same_way(pendulum):
     stored = pickle.loads(pickle.dumps(pendulum))
-    assert axis_names(plot(stored, steps=False)) == ["positions", "velocities", r"$\lambda$"]
-    with pytest.raises(daedal.InvalidProblemError, match="not of stored solutions"):
-        plot(stored, drift=True)
+    for given in ({}, {"variables": "lambda_rod"}, {"drift": True}):
+        assert axis_names(plot(stored, steps=False, **given)) == axis_names(plot(pendulum, steps=False, **given))
 
 
 def test_what_a_solution_does_not_have_is_refused():

@@ -28,6 +28,8 @@ ROOM_TITLES = {
     "advise": "Advice on formulations",
     "problem_conditioning": "Conditioning",
     "comparison": "Comparison of formulations",
+    "adjoint": "Gradients of costs",
+    "fitting": "Fitting to measurements",
     "linear_solvers": "Linear solvers",
     "events": "Events",
     "hybrid": "Discontinuous models",
@@ -40,6 +42,7 @@ ROOM_TITLES = {
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {
     "problem_conditioning",
+    "fitting",
     "drive",
     "problem_analysis",
     "problems",

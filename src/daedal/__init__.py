@@ -14,11 +14,14 @@ from daedal.errors import (
     DaedalError,
     InconsistentInitialError,
     IntegrationError,
+    InvalidFileError,
     InvalidProblemError,
     StructurallySingularError,
     Unevaluable,
+    UnknownNameError,
 )
 from daedal.events.event import Event, EventRecord
+from daedal.events.table import EventTable
 from daedal.formulations import (
     GGL,
     Baumgarte,
@@ -37,15 +40,16 @@ from daedal.formulations import (
     StateSpace,
 )
 from daedal.formulations.linear_reduction import StabilisedReduction
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.models.breaking import breaking
+from daedal.hybrid.models.contact import Contact
 from daedal.hybrid.models.elastoplastic import ElastoPlastic, elastoplastic
 from daedal.hybrid.models.filippov import Filippov
 from daedal.hybrid.models.friction import Friction, NonUniqueWarning
 from daedal.hybrid.models.friction_state import ContactState
-from daedal.hybrid.models.impact import Contact, Impact, impact
+from daedal.hybrid.models.impact import EnergyWarning, Impact, impact
 from daedal.hybrid.models.tabulated import Table
-from daedal.hybrid.models.unilateral import unilateral
+from daedal.hybrid.models.unilateral import UnilateralProblem, unilateral
 from daedal.hybrid.problem import HybridProblem, Mode, Transition
 from daedal.hybrid.solution import HybridSolution
 from daedal.initial.consistent import consistent_initial
@@ -68,9 +72,18 @@ from daedal.methods.modified_euler import modified_euler
 from daedal.methods.radau import Radau
 from daedal.methods.rattle import RATTLE, SHAKE
 from daedal.methods.rosenbrock import Rosenbrock
-from daedal.methods.runge_kutta import DOPRI5, RK4
+from daedal.methods.runge_kutta import DOP853, DOPRI5, RK4
 from daedal.problem_conditioning import conditioning
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    ODE,
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MassMatrixDAE,
+    MechanicalSystem,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.second_order_solution import SecondOrderSolution
 from daedal.solution import Solution, Statistics
 from daedal.solve import solve, solve_dae
@@ -80,6 +93,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DASSL",
+    "DOP853",
     "DOPRI5",
     "GGL",
     "GMRES",
@@ -89,6 +103,7 @@ __all__ = [
     "HEM4",
     "HEM5",
     "MEXX",
+    "ODE",
     "PHEM56",
     "RATTLE",
     "RK4",
@@ -104,13 +119,16 @@ __all__ = [
     "CoordinateProjection",
     "DaedalError",
     "ElastoPlastic",
+    "EnergyWarning",
     "Ensemble",
     "EssentialODE",
     "Event",
     "EventRecord",
     "EventTable",
+    "Experiment",
     "Extrapolation",
     "Filippov",
+    "Fit",
     "Friction",
     "FuehrerLeimkuhler",
     "HalfExplicit",
@@ -120,6 +138,7 @@ __all__ = [
     "HybridProblem",
     "HybridSolution",
     "ILUPreconditioner",
+    "IVPResult",
     "Impact",
     "ImplicitDAE",
     "ImplicitRungeKutta",
@@ -128,10 +147,12 @@ __all__ = [
     "Index2",
     "Index3",
     "IntegrationError",
+    "InvalidFileError",
     "InvalidProblemError",
     "Knorrenschild",
     "LinearDAE",
     "Loetstedt",
+    "MassMatrixDAE",
     "MechanicalSolution",
     "MechanicalSystem",
     "MinimalExtension",
@@ -152,6 +173,7 @@ __all__ = [
     "SecondOrderDAE",
     "SecondOrderSolution",
     "SemiExplicitDAE",
+    "SensitivityWarning",
     "Solution",
     "Solver",
     "StabilisedReduction",
@@ -164,6 +186,8 @@ __all__ = [
     "TraceWarning",
     "Transition",
     "Unevaluable",
+    "UnilateralProblem",
+    "UnknownNameError",
     "__version__",
     "advise",
     "analyse",
@@ -176,13 +200,16 @@ __all__ = [
     "elastoplastic",
     "ensembles",
     "extrapolation_table",
+    "fit",
     "formula",
     "from_sympy",
+    "gradient",
     "impact",
     "lagrange",
     "library",
     "linear",
     "linear_system",
+    "load",
     "modified_euler",
     "multibody",
     "order_conditions",
@@ -191,15 +218,23 @@ __all__ = [
     "sample",
     "solve",
     "solve_dae",
+    "solve_ivp",
     "solve_many",
     "solve_on_gpu",
+    "uncertainty",
     "unilateral",
 ]
 
 
 _LATE = {
     "Conditioning": "problem_conditioning.result",
+    "IVPResult": "ivp",
     "Ensemble": "ensembles.ensemble",
+    "Experiment": "fitting",
+    "gradient": "adjoint",
+    "Fit": "fitting",
+    "fit": "fitting",
+    "uncertainty": "fitting.uncertainty",
     "GPU": "ensembles.gpu",
     "solve_on_gpu": "ensembles.gpu_device",
     "Multistep": "methods.multistep",
@@ -208,6 +243,7 @@ _LATE = {
     "RecognisedSolution": "index_reduction.recognised_solution",
     "ReducedProblem": "index_reduction.reduced",
     "RungeKuttaTableau": "methods.runge_kutta_tableau",
+    "SensitivityWarning": "sensitivity.events",
     "StructureAlong": "initial.structure_along",
     "Analysis": "problem_analysis",
     "analyse": "problem_analysis",
@@ -218,7 +254,9 @@ _LATE = {
     "from_sympy": "sympy_problems",
     "lagrange": "lagrangian",
     "linear_system": "structure.linear_system",
+    "load": "results.file",
     "reduce_index": "index_reduction.reduce",
+    "solve_ivp": "ivp",
     "sample": "ensembles.sampling",
     "solve_many": "ensembles.solve_many",
 }

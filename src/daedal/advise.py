@@ -75,7 +75,7 @@ class Advice:
             ]
         mass = "" if np.isnan(masses) else f", of the mass matrix {masses:.2g} (for information)"
         rows.append(("condition", f"of the constraints {kap1:.2g}{mass}"))
-        rows.append(("case", f"{self.case}: {_CASES[self.case]}"))
+        rows.append(("in short", _CASES[self.case]))
         rows.append(("because", "; ".join(self.reasons)))
         if self.case == "singular":
             rows.append(("do", "look at the mechanism there, remove redundant constraints, or stop before that time"))

@@ -6,7 +6,9 @@ Everything Daedal itself has to complain about derives from :class:`DaedalError`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daedal.solution import Solution
@@ -18,6 +20,16 @@ class DaedalError(Exception):
 
 class InvalidProblemError(DaedalError, ValueError):
     """The problem or an argument is wrong: a shape, a NaN, an unknown name, an impossible combination."""
+
+
+class UnknownNameError(InvalidProblemError, KeyError):
+    """There is no variable, multiplier, parameter, ... of that name; the message lists near ones."""
+
+    __str__ = Exception.__str__  # a KeyError would put its message in quotes
+
+
+class InvalidFileError(DaedalError, ValueError):
+    """A file that :func:`daedal.load` cannot read: damaged, of a newer version, or not written by Daedal."""
 
 
 class StructurallySingularError(InvalidProblemError):
@@ -87,3 +99,10 @@ class Unevaluable(DaedalError):
     ...         raise daedal.Unevaluable("square root of a negative number")
     ...     return [yp[0] + math.sqrt(y[0])]
     """
+
+
+def near_names(name: Any, known: Iterable[str]) -> str:
+    """``did you mean 'a' or 'b'? `` for a name that is not among those known; empty if none is near."""
+    lowered = {str(other).lower(): str(other) for other in known}
+    close = difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(lowered[other]) for other in close)}? " if close else ""

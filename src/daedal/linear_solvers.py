@@ -126,9 +126,18 @@ def _check_optional_callable(function, name: str):
 
 
 def build_linear(
-    bridge, n, *, solver="auto", preconditioner=None, sparsity=None, bandwidth=None, jacobian=None, params=None
+    bridge,
+    n,
+    *,
+    solver="auto",
+    preconditioner=None,
+    sparsity=None,
+    bandwidth=None,
+    jacobian=None,
+    params=None,
+    copies=1,
 ):
-    """The LINEAR record for a user's choice."""
+    """The LINEAR record for a user's choice; structure and matrix are those of one of the copies of unknowns."""
     from daedal.kernels import builders
 
     name = "gmres" if isinstance(solver, GMRES) else solver
@@ -139,33 +148,33 @@ def build_linear(
     if preconditioner is not None and name != "gmres":
         raise InvalidProblemError(f"a preconditioner goes with linear_solver='gmres', not with '{name}'")
     if name == "dense":
-        if n > _LARGEST_DENSE:
+        if n // copies > _LARGEST_DENSE:
             raise InvalidProblemError(
                 f"a dense matrix of {n} unknowns takes {8e-9 * n * n:.0f} GB: give the problem bandwidth=(ml, mu) or "
                 "sparsity=..., or use linear_solver='gmres' with a preconditioner"
             )
         if jacobian is not None and bandwidth is not None:
             raise InvalidProblemError("the jacobian is banded: use linear_solver='banded'")
-        return builders.direct(builders.dense_matrix(bridge, n, jacobian, params))
+        return builders.direct(builders.dense_matrix(bridge, n // copies, jacobian, params, copies))
     if name == "banded":
         if bandwidth is None:
             raise InvalidProblemError("linear_solver='banded' needs bandwidth=(ml, mu) in the problem")
-        return builders.direct(builders.banded_matrix(bridge, n, *bandwidth, jacobian, params))
+        return builders.direct(builders.banded_matrix(bridge, n // copies, *bandwidth, jacobian, params, copies=copies))
     if name == "sparse":
         if sparsity is None:
             raise InvalidProblemError("linear_solver='sparse' needs sparsity in the problem")
-        return builders.direct(sparse_direct(bridge, sparsity, jacobian, params))
+        return builders.direct(sparse_direct(bridge, sparsity, jacobian, params, copies))
     options = solver if isinstance(solver, GMRES) else GMRES()
     return _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params)
 
 
-def sparse_direct(bridge, pattern, jacobian=None, params=None):
+def sparse_direct(bridge, pattern, jacobian=None, params=None, copies=1):
     """A matrix with the structure of `pattern`, factored by SuperLU."""
     from daedal.kernels import builders
 
     factorise = _SparseLU(pattern)
     bridge.forget_with(factorise.forget)
-    return builders.sparse_matrix(bridge, pattern.shape[0], pattern, factorise, jacobian, params)
+    return builders.sparse_matrix(bridge, pattern.shape[0], pattern, factorise, jacobian, params, copies)
 
 
 def _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jacobian, params):

@@ -2,136 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from daedal.constrained_solution import ConstrainedSolution
 from daedal.errors import InvalidProblemError
+from daedal.mechanical_state import State, StateNames
 from daedal.problems.checks import check_real
-from daedal.solution import Solution
-from daedal.tabular import FunctionTable, Tabular
+from daedal.problems.compile import last_argument
+from daedal.results.quantities import Quantity
+from daedal.tabular import Tabular
 
-
-@dataclass(frozen=True)
-class State:
-    """Positions, velocities, accelerations, multipliers, further variables and constraint forces at given times."""
-
-    t: Any
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    lam: np.ndarray
-    r: np.ndarray
-    w: np.ndarray
-    reaction: np.ndarray
-
-    @property
-    def y(self) -> np.ndarray:
-        """(q, v, r), stacked."""
-        return np.concatenate([self.q, self.v, self.r])
-
-
-@dataclass(frozen=True)
-class RawOutput:
-    """What the method computed, before it was projected: all unknowns of the formulation, multipliers included."""
-
-    t: np.ndarray
-    y: np.ndarray
-    names: tuple[str, ...]
-
-
-_LAZY = ("y", "drift", "notes", "message", "events", "raw")
-
-
-class ConstrainedSolution(Solution):
-    """The solution of a constrained system; what follows from the stored points is computed when it is asked for."""
-
-    def __init__(self, *, system, evaluator, output, ending: str, formulation: str, **fields):
-        self._system, self._evaluator, self._output, self._ending = system, evaluator, output, ending
-        self._n_q, self.machine = getattr(system, "n_q", 0), getattr(system, "machine", None)
-        self.formulation = formulation
-        self.n_differential, self.functions = None, FunctionTable()
-        for name, value in fields.items():
-            setattr(self, name, value)
-
-    def assembled(self):
-        """``with sol.assembled() as assembly``: the system ready for evaluation, for the caller alone."""
-        return self._evaluator.lend()
-
-    def as_stated(self, system):
-        """Let this be the solution of `system`, as the user knows it, not of what was made of it."""
-        self._system, self.machine = system, getattr(system, "machine", None)
-
-    @property
-    def evaluator(self):
-        """What lends the system ready for evaluation; None if the solution was stored."""
-        return self._evaluator
-
-    def evaluate_with(self, evaluator):
-        """Evaluate the system from now on with what `evaluator` lends."""
-        self._evaluator = evaluator
-
-    @property
-    def integrated(self) -> np.ndarray:
-        """The states at the output points as they were integrated, before projection, in rows."""
-        return self._output.states
-
-    def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
-        """Residuals of the constraints in one state, level by level; None if the solution was stored."""
-        if self._evaluator is None:
-            return None
-        with self.assembled() as assembly:
-            return assembly.drift(np.array([t]), np.ascontiguousarray(y[None, :]))
-
-    @cached_property
-    def _projected(self) -> tuple[np.ndarray, dict[str, float], list[str]]:
-        with self.assembled() as assembly:
-            return self._output.projected(assembly)
-
-    @cached_property
-    def y(self) -> np.ndarray:  # type: ignore[override]
-        """The state at the output points, on the constraints."""
-        return self._projected[0]
-
-    @cached_property
-    def drift(self) -> dict[str, float]:  # type: ignore[override]
-        """Largest residuals of the constraints."""
-        return self._projected[1]
-
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What there is to say about the run."""
-        return tuple(self._projected[2])
-
-    @cached_property
-    def message(self) -> str:  # type: ignore[override]
-        """How it ended, in words, and the notes."""
-        return " ".join([self._ending, *self.notes])
-
-    @cached_property
-    def events(self) -> list:  # type: ignore[override]
-        """What fired, when, with the state there."""
-        with self.assembled() as assembly:
-            return self._output.events(assembly)
-
-    @cached_property
-    def raw(self) -> RawOutput | None:
-        """The unknowns of the formulation as the method computed them."""
-        return self._output.raw()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything computed; the functions of the system stay behind, so that any solution can be stored."""
-        if self._evaluator is not None:
-            for name in (*_LAZY, "_augmented"):
-                getattr(self, name)
-            self._store_interpolant()
-        kept = {name: value for name, value in self.__dict__.items() if name != "_results"}
-        return kept | {"_system": None, "_evaluator": None, "_output": None}
-
-    def _store_interpolant(self):
-        """Keep what dense output needs without the functions of the system."""
+_ENERGIES = ("kinetic energy", "potential energy", "energy")
 
 
 class MechanicalSolution(ConstrainedSolution):
@@ -165,11 +49,6 @@ class MechanicalSolution(ConstrainedSolution):
     def n_q(self) -> int:
         """Number of coordinates."""
         return self._n_q
-
-    @property
-    def constraint_names(self) -> tuple[str, ...]:
-        """Names of the rows of `lam`; none if the constraints have no names, or if the solution was stored."""
-        return tuple(getattr(self._system, "constraint_names", None) or ())
 
     @property
     def q(self) -> np.ndarray:
@@ -226,27 +105,34 @@ class MechanicalSolution(ConstrainedSolution):
     def __call__(self, t, derivative: bool = False):
         """The :class:`State` at `t`, from the dense output, projected onto the constraints; or y' = (v, a, r') there.
 
-        A solution that was pickled has left the functions of the system behind: it gives the interpolant of q and v as
-        it is, and interpolates a, lam, w and reaction by cubics between points that were computed when it was stored.
+        A solution that was pickled or saved has left the functions of the system behind: it has polynomials for all of
+        these, which were made when it was stored and agree with them to about eleven digits.
         """
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
         flat, n = np.atleast_1d(times).astype(float), self.n_q
-        y = self.states(flat)
-        if self._evaluator is not None:
-            with self.assembled() as assembly:
-                a, lam, rate, w, reaction = augmented(assembly, flat, y)
-        else:
-            a, lam, w, reaction = self._stored.evaluate(flat)
-            rate = np.atleast_2d(super().__call__(flat, derivative=True))[2 * n :]
+        y, a, lam, rate, w, reaction = self._blocks(flat)
         if derivative:
             slope = np.concatenate([y[n : 2 * n], a, rate])
             return slope[:, 0] if times.ndim == 0 else slope
         parts = (y[:n], y[n : 2 * n], a, lam, y[2 * n :], w, reaction)
         if times.ndim == 0:
-            return State(float(times), *[part[:, 0].copy() for part in parts])
-        return State(flat, *parts)
+            return State(float(times), *[part[:, 0].copy() for part in parts], self._state_names)
+        return State(flat, *parts, self._state_names)
+
+    def _blocks(self, times: np.ndarray) -> list[np.ndarray]:
+        """(q, v, r), a, lam, r', w and reaction at given times."""
+        if self._evaluator is None:
+            self.check_times(times)
+            return self._without_functions(times)
+        y = self.states(times)
+        with self.assembled() as assembly:
+            return [y, *augmented(assembly, times, y)]
+
+    def _without_functions(self, times: np.ndarray) -> list[np.ndarray]:
+        assert self._stored is not None
+        return self._stored.evaluate(times)
 
     @property
     def ends(self) -> np.ndarray | None:
@@ -254,10 +140,11 @@ class MechanicalSolution(ConstrainedSolution):
         return None if self.dense is None else np.concatenate([[self.dense.t0], self.dense.ends])
 
     def states(self, times: np.ndarray) -> np.ndarray:
-        """(q, v, r) from the dense output, (n, nt), projected onto the constraints unless the solution was stored."""
-        y = np.atleast_2d(super().__call__(times))
+        """(q, v, r) from the dense output, (n, nt), projected onto the constraints."""
         if self._evaluator is None:
-            return y
+            self.check_times(times)
+            return self._without_functions(times)[0]
+        y = np.atleast_2d(self.values(times))
         rows = np.ascontiguousarray(y.T)
         with self.assembled() as assembly:
             if assembly.n_c:
@@ -309,17 +196,76 @@ class MechanicalSolution(ConstrainedSolution):
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""
         rows = super().summary()
-        drift = self.drift or {}
-        shown = ", ".join(f"{name} {drift[name]:.1e}" for name in ("position", "velocity") if name in drift)
-        return [*rows[:2], ("formulation", self.formulation), *rows[2:5], ("drift", shown), *rows[5:]]
+        return [*rows[:2], ("formulation", self.formulation), *rows[2:]]
 
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)
         return f"Solution of a mechanical system with {self.n_q} coordinates\n{rows}\n  {self.message}"
 
-    def _store_interpolant(self):
-        if self.dense is not None:
-            self._stored = Stored.of(self)
+    # --- by name ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _state_names(self) -> StateNames:
+        return StateNames(self.names, self.n_q, self._n_w, self._constraints, self.multiplier_names)
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Positions, velocities, states, accelerations, multipliers, algebraic variables, constraint forces; at the
+        output points residuals of the constraints as well; energies of a machine made of bodies and joints."""
+        if t is None:
+            found = self._state_names.quantities(partial(getattr, self))
+            found += [*self.drift_quantities(), *self._residual_quantity()]
+        else:
+            flat = np.atleast_1d(check_real(t, "t", "be a number or a vector")).astype(float)
+            state = self(flat)
+            found = self._state_names.quantities(partial(getattr, state))
+        if self.machine is not None or "_energies" in self.__dict__:
+            found.append(Quantity("energy", "", _ENERGIES, partial(self._energy_rows, t)))
+        return found
+
+    def _energy_rows(self, t: Any) -> np.ndarray:
+        if t is None:
+            return self._energies
+        energy = self._results.energy(np.atleast_1d(np.asarray(t, dtype=float)))
+        return np.array([energy.kinetic, energy.potential, energy.total])
+
+    @cached_property
+    def _energies(self) -> np.ndarray:
+        energy = self.energy
+        return np.array([energy.kinetic, energy.potential, energy.total])
+
+    def _residual_quantity(self) -> list[Quantity]:
+        if not self._constraints or (self._system is None and "_residuals" not in self.__dict__):
+            return []
+        names = tuple(f"constraint{name}" if name.startswith("[") else name for name in self._constraints)
+        return [Quantity("residual", "constraint", names, lambda: self._residuals, self._constraints, in_tables=False)]
+
+    @cached_property
+    def _residuals(self) -> np.ndarray:
+        """The residual of each constraint at the output points, before projection."""
+        system, states, n = self._system, self.integrated, self.n_q
+        rows = []
+        contacts = self.s.T if system.n_s else None
+        for i, t in enumerate(self.t.tolist()):
+            q, v = states[i, :n].copy(), states[i, n : 2 * n].copy()
+            parts: list[Any] = []
+            if system.n_constraints:
+                point = (q,) if contacts is None else (q, contacts[i].copy())
+                parts.append(system.constraint(t, *point, *last_argument(system.constraint, system.params)))
+            if system.n_velocity_constraints:
+                further = last_argument(system.velocity_constraint, system.params)
+                parts.append(system.velocity_constraint(t, q, v, *further))
+            rows.append(np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts] or [np.empty(0)]))
+        return np.array(rows).reshape(self.t.size, len(self._constraints)).T
+
+    def _compute_all(self):
+        super()._compute_all()
+        self._try_to_compute("s")
+        self._try_to_compute("_residuals")
+        if self.machine is not None:
+            self._try_to_compute("_energies")
+
+    def _stored_blocks(self, times):
+        return self._blocks(times)
 
 
 def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -340,67 +286,3 @@ def augmented(assembly, t: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         reaction[i] = -used.T @ lam[i]
         multipliers[i] = np.linalg.lstsq(jacobian.T, -reaction[i], rcond=1e-10)[0] if dependent else lam[i]
     return a.T, multipliers.T, rate.T, w.T, reaction.T
-
-
-@dataclass(frozen=True)
-class Stored:
-    """a, lam, w and reaction of a stored solution: values at the ends and the thirds of all steps, for cubics."""
-
-    ends: np.ndarray
-    values: tuple[np.ndarray, ...]
-
-    @classmethod
-    def of(cls, solution: MechanicalSolution) -> Stored:
-        """Computed while the functions of the system are at hand."""
-        dense = solution.dense
-        assert dense is not None
-        low, high = dense.interval
-        ends = np.unique(np.clip(np.concatenate([[dense.t0], dense.ends]), low, high))
-        nodes = (ends[:-1, None] + np.diff(ends)[:, None] * np.arange(3) / 3.0).ravel()
-        state = solution(np.concatenate([nodes, ends[-1:]]))
-        return cls(ends, (state.a, state.lam, state.w, state.reaction))
-
-    def evaluate(self, times: np.ndarray) -> list[np.ndarray]:
-        """Values at `times`, one column each."""
-        step = np.clip(np.searchsorted(self.ends, times, side="right") - 1, 0, self.ends.size - 2)
-        x = 3.0 * (times - self.ends[step]) / (self.ends[step + 1] - self.ends[step])
-        weights = (
-            -(x - 1.0) * (x - 2.0) * (x - 3.0) / 6.0,
-            x * (x - 2.0) * (x - 3.0) / 2.0,
-            -x * (x - 1.0) * (x - 3.0) / 2.0,
-            x * (x - 1.0) * (x - 2.0) / 6.0,
-        )
-        return [
-            np.asarray(sum(weight * rows[:, 3 * step + j] for j, weight in enumerate(weights))) for rows in self.values
-        ]
-
-
-class HessenbergSolution(ConstrainedSolution):
-    """The solution of a :class:`HessenbergDAE`: `y` holds z = (x, x', ...), `lam` the multiplier y of the equation."""
-
-    @cached_property
-    def _augmented(self) -> tuple[np.ndarray, np.ndarray]:
-        with self.assembled() as assembly:
-            a, lam, *_ = assembly.accelerate(self.t, np.ascontiguousarray(self.y.T))
-        return a.T, lam.T
-
-    @property
-    def z(self) -> np.ndarray:
-        """(x, x', ...), the same as `y`."""
-        return self.y
-
-    @property
-    def lam(self) -> np.ndarray:
-        """The multiplier."""
-        return self._augmented[1]
-
-    def multipliers(self, t: np.ndarray) -> np.ndarray:
-        """The multiplier at the times `t`, from the dense output."""
-        with self.assembled() as assembly:
-            return assembly.accelerate(t, np.ascontiguousarray(self(t).T))[1].T
-
-    @property
-    def yp(self) -> np.ndarray:  # type: ignore[override]
-        """z'."""
-        a = self._augmented[0]
-        return np.vstack([self.y[a.shape[0] :], a])

@@ -27,16 +27,20 @@ class SecondOrderSolution(Solution):
         The variables and their derivatives, as far as they occur in the equations; zero elsewhere.
     y : numpy.ndarray
         x, then x' of the variables of order 2, as the error test takes them; `yp` its derivative.
+    order : numpy.ndarray, shape (n,)
+        The order of the highest derivative of each variable that occurs in the equations.
+    source : numpy.ndarray
+        Row j of `y` is variable i with i = source[j] < n, or the derivative of variable source[j] - n.
     """
 
-    def __init__(self, *, form, **fields):
-        self._order, self._source = form.problem.order, form.source
+    def __init__(self, *, order: np.ndarray, source: np.ndarray, **fields):
+        self.order, self.source = order, source
         super().__init__(**fields)
 
     def _split(self, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        n, first = self._order.size, self._order == 1
+        n, first = self.order.size, self.order == 1
         values, slopes = (np.zeros((2 * n, *y.shape[1:])) for _ in range(2))
-        values[self._source], slopes[self._source] = y, yp
+        values[self.source], slopes[self.source] = y, yp
         x, xp, slope, xpp = values[:n], values[n:], slopes[:n], slopes[n:]
         xp[first] = slope[first]
         return x, xp, xpp
@@ -61,7 +65,7 @@ class SecondOrderSolution(Solution):
         return self._split(self.y, self.yp)[2]
 
     def __repr__(self) -> str:
-        return super().__repr__().replace(f"{self.y.shape[0]} variables", f"{self._order.size} variables", 1)
+        return super().__repr__().replace(f"{self.y.shape[0]} variables", f"{self.order.size} variables", 1)
 
     def at(self, t) -> SecondOrderState:
         """Dense output in terms of x, x' and x''."""

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.events.table import EventTable
 from daedal.problems.checks import check_real
+from daedal.results.quantities import NamedValues, Quantity, row_named, values_and_slopes
+from daedal.results.tabulated import Tabulated
 from daedal.tabular import FunctionTable, Tabular
 
 
@@ -96,7 +99,7 @@ class DenseOutput:
 
 
 @dataclass
-class Solution:
+class Solution(Tabulated):
     """The result of :func:`daedal.solve`.
 
     Attributes
@@ -117,14 +120,17 @@ class Solution:
         Steps, evaluations, failures, seconds.
     drift : dict or None
         Largest constraint residual over the output points (semi-explicit: key ``"constraint"``).
-    events : list of EventRecord
-        What fired, when, with the state there.
+    events : EventTable
+        What fired, when, with the state there: a table of :class:`EventRecord`. ``t_events`` has the times for each
+        event, as SciPy has them.
     history : History or None
         End point, step size and order of every step (kept with dense output).
     names : tuple of str
         Names of the rows of `y`.
     functions : dict
         How each function of the problem was evaluated, in words.
+    sensitivities : Sensitivities or None
+        Derivatives with respect to parameters, where they were asked for; see :meth:`sensitivity`.
     """
 
     t: np.ndarray
@@ -137,11 +143,16 @@ class Solution:
     names: tuple[str, ...]
     method: str = ""
     drift: dict[str, float] | None = None
-    events: list = field(default_factory=list)
+    events: Any = ()
     history: History | None = None
     dense: DenseOutput | None = None
     n_differential: int | None = None
     functions: FunctionTable = field(default_factory=FunctionTable)
+    sensitivities: Any = None
+
+    def __post_init__(self):
+        if not isinstance(self.events, EventTable):
+            self.events = EventTable(self.events, {None: self.names})
 
     @property
     def z(self) -> np.ndarray:
@@ -151,26 +162,53 @@ class Solution:
         return self.y[self.n_differential :]
 
     def __call__(self, t, derivative: bool = False) -> np.ndarray:
-        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
+        """Dense output: the solution (or its derivative) at `t`, shape (n,) for a number, (n, len(t)) for an array.
+
+        Its rows have names: ``sol(t)["x"]``, ``sol(t)["x'"]``.
+        """
+        values = self.values(t, derivative)
+        return values if derivative else NamedValues.of(values, lambda name: row_named(self._named_at(t, values), name))
+
+    def values(self, t, derivative: bool = False) -> np.ndarray:
+        """The same as a plain array."""
         if self.dense is None:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
         flat = np.atleast_1d(times)
         if flat.ndim != 1:
             raise InvalidProblemError(f"t must be a number or a vector, got shape {times.shape}")
-        low, high = self.dense.interval
-        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
-        if not np.all((flat >= low - slack) & (flat <= high + slack)):
-            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+        self.check_times(flat)
         values, slopes = self.dense.evaluate(flat)
         result = (slopes if derivative else values).T
         return result[:, 0].copy() if times.ndim == 0 else np.ascontiguousarray(result)
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """The row of `y` that belongs to the variable `name`."""
-        if name not in self.names:
-            raise KeyError(f"no variable '{name}'; there are {', '.join(self.names[:20])}")
-        return self.y[self.names.index(name)]
+    def check_times(self, times: np.ndarray):
+        """Refuse times outside of the interval of the solution."""
+        assert self.dense is not None
+        low, high = self.dense.interval
+        slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
+        if not np.all((times >= low - slack) & (times <= high + slack)):
+            raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Variables and their derivatives, at the output points or at the times `t`."""
+        if t is None:
+            return values_and_slopes(self.names, lambda: self.y, lambda: self.yp)
+        times = np.atleast_1d(check_real(t, "t", "be a number or a vector"))
+        return self._named_at(times, self.values(times))
+
+    def _named_at(self, t: Any, values: np.ndarray) -> list[Quantity]:
+        return values_and_slopes(self.names, lambda: values, lambda: self.values(t, derivative=True))
+
+    def sensitivity(self, parameter, t=None):
+        """The derivative of `y` with respect to a parameter, (n, nt); at the times `t` from the dense output.
+
+        The parameter is one of those that ``solve(..., sensitivities=...)`` was asked for, by its name or by its place
+        among them; an initial value has the name ``"x(0)"``. See the guide on sensitivities.
+        """
+        if self.sensitivities is None:
+            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+        return self.sensitivities.at(parameter, t)
 
     def plot(self, *args: Any, **options: Any):
         """Plot the solution; see :func:`daedal.viz.plot_solution`."""
@@ -188,13 +226,16 @@ class Solution:
         """The rows of the small table shown for a solution."""
         stats = self.stats
         interval = f"{self.t[0]:g} to {self.t[-1]:g}" if self.t.size else "nothing stored"
+        # what was left before a projection is for those who ask: it has a name of several words
+        drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", self.status),
             ("time", f"{interval} ({self.t.size} points)"),
             ("method", self.method),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
-            ("matrices", f"{stats.jacobian_evaluations}"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
+            *([("drift", drift)] if drift else []),
+            ("Jacobians", f"{stats.jacobian_evaluations}"),
             ("seconds", f"{stats.seconds:.4g}"),
             *self.functions.summary(),
         ]

@@ -1,9 +1,7 @@
 """The public functions that solve: the arguments are checked, and the driver does the rest."""
 
-from typing import Any
-
 from daedal.drive.request import checked_request, checked_settings
-from daedal.drive.solver import solve_request
+from daedal.drive.solver import described, solve_request
 from daedal.errors import InvalidProblemError
 from daedal.problems import ImplicitDAE
 from daedal.problems.checks import check_real
@@ -34,32 +32,39 @@ def solve(
     switches="auto",
     breakpoints=None,
     params=None,
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
     **method_options,
 ) -> Solution:
     r"""Solve an initial value problem for a differential-algebraic equation.
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, HybridProblem
+    problem : ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, \
+            HessenbergDAE, HybridProblem
         What is to be solved.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
         the multipliers behind them where its forces depend on them. The second may be None: it is then computed
-        (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0); for
+        (velocities are zero, as far as the constraints allow). For an ODE or a MassMatrixDAE y0 alone is enough. For a
+        Hessenberg problem z0, or (z0, y0); for
         one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
         algebraic variables may be left out, and so may variables that follow from the others.
     method : str or method object
         "auto", "dassl", "radau", "rosenbrock", "extrapolation", or an instance such as ``DASSL(max_order=2)`` or
         ``ImplicitRungeKutta("gauss3")``. For mechanisms also the half-explicit "phem56", "hedop5", "hem5", "hem4" and
-        "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for formulations that are ordinary
-        differential equations the explicit "dopri5" and "rk4"; "rattle" and "shake" for long conservative runs.
+        "hem3", which solve semi-explicit problems of index 2 as well, "mexx", and for an ODE and formulations that are
+        ordinary differential equations the explicit "dopri5", "dop853" and "rk4"; "rattle" and "shake" for long
+        conservative runs.
         "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
         ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
         for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
-        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). It is modified BDF
+        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). An ODE begins with
+        DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
         for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
         be traced) and hands over to DASSL where that is stiff.
     formulation : str or formulation object
@@ -104,6 +109,13 @@ def solve(
     params : object, optional
         Parameters for this run in place of the problem's. Where these are a dictionary, a mapping of names or symbols
         replaces those that it names.
+    sensitivities : True, name, index, or list of them, optional
+        Parameters by which the solution is differentiated, by name or index, all of them with True; initial values are
+        named like ``"x(0)"``. ``sol.sensitivity("k")`` then is their derivative in the layout of ``sol.y``.
+    initial_sensitivities : mapping, optional
+        Where initial values depend on a parameter: their derivatives {name: array (n,)}.
+    sensitivity_errors : bool
+        Whether errors of sensitivities are controlled as well.
     **method_options
         Options of the method when it is given by name, e.g. ``linear_solver="gmres"``.
 
@@ -132,7 +144,8 @@ def solve(
     """
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
-    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     if params is not None:
         problem = with_other_params(problem, params)
     request = checked_request(problem, settings, t_span, initial, t_eval=t_eval, t_stop=t_stop, progress=progress)
@@ -140,11 +153,12 @@ def solve(
         return solve_request(request)
     from daedal.hybrid.run import solve_between
 
-    pieces: Any = solve_between(request, breakpoints)
-    return pieces
+    return described(lambda request: solve_between(request, breakpoints), request)
 
 
-def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, algebraic=None, **options) -> Solution:
+def solve_dae(
+    F, t_span, y0, yp0=None, *, params=None, jacobian=None, names=None, algebraic=None, **options
+) -> Solution:
     """Solve F(t, y, y') = 0: the short cut for :class:`ImplicitDAE` and :func:`solve`.
 
     Parameters
@@ -153,7 +167,7 @@ def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, alg
         ``F(t, y, yp) -> array (n,)``, or ``F(t, y, yp, p)`` with `params`.
     t_span : (float, float)
     y0, yp0 : array (n,)
-        Initial values; `yp0` may be None.
+        Initial values; `yp0` is computed if it is not given.
     params, jacobian, names, algebraic
         See :class:`ImplicitDAE`.
     **options
@@ -164,7 +178,7 @@ def solve_dae(F, t_span, y0, yp0, *, params=None, jacobian=None, names=None, alg
     >>> import daedal
     >>> def circle(t, y, yp):
     ...     return [yp[0] - y[1], y[0] ** 2 + y[1] ** 2 - 1.0]
-    >>> sol = daedal.solve_dae(circle, (0.0, 1.0), [0.0, 1.0], None)
+    >>> sol = daedal.solve_dae(circle, (0.0, 1.0), [0.0, 1.0])
     >>> print(f"{sol.y[0, -1]:.4f}")
     0.8415
     """

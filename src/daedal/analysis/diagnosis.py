@@ -83,7 +83,7 @@ def _what_happened(case: Case) -> str:
     details = " (the start)" if case.at_start else ""
     if failure.code not in (Ending.TOO_ACCURATE, Ending.ZERO_WEIGHT):
         details += f", step size {number(failure.h)}, order {failure.order}"
-    return stopped(failure.t, f"{meaning} (IDID {failure.code}).", digits=4, details=details)
+    return stopped(failure.t, f"{meaning}.", digits=4, details=details)
 
 
 def _components(case: Case) -> list[str]:

@@ -20,7 +20,7 @@ def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") 
 
 def fixed_step_failed(failure, step: float) -> str:
     """Newton's method has failed for a step of constant size, which is not shortened."""
-    reason = f"Newton's method did not converge for the next step of the constant size {step:.4g} (IDID -7)"
+    reason = f"Newton's method did not converge for the next step of the constant size {step:.4g}"
     return (
         f"{stopped(failure.t, reason)}. Likely cause: the step is too long for what moves fastest, the solution grows "
         "without bound, or the method is not stable for these equations. Remedy: a smaller fixed_step; if that makes "

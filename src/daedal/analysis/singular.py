@@ -9,6 +9,8 @@ from daedal.analysis.endings import stopped
 
 _SAMPLES = 40
 _NEAR, _SINGULAR = 0.2, 1e-3  # of the usual smallest singular value, and absolutely
+_INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5  # points of a step; part of a cut corner; cosine between velocities
+_SHOWN = 3  # times in a note
 _DEPENDENT = 0.05  # part of the largest coefficient from which a constraint is named
 
 
@@ -76,6 +78,47 @@ def find_passage(assembly, path: Any, t0: float, t1: float) -> SingularPoint | N
     return None
 
 
+def is_passed_smoothly(assembly, path: Any, t0: float, t1: float) -> bool:
+    r"""Whether the motion has gone on through a singular configuration on the branch on which it came.
+
+    Branches cross there; forces are finite, so the velocities go on as they were. If they do, a polynomial through both
+    ends of the step satisfies the constraints. From one branch to another it would cut the corner: near a crossing the
+    constraints are products of the distances from the branches, of the size :math:`|q_1 - q_0|^2`.
+    """
+    n, ends = assembly.nx, (path(t0), path(t1))
+    before, after = (state[n : 2 * n] for state in ends)
+    speed = float(np.linalg.norm(before) * np.linalg.norm(after))
+    if assembly.m != 2 or not before @ after > _AHEAD * speed:
+        return False
+    inside = [(float(t), path(float(t))) for t in np.linspace(t0, t1, _INSIDE + 2)[1:-1]]
+    norms = usual_norms(assembly, [(t0, ends[0]), (t1, ends[1])])
+    values = [assembly.evaluate(t, state[: 2 * n], state[2 * n :]) for t, state in inside]
+    if any(value is None for value in values):
+        return False
+    away = max(float(np.max(np.abs(value["level"][0]) / norms)) for value in values if value is not None)
+    return away <= _CUT * float(np.linalg.norm(ends[1][:n] - ends[0][:n])) ** 2
+
+
+def in_passing(assembly, points: list[SingularPoint]) -> str:
+    """The note for a run that has passed singular configurations."""
+    shown = [f"{point.t:.8g}" for point in points[:_SHOWN]]
+    times = ", ".join(shown) + (f" and {len(points) - _SHOWN} times later" if len(points) > _SHOWN else "")
+    return (
+        f"At t = {times} the mechanism passed a singular configuration, in which {_dependence(assembly, points[0])}; "
+        "it went on with the velocities that it had, on the branch on which it came. Reaction forces are not defined "
+        "there."
+    )
+
+
+def _dependence(assembly, point: SingularPoint) -> str:
+    """Which rows depend on each other."""
+    weights = np.abs(point.combination)
+    named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
+    if len(named) == 1:
+        return f"the gradient of {named[0]} vanishes"
+    return f"the gradients of {', '.join(named[:-1])} and {named[-1]} become linearly dependent"
+
+
 def _refine(assembly, path, t0: float, t1: float, norms: np.ndarray) -> SingularPoint:
     """The minimum of the smallest singular value, by golden section."""
     from scipy.optimize import minimize_scalar
@@ -92,17 +135,11 @@ def _refine(assembly, path, t0: float, t1: float, norms: np.ndarray) -> Singular
 
 def describe(assembly, point: SingularPoint) -> str:
     """The message for a run that ends in a singular configuration."""
-    weights = np.abs(point.combination)
-    named = [assembly.row_names()[i] for i in np.flatnonzero(weights >= _DEPENDENT * weights.max())]
-    if len(named) == 1:
-        what = f"the gradient of {named[0]} vanishes"
-    else:
-        what = f"the gradients of {', '.join(named[:-1])} and {named[-1]} become linearly dependent"
     reason = (
-        f"the mechanism reaches a singular configuration, in which {what} "
+        f"the mechanism reaches a singular configuration, in which {_dependence(assembly, point)} "
         f"(smallest singular value {point.smallest:.1e} of rows with norms about 1). Beyond it the constraints do not "
         "determine how the motion goes on, and reaction forces are not defined. Remedy: stop before it (a terminal "
-        "event), change the geometry, or describe the joint by other constraints. Everything computed until then is in "
-        "the solution."
+        "event), change the geometry or the tolerances, so that a step leads over it, or describe the joint by other "
+        "constraints. Everything computed until then is in the solution."
     )
     return stopped(point.t, reason, digits=8)

@@ -14,8 +14,6 @@ def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tupl
         found = largest_error(model.reference, solution)
         place = f"the reference at t = {model.reference.t:g}"
         rows.append(("error", f"not known: {place} was not passed" if found is None else f"{found} against {place}"))
-    if solution.drift:
-        rows.append(("drift", ", ".join(f"{key} {value:.1e}" for key, value in solution.drift.items())))
     return rows
 
 

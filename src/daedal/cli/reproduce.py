@@ -27,12 +27,15 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the web page.")] = Path("out/reproduction"),
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to write the web page.")] = True,
     summary: Annotated[bool, typer.Option("--summary", help="Print one line for each table, not every cell.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table of the documentation, with a line for each document.")
+    ] = False,
 ) -> None:
     """Compute the printed tables of the sources again and compare them cell by cell.
 
     Example: daedal reproduce stability/4.4 half-explicit
 
-    The exit code is 1 if a cell that should be reproduced is not.
+    The exit code is 1 if a cell is not reproduced and the data files do not say why.
     """
     from rich.console import Console
 
@@ -47,9 +50,11 @@ def reproduce(
     if list_:
         print_list(Console(highlight=False), wanted)
         return
-    report = _run(wanted, quiet=json and not files, summary=summary)
+    report = _run(wanted, quiet=(json and not files) or markdown, summary=summary)
     if json and not files:
         print(report.to_json())
+    if markdown:
+        print(f"{report.summary()}\n\n{report.markdown()}")
     try:
         for file in files:
             report.write_json(file)

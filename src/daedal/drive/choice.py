@@ -48,6 +48,8 @@ class Choice:
         self.step_limit: int | None = None  # steps of a stiff method until the next question whether it is needed
         self._explicit: tuple | None = None  # what to go back to
         self._patience = PATIENCE
+        self._chooses_steps = request.settings.fixed_step is None
+        self._passed: list = []  # singular configurations
         self._steps_left = request.settings.max_steps or inf
         weight = assembly.output_weight
         if weight not in plan.forms:
@@ -64,7 +66,7 @@ class Choice:
         reason = segment.outcome.reason
         if reason in (Ending.FINISHED, Ending.EVENT_STOP):
             return False
-        from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR
+        from daedal.formulations.monitor import AMPLIFYING, NEARLY_SINGULAR, PASSED_SINGULAR, TURNED_ASIDE
         from daedal.kernels.system import HOOK_STOP
 
         self._steps_left -= segment.outcome.steps
@@ -78,7 +80,7 @@ class Choice:
             return False
         if segment.signal == HOOK_STOP:
             return True
-        if segment.signal in (PASSED_SINGULAR, NEARLY_SINGULAR):
+        if segment.signal in (PASSED_SINGULAR, NEARLY_SINGULAR, TURNED_ASIDE):
             segment.singular = self._singular_point(segment, passed=segment.signal == PASSED_SINGULAR)
             self.changed = True
             return segment.singular is None
@@ -136,8 +138,8 @@ class Choice:
         return t, abs(outcome.h_last), measure(self._assembly, t, state[0])
 
     def _singular_point(self, segment, passed: bool):
-        """The singular configuration that the monitor found, or None if it was a false alarm."""
-        from daedal.analysis.singular import SingularPoint, find_passage, smallest_singular_value
+        """The singular configuration that the monitor found; None for a false alarm or a smooth passage."""
+        from daedal.analysis import singular
 
         monitor, dense = segment.equations.monitor, segment.outcome.dense
         t0, t1 = float(monitor["t_before"]), float(monitor["t"])
@@ -150,10 +152,29 @@ class Choice:
 
         if passed:
             if dense is not None:
-                return find_passage(self._assembly, path, t0, t1)
+                point = singular.find_passage(self._assembly, path, t0, t1)
+                if point is None or not self._may_pass or not singular.is_passed_smoothly(self._assembly, path, t0, t1):
+                    return point
+                self._note_passage(point)
+                return None
             t1 = t0
         norms = np.where(monitor.array("norms") > 0.0, monitor.array("norms"), 1.0)
-        return SingularPoint(t1, path(t1), *smallest_singular_value(self._assembly, t1, path(t1), norms))
+        smallest = singular.smallest_singular_value(self._assembly, t1, path(t1), norms)
+        return singular.SingularPoint(t1, path(t1), *smallest)
+
+    @property
+    def _may_pass(self) -> bool:
+        """Whether the steps lead over singular configurations: those of explicit methods that choose their steps."""
+        return self._chooses_steps and isinstance(self.formulation, CoordinateProjection | VelocityConstraints)
+
+    def _note_passage(self, point):
+        """One note for all of them."""
+        from daedal.analysis.singular import in_passing
+
+        if self._passed:
+            self.notes.remove(in_passing(self._assembly, self._passed))
+        self._passed.append(point)
+        self.notes.append(in_passing(self._assembly, self._passed))
 
 
 def _first_pair(plan, assembly) -> tuple[Any, Any]:

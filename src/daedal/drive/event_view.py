@@ -45,6 +45,7 @@ def switching_functions(
     functions = gather_events(request.settings.events, view, t, y0, yp0)
     if functions is None:
         return None
+    request.event_names[:] = functions.names
     for segment in earlier or ():
         for event in segment.outcome.events:
             if event.kind == "event":

@@ -12,6 +12,7 @@ from daedal.analysis.endings import stopped
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
 from daedal.errors import IntegrationError
+from daedal.kernels.endings import Ending
 from daedal.methods.task import Outcome
 from daedal.solution import DenseOutput, History, Statistics
 
@@ -26,7 +27,8 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
     if outcome.exception is not None:
         return False, "failed", "a function of the model raised an exception"
     last_one = segments[-1]
-    if outcome.failure is not None or last_one.stuck or last_one.singular is not None or last_one.unexplained:
+    failed = outcome.failure is not None or outcome.reason == Ending.STIFF
+    if failed or last_one.stuck or last_one.singular is not None or last_one.unexplained:
         return False, "failed", _explained(explain, outcome)
     last = terminal_event(outcome)
     if last is not None:

@@ -14,7 +14,15 @@ from daedal.analysis.index import is_clearly_index_1
 from daedal.analysis.thresholds import LEAST_PROGRESS
 from daedal.drive.event_view import switching_functions
 from daedal.drive.finish import delivered
-from daedal.drive.first_order_choice import FAILURES, FirstOrderChoice, automatic_methods, first_method, is_automatic
+from daedal.drive.first_order_choice import (
+    FAILURES,
+    FirstOrderChoice,
+    automatic_methods,
+    explicit_methods,
+    first_explicit,
+    first_method,
+    is_automatic,
+)
 from daedal.drive.first_order_output import finished, methods_of
 from daedal.drive.request import Request, Settings
 from daedal.drive.run import LARGEST_KEPT, Course, Segment, keeps_dense_output, run
@@ -30,7 +38,7 @@ from daedal.methods import named_method
 from daedal.methods.step_size import first_step_size
 from daedal.methods.task import Equations, Task
 from daedal.methods.workspace import Workspace
-from daedal.problems import ImplicitDAE, LinearDAE, SemiExplicitDAE
+from daedal.problems import ODE, ImplicitDAE, LinearDAE, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.progress import Progress
@@ -53,20 +61,33 @@ class FirstOrderPlan:
             )
         self.problem, self.implicit = problem, problem.implicit()
         self.semi_explicit = problem if isinstance(problem, SemiExplicitDAE) else None
+        self.ordinary = problem if isinstance(problem, ODE) else None
         self.rtol, self.atol = check_tolerances(problem.n, settings.rtol, settings.atol)
         if is_automatic(settings):
             self.methods, self.first = automatic_methods(wishes or {}), first_method(self.implicit, self.rtol)
+            if self.ordinary is not None:
+                self.methods, self.first = self.methods | explicit_methods(), first_explicit(self.rtol)
         else:
-            method = _checked_method(settings, self.semi_explicit is not None).with_wishes(wishes or {})
+            method = _checked_method(settings, self.forms).with_wishes(wishes or {})
             self.methods, self.first = {method.name: method}, method.name
         self.method = self.methods[self.first]
         keeps_sign = self.method.nonnegative is not False
         self.nonnegative: Any = self.method.nonnegative_mask(self.implicit) if keeps_sign else None
-        self.equations = Equations(self.implicit.n, problem=self.implicit, semi_explicit=self.semi_explicit)
+        self.equations = self._equations()
         self.sharpest = float(np.min(self.rtol))
         self._wishes = wishes
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether the index is clearly 0 or 1 there
-        self._runs: dict[str, list] = {name: [] for name in self.methods}
+        self._runs: dict[int, list] = {}  # by the identity of their method
+
+    def _equations(self) -> Equations:
+        rate = None if self.ordinary is None else self.ordinary.f
+        return Equations(self.implicit.n, problem=self.implicit, rate=rate, semi_explicit=self.semi_explicit)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of equations that methods can be given."""
+        known = {"semi_explicit": self.semi_explicit, "rate": self.ordinary}
+        return ("residual", *[form for form, problem in known.items() if problem is not None])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +100,8 @@ class FirstOrderPlan:
         other._runs, other._plain = self._runs, None  # copies go through __getstate__, which leaves runs behind
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
-        other.equations = replace(self.equations, problem=other.implicit, semi_explicit=other.semi_explicit)
+        other.ordinary = None if self.ordinary is None else problem
+        other.equations = other._equations()
         return other
 
     def solve(self, request: Request, follower=None) -> Solution:
@@ -144,6 +166,8 @@ class FirstOrderPlan:
 
     def is_plain(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
         """Whether the index is clearly 0 or 1, as it shows at the start; the last answer is kept."""
+        if self.ordinary is not None:
+            return True
         start = t, y.tobytes(), None if yp is None else yp.tobytes()
         known = self._plain
         if known is None or known[0] != start:
@@ -151,23 +175,30 @@ class FirstOrderPlan:
             known = self._plain = start, partials is not None and is_clearly_index_1(*partials)
         return known[1]
 
-    def give_back(self, method, ready, workspace: Workspace):
+    def give_back(self, method, ready, workspace: Workspace | None):
         """Keep a run for its next use."""
-        waiting = self._runs[method.name]
+        waiting = self._runs.setdefault(id(method), [])
         if len(waiting) < _MOST_RUNS and ready.reusable and self.implicit.n <= LARGEST_KEPT:
             waiting.append((ready, workspace))
 
-    def take(self, method) -> tuple[Any, Workspace]:
-        """A run that is ready and a workspace for the search of initial values, for the caller alone."""
+    def take(self, method) -> tuple[Any, Workspace | None]:
+        """A run that is ready and a workspace for the search of initial values, for the caller alone.
+
+        Explicit methods for ordinary differential equations, whose slopes follow from f, have no workspace.
+        """
         try:
-            ready, workspace = self._runs[method.name].pop()
+            ready, workspace = self._runs.get(id(method), []).pop()
             if ready.equations is not self.equations:
-                workspace.adopt(self.implicit)
+                if workspace is not None:
+                    workspace.adopt(self.implicit)
                 ready.adopt(self.equations)
-            workspace.begin()
+            if workspace is not None:
+                workspace.begin()
         except IndexError:
             ready = self.prepared(method)
-            workspace = ready.workspace or Workspace(self.implicit)
+            workspace = ready.workspace
+            if workspace is None and not method.works_on("rate"):
+                workspace = Workspace(self.implicit)
         return ready, workspace
 
     def prepared(self, method):
@@ -175,7 +206,7 @@ class FirstOrderPlan:
         return method.prepare(self.equations)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_runs": {name: [] for name in self.methods}}
+        return self.__dict__ | {"_runs": {}}
 
 
 class LinearPlan:
@@ -199,13 +230,13 @@ def _end(error: IntegrationError, request: Request) -> float:
     return float(solution.t[-1]) if solution is not None and solution.t.size else request.span[0]
 
 
-def _checked_method(settings: Settings, semi_explicit: bool):
-    """A method for first-order problems."""
+def _checked_method(settings: Settings, forms: tuple[str, ...]):
+    """A method for first-order problems, whose equations are at hand in these forms."""
     if isinstance(settings.method, type):
         raise InvalidProblemError(f"method must be a name or a method object such as DASSL(), got {settings.method!r}")
     automatic = isinstance(settings.method, str) and settings.method == "auto"
     chosen = named_method("dassl" if automatic else settings.method, settings.options)
-    if chosen.works_on("residual") or (semi_explicit and chosen.works_on("semi_explicit")):
+    if any(map(chosen.works_on, forms)):
         return chosen
     if chosen.works_on("semi_explicit"):
         raise InvalidProblemError(
@@ -222,8 +253,8 @@ def _checked_method(settings: Settings, semi_explicit: bool):
             f"{type(chosen).__name__} is for mechanisms: state the problem as a MechanicalSystem, or use method='dassl'"
         )
     raise InvalidProblemError(
-        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y), such as forms of a "
-        "MechanicalSystem; use method='dassl'"
+        f"{type(chosen).__name__} is for ordinary differential equations y' = f(t, y): state the problem as an ODE or "
+        "as a MechanicalSystem, which has such forms, or use method='dassl'"
     )
 
 
@@ -238,7 +269,7 @@ class FirstOrderCourse(Course):
         try:
             self._begin()
         except Unevaluable as error:
-            functions = "f or g" if plan.semi_explicit is not None else "residual"
+            functions = "f or g" if plan.semi_explicit is not None else "residual" if plan.ordinary is None else "f"
             message = f"{functions} cannot be evaluated at the initial values (t = {request.span[0]:g}): {error}"
             raise InvalidProblemError(message.rstrip(": ")) from error
 
@@ -256,7 +287,10 @@ class FirstOrderCourse(Course):
         index_2 = self.excluded is not None and self._automatic
         self.choice = FirstOrderChoice(plan, request, index_2, (y0, yp0), self.follows_switches)
         self._take()
-        workspace = self.workspace
+        if plan.ordinary is not None and (yp0 is None or settings.correct_initial):
+            self.y0, self.yp0 = y0, _finite_slope(plan, span[0], y0)
+            return
+        workspace = self.workspace or Workspace(plan.implicit)
         if settings.fixed_step is None and yp0 is not None and not settings.correct_initial:
             if workspace.is_consistent(span[0], y0, yp0):
                 self.y0, self.yp0 = y0, yp0
@@ -292,7 +326,7 @@ class FirstOrderCourse(Course):
         if request.settings.events is not None:
             switching = switching_functions(request, plan.problem, self._t, self.y0, self.yp0, earlier=earlier)
         check_signs(plan, self.y0)
-        searched = self.workspace.counts()
+        searched = 0 if self.workspace is None else self.workspace.counts()
         outcome = self.ready.integrate(self.task(switching, progress, **self.left(earlier, request.span[1])))
         outcome.counts += searched
         self.notes += [note for note in self.ready.notes if note not in self.notes]
@@ -348,6 +382,18 @@ class FirstOrderCourse(Course):
             "watch": self.choice.watch(),
         }
         return Task(**(values | changes), switching=switching, progress=progress)
+
+
+def _finite_slope(plan: FirstOrderPlan, t0: float, y0: np.ndarray) -> np.ndarray:
+    """f at the start."""
+    assert plan.ordinary is not None
+    slope = plan.ordinary.slope(t0, y0)
+    if not np.isfinite(slope).all():
+        i = int(np.flatnonzero(~np.isfinite(slope))[0])
+        raise InvalidProblemError(
+            f"f is not finite at the initial values (t = {t0:g}): the derivative of {plan.names[i]} is {slope[i]}"
+        )
+    return slope
 
 
 def _excluded(plan: FirstOrderPlan, t0: float, y0: np.ndarray, yp0) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from daedal.analysis.thresholds import (
     MOST_LOW,
     MOST_REJECTED,
     SEEN_BY_ROSENBROCK,
+    SHARP_FOR_ORDER_8,
     SHARP_WITH_DIFFERENCES,
     SHARP_WITH_EVENTS,
     SHARPEST_IN_ONE,
@@ -32,7 +33,10 @@ FAILURES = (
     *(Ending.UNEVALUABLE, Ending.STALLED, Ending.TOO_ACCURATE),
 )
 _MOST_CHANGES = 20  # of the method in one run
-_FIRST_LOOKS = {"radau": 4 * FIRST_LOOK, "rosenbrock": 16 * FIRST_LOOK}  # the cheaper the steps, the later
+_FIRST_LOOKS = {
+    "radau": 4 * FIRST_LOOK,
+    **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
+}  # the cheaper the steps, the later
 
 
 def is_automatic(settings: Settings) -> bool:
@@ -55,11 +59,23 @@ def first_method(problem: Any, rtol: np.ndarray) -> str:
     code, sharpest = problem.linearly_implicit, float(np.min(rtol))
     if code is not None and problem.n <= LARGEST_IN_ONE and sharpest >= SHARPEST_IN_ONE and code.constant_mass:
         return "rosenbrock"
-    if problem.sparsity is not None or (problem.bandwidth is None and problem.n > LARGEST_DENSE):
+    if problem.sparsity is not None or (problem.bandwidth is None and problem.n // problem.copies > LARGEST_DENSE):
         return "dassl"
     if problem.jacobian is None and sharpest > SHARP_WITH_DIFFERENCES:
         return "dassl"
     return "radau"
+
+
+def explicit_methods() -> dict[str, Any]:
+    """What ordinary differential equations may begin with; "constant" is for constant steps, which nothing stops."""
+    watched = {"stop_when_stiff": True}
+    found = {name: named_method(name, watched) for name in ("dopri5", "dop853")}
+    return found | {"constant": named_method("dopri5", {})}
+
+
+def first_explicit(rtol: np.ndarray) -> str:
+    """The explicit method to begin with: the one of order 8 where the tolerance is sharp."""
+    return "dop853" if float(np.min(rtol)) <= SHARP_FOR_ORDER_8 else "dopri5"
 
 
 def _may_end_it(events: Any) -> bool:
@@ -77,6 +93,9 @@ def _sees(name: str, events: Any, switches: bool, rtol: float) -> bool:
 class FirstOrderChoice:
     """The method of the current segment, and whether another one goes on.
 
+    Ordinary differential equations begin with an explicit method, which stops where its steps have met the limit of
+    stability fifteen times (Hairer and Wanner IV.2); then the method goes on with which other problems begin.
+
     A method that fails, or that shows while it runs that it does not suit the problem, hands over to the other one:
     DASSL where its order stays at 1 and 2, and all of them where more steps are rejected than accepted. DASSL and
     Rosenbrock methods hand over to Radau, Radau to DASSL. What fails with both where it stands has failed.
@@ -90,14 +109,17 @@ class FirstOrderChoice:
         self.notes: list[str] = []
         settings, rtol = request.settings, plan.sharpest
         self._is_open = len(self._methods) > 1 and settings.fixed_step is None
-        name = plan.first
+        name, explicit = plan.first, len(self._methods) > 1 and plan.ordinary is not None
+        implicit = first_method(plan.implicit, plan.rtol) if explicit else name
         if self._is_open:
-            if index_2 or (name == "rosenbrock" and not plan.is_plain(request.span[0], *start)):
-                name = "radau"
-            if not index_2 and not _sees(name, settings.events, switches, rtol):
-                name = "dassl"
+            if index_2 or (implicit == "rosenbrock" and not plan.is_plain(request.span[0], *start)):
+                implicit = "radau"
+            if not index_2 and not _sees(implicit, settings.events, switches, rtol):
+                implicit = "dassl"
+            name = name if explicit else implicit
         elif len(self._methods) > 1:
-            name = "dassl"
+            name = "constant" if explicit else "dassl"
+        self._stiff = implicit  # what goes on where an explicit method cannot
         self.method = self._methods[name]
         self._sharp = rtol <= STUCK_BELOW
         self._watch: _Watch | None = None
@@ -125,10 +147,13 @@ class FirstOrderChoice:
             why = MEANINGS[outcome.reason]
         elif outcome.reason == Ending.TROUBLED:
             why = watch.reason
+        elif outcome.reason == Ending.STIFF:
+            why = "the equations are stiff there, and stability limits explicit steps"
         else:
             return False
         before = self.method
-        self.method = self._methods["dassl" if before.name == "radau" else "radau"]
+        other = "dassl" if before.name == "radau" else "radau"
+        self.method = self._methods[self._stiff if before.explicit else other]
         self._changes += 1
         names = type(before).__name__, type(self.method).__name__
         self.notes.append(f"{names[0]} was replaced by {names[1]} at t = {t:.4g}: {why}.")

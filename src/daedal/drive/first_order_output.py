@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daedal.analysis.endings import fixed_step_failed
+from daedal.analysis.endings import fixed_step_failed, stopped
 from daedal.drive.finish import ending, joined_history, joined_outcome, joined_statistics, told, until_the_end
 from daedal.drive.request import Request
 from daedal.drive.run import Segment
@@ -30,6 +30,9 @@ def finished(
     def explain() -> str:
         from daedal.analysis.diagnosis import diagnose
 
+        if outcome.reason == Ending.STIFF:
+            remedy = "Remedy: method='auto', which goes on with an implicit method, or one of these, such as 'radau'."
+            return stopped(outcome.t_reached, f"the equations are stiff there. {remedy}")
         step = request.settings.fixed_step
         if step is not None and outcome.failure.code == Ending.NEWTON_FAILED:
             return fixed_step_failed(outcome.failure, step)
@@ -39,7 +42,7 @@ def finished(
 
     success, status, message = ending(request, segments, explain)
     if status == "finished":
-        message += complaint(stats)
+        message += complaint(stats, plan.ordinary is not None)
         if segment.method.needs_past:
             message += _between_steps(plan, outcome, excluded)
     message = " ".join([message, *notes, *further])
@@ -72,13 +75,14 @@ def methods_of(segments: list[Segment]) -> str:
     return told([type(method).__name__ for method in methods])
 
 
-def complaint(stats: Statistics) -> str:
+def complaint(stats: Statistics, ordinary: bool = False) -> str:
     """A warning for runs that came through, but only just; always where attempts failed more often than not."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
+    cause = "" if ordinary else "variables of index 2 or higher (then error_test='differential'), "
     return (
-        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for variables of "
-        "index 2 or higher (then error_test='differential'), discontinuities (then events) or too small an atol."
+        f" But {stats.rejected} attempts were rejected beside {stats.steps} accepted steps: look for {cause}"
+        "discontinuities (then events) or too small an atol."
     )
 
 

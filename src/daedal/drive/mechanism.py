@@ -233,6 +233,8 @@ class MechanismCourse(Course):
         """Tolerances of the unknowns: the user's for (z, r), for multipliers relative to their size at the start."""
         plan, start = self.plan, self.start
         n, n_state = reduction.n, self.assembly.n_state
+        if reduction.tolerances is not None:
+            return reduction.tolerances(plan.rtol, plan.atol)
         if reduction.recover is None and n == n_state:
             return plan.rtol, plan.atol
         largest_rtol, largest_atol = plan.rtol.max(), plan.atol.max()
@@ -355,4 +357,5 @@ def _equations(reduction: Reduction, method, assembly) -> Equations:
         mechanism=assembly,
         hook=reduction.hook,
         bridge=assembly.bridge,
+        params=assembly.given.params,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from daedal.analysis.singular import describe
 from daedal.analysis.sparse_failure import explain_sparse
+from daedal.constrained_solution import HessenbergSolution, RawOutput
 from daedal.drive.finish import (
     ending,
     joined_dense_output,
@@ -20,7 +21,7 @@ from daedal.drive.finish import (
 from daedal.drive.request import Request
 from daedal.drive.run import MOST_IDLE, Segment
 from daedal.formulations.reduction import Reduction
-from daedal.mechanical_solution import HessenbergSolution, MechanicalSolution, RawOutput
+from daedal.mechanical_solution import MechanicalSolution
 from daedal.mechanics.pool import Keeper, Lender
 from daedal.solution import DenseOutput
 

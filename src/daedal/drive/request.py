@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isinf
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.problems import Quasilinear
 from daedal.problems.checks import check_flag, check_number, check_positive, check_real
 from daedal.problems.symbols import check_values
 
@@ -20,6 +21,20 @@ _PLAIN = (str, float, int, bool, type(None))  # types of values that are their o
 _FEWEST_SPACINGS = 1e4  # of floats in t_span
 _SHORTEST_SPAN = 1e-300  # below it, step sizes and their reciprocals leave the range of floats
 _MOST_FIXED_STEPS = 1_000_000  # a slip of the pen in fixed_step would otherwise fill the memory
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The sensitivities that are asked for, as they were named."""
+
+    names: Any = True
+    initial: Any = None  # {parameter: d(initial values) / d(parameter)}
+    control: bool = True  # whether errors of sensitivities are controlled
+
+    @property
+    def key(self) -> tuple:
+        """What a plan depends on."""
+        return "sensitivities", self.names, self.initial, self.control
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +54,15 @@ class Settings:
     correct_initial: bool = False
     compile: str = "auto"
     switches: str = "auto"
+    sensitivities: Wanted | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple:
         """What a plan depends on; the rest may change from run to run."""
         chosen = (self.method, self.formulation, self.rtol, self.atol, self.compile, *self.options.items())
+        if self.sensitivities is not None:
+            chosen = (*chosen, *self.sensitivities.key)
         return tuple([value if type(value) in _PLAIN else _identity(value) for value in chosen])
 
 
@@ -60,6 +78,7 @@ class Request:
     t_stop: float = inf
     progress: Any = False
     began: float = field(default_factory=time.perf_counter)
+    event_names: list[str] = field(default_factory=list)  # of the user's switching functions, once they are known
 
     @property
     def sign(self) -> float:
@@ -96,6 +115,9 @@ def checked_settings(
     correct_initial=False,
     compile="auto",
     switches="auto",
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
     **options,
 ) -> Settings:
     """Settings from what the user gave; tolerances, method and formulation are looked at together with the problem."""
@@ -121,8 +143,22 @@ def checked_settings(
         correct_initial=check_flag(correct_initial, "correct_initial"),
         compile=compile,
         switches=switches,
+        sensitivities=_wanted(sensitivities, initial_sensitivities, sensitivity_errors),
         options=options,
     )
+
+
+def _wanted(names, initial, control):
+    """The sensitivities that are asked for, or None."""
+    if names is None or names is False:
+        if initial is not None:
+            raise InvalidProblemError("initial_sensitivities is given, but no sensitivities are asked for")
+        return None
+    if not isinstance(names, (bool, str, int, np.integer)):
+        if not isinstance(names, Iterable):
+            raise InvalidProblemError(f"sensitivities must be True, or names or indices of parameters, got {names!r}")
+        names = tuple(names)
+    return Wanted(names, initial, check_flag(control, "sensitivity_errors"))
 
 
 def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None, t_stop=None, progress=False):
@@ -142,6 +178,8 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
         from daedal.initial.by_name import initial_by_name
 
         initial = initial_by_name(problem, span[0], initial)
+    elif isinstance(problem, Quasilinear):
+        initial = problem.pair(initial)
     return Request(problem, settings, span, initial, times, stop, progress)
 
 

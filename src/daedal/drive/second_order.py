@@ -210,7 +210,7 @@ def xp_of(form: SecondOrderForm, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
 def converted(form: SecondOrderForm, solution) -> SecondOrderSolution:
     """The solution of a problem of first order in y, as one of the problem of second order."""
     fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__}
-    return SecondOrderSolution(form=form, **fields)
+    return SecondOrderSolution(order=form.problem.order, source=form.source, **fields)
 
 
 def _finished(course: _Course, segments: list[Segment]) -> SecondOrderSolution:
@@ -219,7 +219,8 @@ def _finished(course: _Course, segments: list[Segment]) -> SecondOrderSolution:
     outcome = segment.outcome
     success, status, message = ending(request, segments, lambda: explain(request, form, method, outcome.failure))
     return SecondOrderSolution(
-        form=form,
+        order=form.problem.order,
+        source=form.source,
         t=outcome.t,
         y=outcome.y,
         yp=outcome.yp,

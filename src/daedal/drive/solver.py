@@ -21,6 +21,8 @@ from daedal.problems import (
     SemiExplicitDAE,
 )
 from daedal.problems.compile import with_other_params
+from daedal.results.schema import is_plain
+from daedal.results.tabulated import Tabulated
 
 _MOST_SOLVERS = 32
 _TRACEABLE = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -42,6 +44,9 @@ def prepare(
     correct_initial=False,
     compile="auto",
     switches="auto",
+    sensitivities=None,
+    initial_sensitivities=None,
+    sensitivity_errors=True,
     **method_options,
 ) -> Solver:
     """Make a solver ready for many runs of one problem.
@@ -68,7 +73,8 @@ def prepare(
     """
     steps = (max_steps, first_step, max_step, fixed_step)
     kept = (dense_output, correct_initial, compile, switches)
-    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, **method_options)
+    wanted = (sensitivities, initial_sensitivities, sensitivity_errors)
+    settings = checked_settings(method, formulation, rtol, atol, events, *steps, *kept, *wanted, **method_options)
     return Solver(problem, settings)
 
 
@@ -97,7 +103,7 @@ class Solver:
         )
         if not getattr(self._plan, "is_current", _always)():
             self._plan = make_plan(self._problem, self._settings)
-        return self._plan.solve(request)
+        return described(self._plan.solve, request)
 
     @property
     def plan(self):
@@ -127,6 +133,10 @@ class Solver:
 
 def make_plan(problem, settings: Settings):
     """What the run of a problem needs and does not depend on the start, machine code for its functions included."""
+    if settings.sensitivities is not None:
+        from daedal.sensitivity.plan import sensitivity_plan
+
+        return sensitivity_plan(problem, settings, make_plan)
     if isinstance(problem, _TRACEABLE):
         from daedal.drive.traced import SemiExplicitPlan, TracedPlan
 
@@ -195,7 +205,25 @@ _guard = Lock()
 
 def solve_request(request: Request):
     """The solution of a request, by a plan that may have been made for an earlier one."""
-    return plan_for(request.problem, request.settings).solve(request)
+    return described(plan_for(request.problem, request.settings).solve, request)
+
+
+def described(run, request: Request):
+    """The solution of a request, or what was computed of it, with the names of its events and its parameters."""
+    try:
+        solution = run(request)
+    except Exception as error:
+        _describe(getattr(error, "solution", None), request)
+        raise
+    return _describe(solution, request)
+
+
+def _describe(solution, request: Request):
+    if isinstance(solution, Tabulated):
+        params = getattr(request.problem, "params", None)
+        solution.event_names = solution.event_names or tuple(request.event_names)
+        solution.params = params if is_plain(params) else None
+    return solution
 
 
 def plan_for(problem, settings: Settings):

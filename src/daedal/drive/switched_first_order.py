@@ -159,7 +159,11 @@ class SwitchedCourse(FirstOrderCourse):
         if self._along is not None:
             self.y0, self.yp0 = self._along.consistent(self._t, self.y0, self.yp0, self.algebraic())
             return
+        if self.plan.ordinary is not None:
+            self.yp0 = self.plan.ordinary.slope(self._t, self.y0)
+            return
         workspace = self.workspace
+        assert workspace is not None
         workspace.begin()
         if self.excluded is not None:
             return  # index 2: the interpolant meets the constraints to the tolerance, and the first step finds the rest
@@ -174,7 +178,7 @@ class SwitchedCourse(FirstOrderCourse):
     def algebraic(self) -> np.ndarray:
         """The algebraic variables, as they are at the first restart."""
         if self._algebraic is None:
-            self._algebraic = algebraic_variables(self.workspace.problem, self._t, self.y0, self.yp0)
+            self._algebraic = algebraic_variables(self.plan.implicit, self._t, self.y0, self.yp0)
         return self._algebraic
 
     def _settle(self):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.constrained_solution import ConstrainedSolution
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
-from daedal.mechanical_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
@@ -75,6 +75,11 @@ class TracedPlan:
     def _irregular(self) -> tuple[str, ...]:
         """Derivatives that can be infinite, among them those that were made on demand."""
         return () if self.traced is None else irregular_derivatives(self.traced)
+
+    @property
+    def inner(self) -> Any:
+        """The plan for machine code, or for the functions as they are where there is none."""
+        return self._plan(() if self.traced is not None and self.traced.functions else None)
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""

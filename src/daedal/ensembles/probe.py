@@ -34,6 +34,8 @@ class Probe:
         What one of the others will take, about.
     interpreter : str
         Why runs need the interpreter, so that threads would wait for each other; empty if they do not.
+    is_batch : bool
+        Whether members run in a batch kernel.
     """
 
     request: EnsembleRequest
@@ -41,20 +43,21 @@ class Probe:
     part: Part
     seconds: float
     interpreter: str
+    is_batch: bool
+
+    def again(self, chunk: Chunk) -> Part:
+        """Run a second member, whose time is not that of compiling and loading."""
+        part, _, self.seconds = _timed(self.worker, chunk)
+        return part
 
 
 def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
     """Run the first member."""
     worker = Worker(request)
-    part = Part.empty(chunk)
-    limit = request.member_timeout
-    if limit is not None:
-        with Alarm(max(limit, _LOADING)):
+    if request.member_timeout is not None:
+        with Alarm(max(request.member_timeout, _LOADING)):
             worker.warm_up(chunk)
-    began = time.perf_counter()
-    with nullcontext() if limit is None else Alarm(limit):
-        solution = worker.member(part, 0, chunk)
-    seconds = time.perf_counter() - began
+    part, solution, seconds = _timed(worker, chunk)
     message = part.messages.get(chunk.first, "")
     if message.startswith("outputs: "):
         raise InvalidProblemError(message)
@@ -63,7 +66,15 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> Probe:
         worker.adopt(request)
     fast = worker.try_batch(chunk, part)
     needed = "" if fast is not None else interpreter_needed(request, solution)
-    return Probe(request, worker, part, fast or seconds, needed)
+    return Probe(request, worker, part, fast or seconds, needed, fast is not None)
+
+
+def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
+    """The first member of a chunk, run in this thread: its result, its solution and the seconds it took."""
+    part, limit, began = Part.empty(chunk), worker.request.member_timeout, time.perf_counter()
+    with nullcontext() if limit is None else Alarm(limit):
+        solution = worker.member(part, 0, chunk)
+    return part, solution, time.perf_counter() - began
 
 
 def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:

@@ -246,11 +246,15 @@ def _solve(request: EnsembleRequest, members: Members, reductions: list, plan: _
             found = probe(request, first)
             request = found.request
             deliver(found.part)
+            begin = first.first + 1
+            if not found.is_batch and (second := next(watched(members.chunks(1, begin)), None)) is not None:
+                deliver(found.again(second))
+                begin = second.first + 1
             left = None if members.count is None else members.count - collector.done
             chosen = chosen_backend(request, plan.on, plan.workers, found, left)
             if left != 0:
                 size = plan.chunk_size or chosen.chunk_size(found.seconds, left)
-                chosen.backend.run(watched(members.chunks(size, first.first + 1)), deliver)
+                chosen.backend.run(watched(members.chunks(size, begin)), deliver)
     except KeyboardInterrupt:
         interrupted = True
     finally:

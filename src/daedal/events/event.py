@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,7 +92,8 @@ class EventRecord:
     ended the run.
 
     `kind` is "event" for the user's own, "switch" where the equations pass to another branch, and "slides" or "leaves"
-    where the solution begins or ceases to slide along the surface between two branches.
+    where the solution begins or ceases to slide along the surface between two branches. `sensitivity` holds the
+    derivatives of the time {parameter: dt/dp} in a run with sensitivities.
     """
 
     t: float
@@ -103,6 +104,8 @@ class EventRecord:
     direction: int
     terminal: bool
     kind: str = "event"
+    sensitivity: Any = None
+    columns: ClassVar[tuple[str, ...]] = ("t", "name", "kind", "direction", "terminal")  # of a table
 
 
 @dataclass(frozen=True)

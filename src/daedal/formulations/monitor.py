@@ -1,8 +1,12 @@
 r"""A watch over the constraints during a run, after every accepted step.
 
 The rows of K are orthonormalised. Rows that nearly depend on the others announce a singular configuration; a change of
-sign of det(K_n Q_{n-1}^T), with the basis Q of the step before, that one was passed. For forms that impose constraints
-through :math:`B = M^{-1} G^T` the amplification
+sign of det(K_n Q_{n-1}^T), with the basis Q of the step before, that one was passed. The sign does not change where
+the rank is lowered by two. Near such a point the branches of the motion come so close to each other that errors lead
+from one to another: in a corner, which an error control follows with tiny steps in which the velocities change as they
+never did before. Changes of this kind between rows that nearly depend on each other are added up.
+
+For forms that impose constraints through :math:`B = M^{-1} G^T` the amplification
 
     a_B = || (I - B (K B)^{-1} K)(t_n) S(t_{n-1}) ||_2
 
@@ -21,10 +25,13 @@ from daedal.mechanics.augmented import factor_augmented
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
+TURNED_ASIDE = HOOK_STOP + 7  # those between are of the inspection
 
 _VANISHING = 1e-7  # part of its usual norm below which a row is zero
 _KEPT = 0.7  # part of a row that makes a second orthogonalisation needless (Kahan, Parlett)
 _SUSPICIOUS = 0.2  # for steps in which the constraints turn less than about a radian
+_NEAR = 0.05  # part of the largest independence of the rows below which branches may meet
+_SHARP, _CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity by its own size
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
 MONITOR = np.dtype(
@@ -47,6 +54,11 @@ MONITOR = np.dtype(
         ("largest_amplification", FLOAT),
         ("gram", LU),
         ("work", ADDRESS),
+        ("velocity", ADDRESS),  # of the last step
+        ("speeds", ADDRESS),  # the largest that its components have had
+        ("largest_independence", FLOAT),
+        ("usual_rate", FLOAT),  # the fastest change of velocities, relative to these speeds, between independent rows
+        ("corner", FLOAT),  # by how much they have changed much faster than that, between rows that nearly depend
     ]
 )
 
@@ -65,6 +77,11 @@ def begin_watch(monitors, systems, t, z, r, w, lam):
     if watch.inspector != 0:
         call_hook(watch.inspector, watch.inspection, t, 0.0, 0)
     status = evaluate(system, t, JACOBIAN)
+    watch.largest_independence, watch.usual_rate, watch.corner = 0.0, 0.0, 0.0
+    if system.m == 2:
+        copy(floats(watch.velocity, nx), z[nx : 2 * nx])
+        for j in range(nx):
+            floats(watch.speeds, nx)[j] = abs(z[nx + j])
     if status == 0:
         _scale_rows(watch, system)
         watch.independence, _ = _orthonormalise(float_rows(watch.rows, n_c, nx), float_rows(watch.basis, n_c, nx))
@@ -93,6 +110,8 @@ def monitor_hook(record, t, h, y):
         if found != HOOK_DONE:
             return found
     found = _watch(watch, system, t)
+    if found == HOOK_DONE and system.m == 2:
+        found = _watch_corners(watch, floats(y + 8 * system.nx, system.nx), abs(h))
     return found if found != HOOK_DONE else signal
 
 
@@ -118,6 +137,26 @@ def _watch(watch, system, t):
     if watch.amplifying_steps >= _STEPS_OF_AMPLIFICATION:
         return AMPLIFYING
     return HOOK_DONE
+
+
+@part
+def _watch_corners(watch, v, h):
+    """Whether the motion has turned aside, on a way on which the velocities would go on as before."""
+    n = v.size
+    before, speeds = floats(watch.velocity, n), floats(watch.speeds, n)
+    change = 0.0
+    for j in range(n):
+        speeds[j] = max(speeds[j], abs(v[j]))
+        if speeds[j] > 0.0:
+            change = max(change, abs(v[j] - before[j]) / speeds[j])
+    copy(before, v)
+    watch.largest_independence = max(watch.largest_independence, watch.independence)
+    if watch.independence > _NEAR * watch.largest_independence:
+        watch.usual_rate = max(watch.usual_rate, change / h)
+        watch.corner = 0.0
+    elif watch.usual_rate > 0.0 and change > _SHARP * watch.usual_rate * h:
+        watch.corner += change
+    return TURNED_ASIDE if watch.corner > _CORNER else HOOK_DONE
 
 
 @part

@@ -51,10 +51,13 @@ class Reduction:
         ``recover(times, y)``: (z, r) from unknowns that are not (z, r) themselves.
     multiplier_sizes : callable or None
         ``multiplier_sizes(start)``: of the leading multipliers, sizes and units.
+    tolerances : callable or None
+        ``tolerances(rtol, atol)``: of all unknowns, from those of (z, r), where the others are no multipliers.
     """
 
     recover: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     multiplier_sizes: Callable[[Start], tuple[np.ndarray, np.ndarray]] | None = None
+    tolerances: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     y0: np.ndarray
     yp0: np.ndarray
     start: Start
@@ -223,7 +226,7 @@ def _monitor(reduction: Reduction, changes: bool):
         inspector = 0 if reduction.inspection is None else inspect.address
     return Record(
         MONITOR,
-        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c}),
+        Arena({"basis": n_c * nx, "rows": n_c * nx, "norms": n_c, "work": 2 * nx + n_c, "velocity": nx, "speeds": nx}),
         system=assembly.record.data.ctypes.data,
         inner=0 if inner is None else inner[0].address,
         inner_record=0 if inner is None else inner[1].data.ctypes.data,

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.by_mode import ByMode
 from daedal.hybrid.guards import Guards
+from daedal.hybrid.messages import some
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.state_form import StateForm
 
@@ -37,10 +39,12 @@ class HybridReport:
 
 def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
     """Check guards and resets of the initial mode; see :meth:`HybridProblem.check`."""
-    if not isinstance(initial, (tuple, list)) or len(initial) != 2 or initial[0] not in problem.modes:
-        raise InvalidProblemError(f"initial must be (mode, initial values), with a mode of {', '.join(problem.modes)}")
+    initial = problem.entry((t, t), initial)
+    named = isinstance(initial, (tuple, list)) and len(initial) == 2 and isinstance(initial[0], str)
+    if not named or initial[0] not in problem.modes:
+        raise InvalidProblemError(f"initial must be (mode, initial values), with a mode of {some(problem.modes)}")
     mode, given = initial
-    forms = {name: StateForm(m.problem) for name, m in problem.modes.items()}
+    forms = ByMode(problem.modes, lambda name: StateForm(problem.modes[name].problem))
     form, notes = forms[mode], []
     guards = Guards(mode, forms, problem.transitions_from(mode))
     y, yp, _ = form.stack(given, f"initial of mode '{mode}': ")
@@ -59,7 +63,7 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
         if target is not None:
             transition.carry_over(target, t, y, yp)
     reachable = _reachable(problem, mode)
-    missed = [name for name in problem.modes if name not in reachable]
+    missed = [name for name in problem.mode_names if name not in reachable]
     if missed:
         notes.append(f"No transition leads to {', '.join(missed)}.")
     return HybridReport(dict(zip(guards.names, values.tolist(), strict=True)), reachable, tuple(notes))
@@ -82,11 +86,14 @@ def _reachable(problem: HybridProblem, mode: str) -> tuple[str, ...]:
     found, open_ = [mode], [mode]
     while open_:
         here = open_.pop()
-        for transition in problem.transitions:
-            if here not in transition.sources or transition.target is None:
+        last = problem.accumulation_from(here)
+        for transition in [*problem.transitions_from(here), *([] if last is None else [last])]:
+            if transition.target is None:
                 continue
             targets = problem.mode_names if callable(transition.target) else (transition.target,)
             new = [name for name in targets if name not in found]
             found += new
             open_ += new
-    return tuple(name for name in problem.modes if name in found)
+    return tuple(name for name in problem.mode_names if name in found) + tuple(
+        name for name in found if name not in problem.mode_names
+    )

@@ -1,6 +1,6 @@
 """The guards of a mode: their values, and what those say when the mode begins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +66,7 @@ class ModeEnd:
 class Guards:
     """All guards of a mode, stacked."""
 
-    def __init__(self, mode: str, forms: dict[str, StateForm], transitions: list[Transition]):
+    def __init__(self, mode: str, forms: Mapping[str, StateForm], transitions: list[Transition]):
         self.mode, self.form = mode, forms[mode]
         self.transitions = [BoundTransition(t, mode, forms) for t in transitions]
         self._calls = [self._bound(t) for t in transitions]

@@ -9,6 +9,7 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
+from daedal.problems.symbols import renewed, symbol_name
 from daedal.tabular import FunctionTable
 
 ZENO = "zeno"
@@ -134,6 +135,9 @@ class HybridProblem:
     transitions : sequence of Transition
         In the order of their priority: of those that fire at the same time the first one is taken, the others are
         recorded, and fire in the new mode if their guards lie on the wrong side there.
+    start : str or callable, optional
+        The mode in which runs begin whose initial values do not name one; or a function of the initial values that
+        returns (mode, initial values).
 
     Notes
     -----
@@ -142,9 +146,9 @@ class HybridProblem:
     are an error. A transition into its own mode whose guard moves on after the reset as it did before, such as
     ``t - 1.0``, marks an instant, and fires once.
 
-    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, and further options: ``max_events`` (10**6), the
-    number of transitions after which it gives up, and ``record_events`` (True). ``max_steps`` holds for each stretch
-    between two transitions. It returns a :class:`HybridSolution`.
+    :func:`daedal.solve` takes ``(mode, initial values)`` as `initial`, or the values alone if `start` is given, and
+    further options: ``max_events`` (10**6), the number of transitions after which it gives up, and ``record_events``
+    (True). ``max_steps`` holds for each stretch between two transitions. It returns a :class:`HybridSolution`.
 
     References
     ----------
@@ -181,9 +185,13 @@ class HybridProblem:
 
     modes: Mapping[str, Mode]
     transitions: tuple[Transition, ...] = field(default=())
+    start: Any = None
+    params: Any = field(default=None, init=False)  # of the modes, by name where they have names
+    _source: Any = field(default=None, init=False, repr=False)  # how it is made, and of which system
 
-    def __init__(self, modes, transitions=()):
+    def __init__(self, modes, transitions=(), start=None):
         object.__setattr__(self, "modes", _checked_modes(modes))
+        object.__setattr__(self, "params", common_params([mode.problem for mode in self.modes.values()]))
         given = [transitions] if isinstance(transitions, Transition) else transitions
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise InvalidProblemError(f"transitions must be a list of Transition objects, got {type(given).__name__}")
@@ -192,6 +200,9 @@ class HybridProblem:
         for mode in self.modes:
             if len([t for t in self.transitions if t.guard == ZENO and mode in t.sources]) > 1:
                 raise InvalidProblemError(f"mode '{mode}' has several transitions with guard='zeno'; one can be taken")
+        if start is not None and not callable(start):
+            _check_mode("HybridProblem", "start", start, self.modes)
+        object.__setattr__(self, "start", start)
 
     @property
     def functions(self) -> dict[str, FunctionTable]:
@@ -216,8 +227,34 @@ class HybridProblem:
         return value
 
     def entry(self, t_span, initial):
-        """(mode, initial values) with which a run begins; problems that know better choose the mode themselves."""
-        return initial
+        """(mode, initial values) with which a run begins: as they are given, or in the mode that `start` says."""
+        if self.start is None or (isinstance(initial, (tuple, list)) and len(initial) and isinstance(initial[0], str)):
+            return initial
+        return self.start(initial) if callable(self.start) else (self.start, initial)
+
+    def contact_record(self) -> Any:
+        """What reads contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
+        return None
+
+    def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
+        """Note that ``make(system)`` is this problem: other parameters are then those of the system."""
+        object.__setattr__(self, "_source", (system, make))
+        return self
+
+    def with_params(self, params) -> HybridProblem:
+        """The same model with other parameters; a mapping replaces those that it names, in all modes that have them.
+
+        Guards and resets that take parameters get those of their mode; :func:`daedal.impact` those of its system.
+        """
+        if self._source is not None:
+            system, make = self._source
+            return make(system.with_params(params)).made_of(system.with_params(params), make)
+        if self.params is None:
+            raise InvalidProblemError("params: no mode of the problem was stated with parameters")
+        renewed(self.params, params)  # refuses names that no mode has
+        modes = {name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()}
+        transitions = [_with_params(transition, params) for transition in self.transitions]
+        return HybridProblem(modes, transitions, self.start)
 
     def compiled(self) -> HybridProblem:
         """The same model with the functions of all its modes passed through ``numba.njit``."""
@@ -225,7 +262,7 @@ class HybridProblem:
             name: replace(mode, problem=mode.problem.compiled()) if hasattr(mode.problem, "compiled") else mode
             for name, mode in self.modes.items()
         }
-        return HybridProblem(modes, self.transitions)
+        return HybridProblem(modes, self.transitions, self.start)
 
     def check(self, t: float, initial):
         """Check guards and resets at a state, and which modes can be reached; the report can be printed.
@@ -248,6 +285,37 @@ class HybridProblem:
         from daedal.hybrid.check import check_hybrid
 
         return check_hybrid(self, t, initial)
+
+
+def common_params(problems: Sequence[Any]) -> Any:
+    """The parameters of several problems: those of all, by name; or of the first that has some."""
+    given = [problem.params for problem in problems if getattr(problem, "params", None) is not None]
+    if given and all(isinstance(params, Mapping) for params in given):
+        return {name: value for params in reversed(given) for name, value in params.items()}
+    return given[0] if given else None
+
+
+def with_its_params(problem: Any, params: Any) -> Any:
+    """A problem with other parameters, as far as it has them."""
+    own = getattr(problem, "params", None)
+    if own is None:
+        return problem
+    if isinstance(params, Mapping) and isinstance(own, Mapping):
+        named = {symbol_name(key): value for key, value in params.items() if symbol_name(key) in own}
+        return problem.with_params(named) if named else problem
+    return problem.with_params(params)
+
+
+def _with_params(transition: Transition, params: Any) -> Transition:
+    """A transition whose reset maps know the parameters."""
+
+    def renew(reset):
+        return reset.with_params(params) if hasattr(reset, "with_params") else reset
+
+    given = transition.reset
+    if isinstance(given, Mapping):
+        return replace(transition, reset={target: renew(reset) for target, reset in given.items()})
+    return replace(transition, reset=renew(given))
 
 
 def _checked_modes(modes) -> dict[str, Mode]:

@@ -1,12 +1,13 @@
 """From the state in which a mode ends to the initial values of the next one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.messages import some
 from daedal.hybrid.problem import ZENO, Transition
 from daedal.hybrid.state_form import StateForm
 from daedal.initial.consistent import consistent_initial
@@ -29,7 +30,7 @@ class ModeInitial:
 class BoundTransition:
     """A transition out of one mode, with its functions as those of (t, y, yp)."""
 
-    def __init__(self, transition: Transition, source: str, forms: dict[str, StateForm]):
+    def __init__(self, transition: Transition, source: str, forms: Mapping[str, StateForm]):
         self.transition, self.name, self.source, self._forms = transition, str(transition.name), source, forms
         self._projects = transition.project or transition.guard == ZENO
         self._resets: dict[str, Callable[..., Any] | None] = {}
@@ -45,7 +46,7 @@ class BoundTransition:
         if target is not None and (not isinstance(target, str) or target not in self._forms):
             raise InvalidProblemError(
                 f"target of '{self.name}' returned {target!r} at t = {t:g}, which is not a mode; "
-                f"there are {', '.join(self._forms)}"
+                f"there are {some(self._forms)}"
             )
         return target
 

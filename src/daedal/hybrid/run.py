@@ -4,6 +4,7 @@ A stretch ends at a transition, at a break point, at a terminal event or at the 
 """
 
 import difflib
+import itertools
 import time
 from contextlib import suppress
 from typing import Any
@@ -16,19 +17,23 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
-from daedal.hybrid.event_table import HybridEvent
+from daedal.hybrid.by_mode import ByMode
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.hybrid.store import OutputStore
-from daedal.hybrid.user_events import Instant, events_by_mode
+from daedal.hybrid.user_events import Instant, events_by_mode, names_of
 from daedal.progress import Progress
 from daedal.solution import Solution
 
 _MOST_IMMEDIATE = 100  # transitions at one time
+_IDLE = 1e-12  # changes of the state relative to its size by a transition after which nothing is different
+_SHORT = 1e3 * float(np.finfo(float).eps)  # a step relative to the time that no method refuses
+_MOST_COMPARED = 1000  # modes with which a name that is none of them is compared
 _ONLY_MODE = "problem"  # the name of the mode of a problem that has no modes
 
 
@@ -80,10 +85,14 @@ class HybridRun:
         problem, settings = request.problem, RunSettings.of(request.settings)
         self.request, self.problem, self.progress = request, problem, progress
         self.max_events = settings.max_events
-        self.settings = {name: ModeSettings(request, settings.common, name) for name in problem.modes}
-        self.forms = {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
+        modes = problem.modes
+        self.settings = ByMode(modes, lambda name: ModeSettings(request, settings.common, name))
+        self.forms = ByMode(modes, lambda name: StateForm(modes[name].problem))
         self.events = events_by_mode(request.settings.events, self.forms)
-        self.guards = {name: Guards(name, self.forms, problem.transitions_from(name)) for name in problem.modes}
+        self.guards = ByMode(modes, lambda name: Guards(name, self.forms, problem.transitions_from(name)))
+        for name in problem.mode_names:  # what is wrong with one of them is said at the start
+            _ = self.settings[name], self.events[name], self.guards[name]
+        request.event_names[:] = names_of(self.events[name] for name in problem.mode_names)
         keeps_segments = request.times is None or settings.common.dense_output is not False
         self.store = OutputStore(problem, self.forms, keeps_segments, settings.record_events)
         self.watch = AccumulationWatch(request.span, settings.rtol, self.max_events)
@@ -105,14 +114,15 @@ class HybridRun:
         if not isinstance(initial, (tuple, list)) or len(initial) != 2 or not isinstance(initial[0], str):
             raise InvalidProblemError(
                 "initial of a hybrid problem must be (mode, initial values), for example "
-                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {', '.join(self.problem.modes)}"
+                f"({next(iter(self.problem.modes))!r}, ...); there are the modes {messages.some(self.problem.modes)}"
             )
         self.mode, given = initial
         if self.mode not in self.problem.modes:
-            close = difflib.get_close_matches(self.mode, self.problem.modes, n=1, cutoff=0.6)
+            known = list(itertools.islice(self.problem.modes, _MOST_COMPARED))
+            close = difflib.get_close_matches(self.mode, known, n=1, cutoff=0.6)
             hint = f"did you mean '{close[0]}'? " if close else ""
             raise InvalidProblemError(
-                f"initial: '{self.mode}' is not a mode; {hint}there are {', '.join(self.problem.modes)}"
+                f"initial: '{self.mode}' is not a mode; {hint}there are {messages.some(self.problem.modes)}"
             )
         form = self.forms[self.mode]
         self.given: Any = form.completed(given)
@@ -243,6 +253,8 @@ class HybridRun:
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
+        if target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y)):
+            self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
             raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))
 
@@ -370,7 +382,7 @@ class HybridRun:
         if is_first:
             return None if given is None else min(given, self._left())
         step = None if self.came_by is None else self.steps.get(self.mode)
-        return None if step is None else min(step, 0.5 * self._left())
+        return None if step is None else min(max(step, _SHORT * abs(self.t)), 0.5 * self._left())
 
     def _keep(self, solution: Solution, t: float):
         """Store a stretch that ended at `t`, and learn from its steps."""

@@ -1,15 +1,17 @@
 """What came out of a run through modes."""
 
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.event_table import EventTable
-from daedal.mechanical_solution import State
+from daedal.events.table import EventTable
+from daedal.mechanical_state import PARTS, State
 from daedal.problems.checks import check_real
+from daedal.results.quantities import NamedValues, Quantity, row_named
+from daedal.results.tabulated import Tabulated
 from daedal.solution import Solution, Statistics
 from daedal.tabular import FunctionTable, Tabular
 
@@ -28,7 +30,11 @@ class HybridSegment:
         """Dense output of this stretch: rows of values, or the state of a mechanical system."""
         if self.solution.dense is None and self.t0 == self.t1 and self.solution.t.size:
             return self.solution.y[:, :1].repeat(times.size, axis=1)
-        return self.solution(np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1)))
+        return self.solution(self.clipped(times))
+
+    def clipped(self, times: np.ndarray) -> np.ndarray:
+        """Times within this stretch."""
+        return np.clip(times, min(self.t0, self.t1), max(self.t0, self.t1))
 
     def values(self, times: np.ndarray) -> np.ndarray:
         """The variables of `names` at `times`, shape (n, len(times))."""
@@ -38,7 +44,7 @@ class HybridSegment:
 def stacked(state: Any) -> np.ndarray:
     """The variables of a state in one array."""
     if isinstance(state, np.ndarray):
-        return state
+        return np.asarray(state)
     return state.y if isinstance(state, State) else np.concatenate([state.x, state.xp])
 
 
@@ -57,7 +63,7 @@ class Chunk:
     y: np.ndarray
 
 
-class HybridSolution:
+class HybridSolution(Tabulated):
     r"""The solution of a :class:`HybridProblem`.
 
     Attributes
@@ -108,11 +114,12 @@ class HybridSolution:
         stats: Statistics,
         drift: dict[str, float],
         functions: dict[str, FunctionTable],
+        contacts: Any = None,
     ):
         self.modes, self.segments, self.events, self.n_events = modes, segments, events, n_events
         self.success, self.status, self.message = success, status, message
         self.stats, self._drift, self.functions = stats, drift, functions
-        self._labels, self._n_q, self._chunks = labels, n_q, chunks
+        self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
 
     @cached_property
     def drift(self) -> dict[str, float]:
@@ -161,11 +168,51 @@ class HybridSolution:
         places = {name: i for i, name in enumerate(self.names)}
         return [places[label] for label in self._labels[mode] if label in places]
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        """The row of `y` that belongs to the variable `name`."""
-        if name not in self.names:
-            raise KeyError(f"no variable '{name}'; there are {', '.join(self.names[:20])}")
-        return self.y[self.names.index(name)]
+    # --- by name ----------------------------------------------------------------------------------------------------
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """The variables, and what the modes have beside them; nan where a mode does not have something."""
+        known = set(self.names)
+        if t is None:
+            count, shown = self.t.size, [Quantity("y", "variable", self.names, lambda: self.y)]
+            pairs = list(zip(self.segments, self._chunks)) if self.segments else []
+            ends = np.cumsum([chunk.t.size for _, chunk in pairs])
+            parts = [
+                (segment.solution.quantities(), slice(0, chunk.t.size), slice(end - chunk.t.size, end))
+                for (segment, chunk), end in zip(pairs, ends)
+            ]
+        else:
+            times = np.atleast_1d(self._times_of(t))
+            count, numbers, parts = times.size, self._segment_numbers(times), []
+            shown = [Quantity("y", "variable", self.names, lambda: self.rows_at(times))]
+            for k in np.unique(numbers):
+                segment, here = self.segments[k], np.flatnonzero(numbers == k)
+                if segment.solution.dense is not None:
+                    parts.append((segment.solution.quantities(segment.clipped(times[here])), slice(None), here))
+        found: dict[str, dict[str, list[Any]]] = {}
+        dimensions: dict[str, tuple[str, bool]] = {}
+        for quantities, taken, here in parts:
+            for quantity in quantities:
+                dimensions.setdefault(quantity.kind, (quantity.dimension, quantity.in_tables))
+                for i, name in enumerate(quantity.names):
+                    if name not in known:
+                        places = found.setdefault(quantity.kind, {})
+                        places.setdefault(name, []).append((quantity, i, taken, here))
+        for kind, rows in found.items():
+            dimension, in_tables = dimensions[kind]
+            joined = partial(_joined_rows, list(rows.values()), count)
+            shown.append(Quantity(kind, f"{kind} of modes" if dimension else "", tuple(rows), joined, (), in_tables))
+        return shown
+
+    def _further_columns(self, t: Any) -> dict[str, Any]:
+        return {"mode": self.mode if t is None else self.mode_at(np.atleast_1d(np.asarray(t, dtype=float)))}
+
+    def _fired(self) -> list[list[Any]]:
+        own = [event for event in self.events if event.kind == "event"]
+        return [
+            [event for event in own if event.name == name or event.name.startswith(f"{name}[")]
+            for name in self.event_names
+        ]
 
     # --- mechanical systems -----------------------------------------------------------------------------------------
 
@@ -216,6 +263,27 @@ class HybridSolution:
         pairs = zip(self.segments, self._chunks, strict=True)
         return _padded([getattr(segment.solution, name)[:, : chunk.t.size] for segment, chunk in pairs])
 
+    sensitivities: Any = None
+
+    def sensitivity(self, parameter, t=None) -> np.ndarray:
+        """The derivative of `y` with respect to a parameter, (n, nt), or at the times `t`; see the guide."""
+        if self.sensitivities is None:
+            raise InvalidProblemError("no sensitivities were computed; call solve with sensitivities=[...]")
+        return self.sensitivities.at(parameter, t)
+
+    @property
+    def points_of_segments(self) -> list[int]:
+        """How many output points each segment has."""
+        return [chunk.t.size for chunk in self._chunks]
+
+    def segment_numbers(self, t) -> np.ndarray:
+        """The number of the segment at each time; at a transition that of the one which begins there."""
+        return self._segment_numbers(np.atleast_1d(self._times(t)))
+
+    def rows_of(self, mode: str) -> list[int]:
+        """The rows of `y` that a mode has."""
+        return self._rows(self.modes.index(mode))
+
     # --- dense output -----------------------------------------------------------------------------------------------
 
     def _segment_numbers(self, times: np.ndarray) -> np.ndarray:
@@ -227,12 +295,12 @@ class HybridSolution:
 
     def mode_at(self, t):
         """The mode at `t`, a name or an array of names; at a transition the one that begins there."""
-        times = self._times(t)
+        times = self._times_of(t)
         names = np.array([segment.mode for segment in self.segments], dtype=object)
         found = names[self._segment_numbers(np.atleast_1d(times))]
         return found[0] if times.ndim == 0 else found
 
-    def _times(self, t) -> np.ndarray:
+    def _times_of(self, t) -> np.ndarray:
         if not self.segments:
             raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
         times = check_real(t, "t", "be a number or a vector")
@@ -251,7 +319,7 @@ class HybridSolution:
         mechanical system. For an array the same for all times if the modes are mechanical systems with as many
         coordinates, otherwise rows like those of `y`, nan where a mode does not have a variable.
         """
-        times = self._times(t)
+        times = self._times_of(t)
         flat = np.atleast_1d(times)
         numbers = self._segment_numbers(flat)
         if times.ndim == 0:
@@ -262,11 +330,58 @@ class HybridSolution:
         used = {self._n_q[self.modes.index(segment.mode)] for _, segment, _ in parts}
         if len(used) == 1 and None not in used:
             return _joined_states(flat, parts)
-        result = np.full((len(self.names), flat.size), np.nan)
+        return NamedValues.of(self._rows_of(flat, parts), lambda name: row_named(self.quantities(flat), name))
+
+    def rows_at(self, times: np.ndarray) -> np.ndarray:
+        """Rows like those of `y` at given times."""
+        numbers = self._segment_numbers(times)
+        found = [(numbers == k, self.segments[k]) for k in np.unique(numbers)]
+        return self._rows_of(times, [(here, segment, segment.state(times[here])) for here, segment in found])
+
+    def _rows_of(self, times: np.ndarray, parts) -> np.ndarray:
+        result = np.full((len(self.names), times.size), np.nan)
         for here, segment, state in parts:
             rows = self._rows(self.modes.index(segment.mode))
             result[np.ix_(rows, np.flatnonzero(here))] = stacked(state)[: len(rows)]
         return result
+
+    # --- contacts ---------------------------------------------------------------------------------------------------
+
+    def contact(self, name: str, t: Any = None):
+        """Gap, forces and state of a contact of :func:`daedal.unilateral`, at the output points or at the times `t`.
+
+        Parameters
+        ----------
+        name : str
+            Of the contact.
+        t : array, optional
+            Times in increasing order.
+
+        Returns
+        -------
+        ContactHistory
+            With `t`, `state` ("open", "closed", "stick", "slip+", "slip-"), `gap`, `normal`, `friction` and `slip`.
+        """
+        if self._contacts is None:
+            raise InvalidProblemError("contact: the problem was not made by daedal.unilateral; it has no contacts")
+        return self._contacts.history(self, name, t)
+
+    @property
+    def contact_lanes(self) -> dict[str, list[tuple[float, float, str]]]:
+        """For each contact the stretches in which it is not open, with its state; empty for problems without contacts."""
+        return {} if self._contacts is None else self._contacts.lanes(self.segments)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many output points each segment has."""
+        return [chunk.t.size for chunk in self._chunks]
+
+    def by_segment(self, t):
+        """(segment, times, state) for the segments in which the times lie."""
+        flat = np.atleast_1d(self._times(t))
+        numbers = self._segment_numbers(flat)
+        found = [(self.segments[k], flat[numbers == k]) for k in np.unique(numbers)]
+        return [(segment, times, segment.state(times)) for segment, times in found]
 
     # --- of a machine made of bodies and joints ---------------------------------------------------------------------
 
@@ -336,7 +451,7 @@ class HybridSolution:
             ("modes", ", ".join(visited)),
             ("transitions", f"{self.n_events}"),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
-            ("residuals", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for matrices)"),
+            ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
             ("seconds", f"{stats.seconds:.4g}"),
             *self._functions_in_short(),
         ]
@@ -362,21 +477,22 @@ def _first(state: Any, t: float):
     """The only column of a state."""
     if isinstance(state, np.ndarray):
         return state[:, 0].copy()
-    parts = {f.name: getattr(state, f.name)[:, 0].copy() for f in fields(state) if f.name != "t"}
-    return type(state)(t=t, **parts)
+    parts = {f.name: getattr(state, f.name) for f in fields(state) if f.name != "t"}
+    return type(state)(t=t, **{k: v[:, 0].copy() if isinstance(v, np.ndarray) else v for k, v in parts.items()})
 
 
 def _joined_states(times: np.ndarray, parts) -> State:
     """States of several segments in one; multipliers and variables that a mode does not have are nan."""
     columns = []
-    for name in ("q", "v", "a", "lam", "r", "w", "reaction"):
+    for name in PARTS:
         height = max(getattr(values, name).shape[0] for _, _, values in parts)
         joined = np.full((height, times.size), np.nan)
         for here, _, values in parts:
             rows = getattr(values, name)
             joined[: rows.shape[0], here] = rows
         columns.append(joined)
-    return State(times, *columns)
+    longest = max((values for _, _, values in parts), key=lambda values: values.lam.shape[0])
+    return State(times, *columns, longest.names)
 
 
 def _padded(parts: list[np.ndarray]) -> np.ndarray:
@@ -387,4 +503,13 @@ def _padded(parts: list[np.ndarray]) -> np.ndarray:
     for part in parts:
         result[: part.shape[0], begin : begin + part.shape[1]] = part
         begin += part.shape[1]
+    return result
+
+
+def _joined_rows(rows: list[list[Any]], count: int) -> np.ndarray:
+    """Rows of several segments as one each, nan where there is none."""
+    result = np.full((len(rows), count), np.nan)
+    for row, parts in zip(result, rows, strict=True):
+        for quantity, i, taken, here in parts:
+            row[here] = np.asarray(quantity.rows())[i, taken]
     return result

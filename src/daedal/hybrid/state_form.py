@@ -11,7 +11,7 @@ from daedal.drive.solver import solve_request
 from daedal.errors import DaedalError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
-from daedal.problems.checks import check_vector
+from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
 
 _OUTGROWN = 1e4  # coordinates so many times larger need other increments of differences
@@ -48,11 +48,6 @@ def _split(problem) -> int | None:
     if isinstance(problem, SecondOrderDAE):
         return problem.n
     return (problem.order - 1) * problem.n_x or None if isinstance(problem, HessenbergDAE) else None
-
-
-def _is_pair(initial) -> bool:
-    """Whether it is a pair of vectors, of which the second may be None, and not a vector with two entries."""
-    return isinstance(initial, (tuple, list)) and len(initial) == 2 and any(x is None or np.ndim(x) for x in initial)
 
 
 class StateForm:
@@ -121,7 +116,7 @@ class StateForm:
                 np.zeros(problem.n_r) if r is None else check_vector(r, problem.n_r, f"{what}r"),
             ]
             return np.concatenate(parts), None, v is None
-        a, b = initial if _is_pair(initial) else (initial, None)
+        a, b = initial if is_pair(initial) else (initial, None)
         if self.implicit or isinstance(problem, HessenbergDAE):
             y = check_vector(a, n, f"{what}{first}", names=self.labels)
             return y, None if b is None or not self.implicit else check_vector(b, n, f"{what}{second}"), b is None
@@ -132,7 +127,7 @@ class StateForm:
 
     def completed(self, initial):
         """What the user gave as initial values, with None for the second part if only the first is there."""
-        alone = not self.mechanical and not isinstance(self.problem, HessenbergDAE) and not _is_pair(initial)
+        alone = not self.mechanical and not isinstance(self.problem, HessenbergDAE) and not is_pair(initial)
         return (initial, None) if alone else initial
 
     def initial(self, y: np.ndarray, yp: np.ndarray | None):

@@ -1,8 +1,10 @@
 """What is kept of a run through modes."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 
-from daedal.hybrid.event_table import EventTable, HybridEvent
+from daedal.events.table import EventTable
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
 from daedal.hybrid.state_form import StateForm
@@ -15,10 +17,12 @@ _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name != "seconds")
 class OutputStore:
     """Output points, solutions of the segments and events, as far as they are asked for; sums of the rest."""
 
-    def __init__(self, problem: HybridProblem, forms: dict[str, StateForm], keeps_segments: bool, records_events: bool):
-        self._problem, self._forms = problem, forms
+    def __init__(
+        self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
+    ):
+        self._forms, self._contacts = forms, problem.contact_record()
         self._keeps_segments, self._records_events = keeps_segments, records_events
-        self._index = {name: i for i, name in enumerate(problem.modes)}
+        self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
         self.segments: list[HybridSegment] = []
         self.chunks: list[Chunk] = []
         self.events: list[HybridEvent] = []
@@ -48,7 +52,8 @@ class OutputStore:
         else:
             add_drift(self._drift, solution)
         if count or self._keeps_segments:
-            self.chunks.append(Chunk(self._index[mode], solution.t[:count], form.output(solution)[:, :count]))
+            index = self._index.setdefault(mode, len(self._index))
+            self.chunks.append(Chunk(index, solution.t[:count], form.output(solution)[:, :count]))
 
     def drop_last_point(self):
         """Forget the last output point, for which a later state is to come."""
@@ -58,14 +63,15 @@ class OutputStore:
 
     def finish(self, success: bool, status: str, message: str, seconds: float) -> HybridSolution:
         """The solution, of what there is."""
-        problem = self._problem
+        forms = [self._forms[name] for name in self._index]
+        named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(
-            modes=problem.mode_names,
-            labels=[self._forms[name].labels for name in problem.modes],
-            n_q=[getattr(mode.problem, "n_q", None) for mode in problem.modes.values()],
+            modes=tuple(self._index),
+            labels=[form.labels for form in forms],
+            n_q=[getattr(form.problem, "n_q", None) for form in forms],
             chunks=self.chunks,
             segments=self.segments,
-            events=EventTable(self.events),
+            events=EventTable(self.events, {name: self._forms[name].labels for name in named}),
             n_events=self.n_events,
             success=success,
             status=status,
@@ -73,4 +79,5 @@ class OutputStore:
             stats=Statistics(**self._counts, seconds=seconds),
             drift=self._drift,
             functions=self._functions,
+            contacts=self._contacts,
         )

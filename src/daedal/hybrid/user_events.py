@@ -1,6 +1,6 @@
 """The events that a user gave to a run through modes: counted over all stretches, and looked for at break points."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.events.event import Event, functions_of, named_events
+from daedal.hybrid.by_mode import ByMode
+from daedal.hybrid.messages import some
 from daedal.hybrid.state_form import StateForm
 
 _LOOK = (1e-6, 1e-4, 1e-2, 1e-1)  # parts of a step at which one looks to which side a function leaves zero
@@ -98,13 +100,19 @@ def _counts(event: Event) -> bool:
     return bool(np.max(event.terminal) > 1)
 
 
-def events_by_mode(events, forms: dict[str, StateForm]) -> dict[str, UserEvents]:
+def events_by_mode(events, forms: Mapping[str, StateForm]) -> ByMode[UserEvents]:
     """The user's events for each mode: the same for all, or given in a dict."""
     occurred: dict[str, int] = {}
     if not isinstance(events, dict):
         named = named_events(events)
-        return {name: UserEvents(named, form, occurred) for name, form in forms.items()}
+        return ByMode(forms, lambda name: UserEvents(named, forms[name], occurred))
     for name in events:
         if name not in forms:
-            raise InvalidProblemError(f"events: {name!r} is not a mode; there are {', '.join(forms)}")
-    return {name: UserEvents(named_events(events.get(name)), form, occurred) for name, form in forms.items()}
+            raise InvalidProblemError(f"events: {name!r} is not a mode; there are {some(forms)}")
+    return ByMode(forms, lambda name: UserEvents(named_events(events.get(name)), forms[name], occurred))
+
+
+def names_of(events: Iterable[UserEvents]) -> list[str]:
+    """The names of the events of all modes, each once; the functions of a vector share one."""
+    given = [event.name for mode in events for event in mode.events]
+    return list(dict.fromkeys(name for one in given for name in ([one] if isinstance(one, str) else one)))

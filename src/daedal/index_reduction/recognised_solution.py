@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from daedal.events.table import EventTable
 from daedal.index_reduction.mechanism import RecognisedMechanism
 from daedal.mechanical_solution import MechanicalSolution, augmented
 from daedal.mechanics.pool import Lender
 from daedal.problems.checks import check_real
+from daedal.results.pieces import Pieces
+from daedal.results.quantities import Quantity
 from daedal.solution import Solution
 from daedal.tabular import FunctionTable
 
@@ -31,6 +34,7 @@ class RecognisedSolution(Solution):
     """
 
     formulation: str
+    _stored: Pieces | None = None  # the unknowns and their derivatives, where the mechanism was left behind
 
     def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
         self._found, self.mechanical = found, mechanical
@@ -125,18 +129,23 @@ class RecognisedSolution(Solution):
         return {"constraint": largest, **drift}
 
     @cached_property
-    def events(self) -> list:  # type: ignore[override]
+    def events(self) -> EventTable:  # type: ignore[override]
         """What fired, when, with the unknowns there."""
         n = self._found.system.n_q
         told = []
         for event in self.mechanical.events:
             y, yp = self._found.at(event.t, event.y[:n], event.y[n : 2 * n], event.y[2 * n :])
             told.append(replace(event, y=y, yp=yp))
-        return told
+        return EventTable(told, {None: self.names})
 
-    def __call__(self, t, derivative: bool = False) -> np.ndarray:
+    def values(self, t, derivative: bool = False) -> np.ndarray:
         """Dense output: unknowns (or their derivatives) at `t`, shape (n,) for a number, (n, len(t)) for an array."""
         times = check_real(t, "t", "be a number or a vector")
+        if self._stored is not None:
+            flat = np.atleast_1d(times).astype(float)
+            self.check_times(flat)
+            found = self._stored.evaluate(flat)[int(derivative)]
+            return found[:, 0].copy() if times.ndim == 0 else found
         state, n = self.mechanical(np.atleast_1d(times)), self._found.system.n_q
         lam = self._multipliers(state.t, state.q, state.v, state.r, state.a, state.lam)
         if derivative:
@@ -145,6 +154,17 @@ class RecognisedSolution(Solution):
         else:
             result = self._found.unknowns(state.q, state.v, state.r, lam)
         return result[:, 0].copy() if times.ndim == 0 else result
+
+    def quantities(self, t: Any = None) -> list[Quantity]:
+        """Variables, derivatives, and what the mechanism has beside them: drift."""
+        found = super().quantities(t)
+        return found if t is not None else [*found, *self.mechanical.drift_quantities()]
+
+    def pieces(self) -> Pieces:
+        """The unknowns and their derivatives as polynomials, for files."""
+        if self._stored is not None:
+            return self._stored
+        return self.mechanical.pieces(lambda t: [self.values(t), self.values(t, derivative=True)])
 
     def summary(self) -> list[tuple[str, str]]:
         """The rows of the small table shown for a solution."""

@@ -17,7 +17,7 @@ from daedal.initial.structure import LARGEST_DENSE, algebraic_variables, evaluat
 from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finite
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
-from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
 from daedal.problems.symbols import check_values
 
@@ -80,6 +80,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
             "problem must be an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a SecondOrderDAE or a MechanicalSystem, "
             f"got {type(problem).__name__}"
         )
+    if isinstance(problem, Quasilinear):
+        initial = problem.pair(initial)
     implicit = problem.implicit()
     t0 = check_finite(t0, "t0")
     y0, yp0 = split_initial(problem, initial)

@@ -43,7 +43,7 @@ def build_system(
         hook_record=0 if hook is None else hook[1].address,
         n=n,
         residual=_vector_function(bridge, "residual", residual, (n, n), n, params),
-        rate=_vector_function(bridge, "rate", rate, (n,), n, params),
+        rate=_vector_function(bridge, "f", rate, (n,), n, params),
         norm=norm_callback,
         scaled_rows=row_power is not None,
         row_power=np.zeros(n) if row_power is None else np.asarray(row_power, dtype=float),
@@ -68,28 +68,30 @@ def _addressed(dtype, **values) -> Record:
 
 
 def _jacobian(bridge: Bridge, n: int, jacobian, shape: tuple[int, ...], store, params) -> Record:
-    """A callback for the matrix of Newton's method, the user's or one of Daedal's own."""
+    """A callback for the matrix of Newton's method, the user's or one of Daedal's own; n unknowns are its arguments."""
     if isinstance(jacobian, NativeFunction):
         return bridge.native(jacobian.kernel, jacobian.record, 2 * n + 1 + prod(shape))
     return bridge.function(jacobian, (n, n), shape, store, params, scalars=1)
 
 
-def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None) -> Record:
-    """Dense storage and LAPACK."""
+def dense_matrix(bridge: Bridge, n: int, jacobian=None, params=None, copies: int = 1) -> Record:
+    """Dense storage and LAPACK; the unknowns are so many copies of n."""
     callback = None
     if jacobian is not None:
-        callback = _jacobian(bridge, n, jacobian, (n, n), store_matrix("jacobian", n, n), params)
-    return _matrix(n, DENSE, data=np.zeros(n * n), jacobian=callback)
+        callback = _jacobian(bridge, copies * n, jacobian, (n, n), store_matrix("jacobian", n, n), params)
+    return _matrix(n, DENSE, data=np.zeros(n * n), jacobian=callback, copies=copies)
 
 
-def banded_matrix(bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None) -> Record:
+def banded_matrix(
+    bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, params=None, own_system=None, copies: int = 1
+) -> Record:
     """Band storage and LAPACK; ml + mu + 1 residuals make a difference Jacobian."""
     column_start, rows = band_pattern(n, ml, mu)
     width = min(ml + mu + 1, n)
     callback = None
     if jacobian is not None:
         shape = (ml + mu + 1, n)
-        callback = _jacobian(bridge, n, jacobian, shape, store_matrix("jacobian", *shape), params)
+        callback = _jacobian(bridge, copies * n, jacobian, shape, store_matrix("jacobian", *shape), params)
     groups = groups_from_colours(np.arange(n) % width, width)
     return _matrix(
         n,
@@ -101,6 +103,7 @@ def banded_matrix(bridge: Bridge, n: int, ml: int, mu: int, jacobian=None, param
         pattern=(column_start, rows, band_position(column_start, rows, ml, mu)),
         jacobian=callback,
         own_system=own_system,
+        copies=copies,
     )
 
 
@@ -120,11 +123,11 @@ def block_diagonal_matrix(n: int, size: int, own_system=None) -> Record:
     )
 
 
-def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None) -> Record:
+def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, params=None, copies: int = 1) -> Record:
     """Entries of a CSC `pattern`; ``factorise(data, indices, indptr)`` returns a function that solves."""
     callback = None
     if jacobian is not None:
-        callback = _jacobian(bridge, n, jacobian, (pattern.nnz,), store_sparse("jacobian", pattern), params)
+        callback = _jacobian(bridge, copies * n, jacobian, (pattern.nnz,), store_sparse("jacobian", pattern), params)
     data = np.zeros(pattern.nnz)
     factor, solve = _sparse_callbacks(bridge, n, data, pattern, factorise)
     column_start, rows = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
@@ -137,6 +140,7 @@ def sparse_matrix(bridge: Bridge, n: int, pattern, factorise, jacobian=None, par
         jacobian=callback,
         factor=factor,
         solve=solve,
+        copies=copies,
     )
 
 
@@ -172,14 +176,17 @@ def _matrix(
     factor=None,
     solve=None,
     own_system=None,
+    copies=1,
 ) -> Record:
     callbacks = {"jacobian": jacobian, "factor": factor, "solve": solve, "own": own_system}
-    vectors = dict.fromkeys(("pivots", "base", "shifted_y", "shifted_yp", "shifted_r", "increment", "opposite"), n)
+    vectors = dict.fromkeys(("base", "shifted_y", "shifted_yp", "shifted_r", "opposite"), copies * n)
+    vectors |= dict.fromkeys(("pivots", "increment"), n)
     return Record(
         MATRIX,
         Arena(vectors, integers=("pivots",)),
         kind=kind,
         n=n,
+        total=copies * n,
         ml=ml,
         mu=mu,
         size=data.size,

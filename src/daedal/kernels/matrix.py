@@ -6,6 +6,10 @@ One interface serves dense, banded and general sparse storage. `data` holds, col
     BANDED    LAPACK's band storage with 2 ml + mu + 1 rows,
     SPARSE    the entries of the pattern (compressed columns), factored by a callback.
 
+Where the unknowns are copies of n leading ones, a solution and its sensitivities, G is that of the leading ones: the
+blocks on the diagonal are all the same, and Newton's method does without the others (Maly, Petzold: Appl. Numer. Math.
+20 (1996) 57-79, the simultaneous corrector).
+
 Difference quotients perturb whole groups of columns that share no row (Curtis, Powell and Reid).
 """
 
@@ -41,6 +45,7 @@ MATRIX = np.dtype(
     [
         ("kind", INTEGER),
         ("n", INTEGER),
+        ("total", INTEGER),  # unknowns of the system: n, or a multiple of it
         ("ml", INTEGER),
         ("mu", INTEGER),
         ("size", INTEGER),
@@ -141,7 +146,7 @@ def fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     if is_given(matrix.jacobian):
         return _form_by_user(system, matrix, t, y, yp, cj)
     if matrix.has_own_residual:
-        base = floats(matrix.base, matrix.n)
+        base = floats(matrix.base, matrix.total)
         status = residual(matrix.own, t, y, yp, base)
         if status != 0:
             return status
@@ -155,19 +160,21 @@ def fill(system, matrix, t, y, yp, r, cj, h, inverse_weights):
 def slope_times(matrix, v, result):
     """result = dF/dy' v, with the matrix that :func:`form` has kept."""
     n = matrix.n
-    for i in range(n):
+    for i in range(matrix.total):
         result[i] = 0.0
     if matrix.kind == DENSE:
         columns = float_rows(matrix.slope, n, n)
-        for j in range(n):
-            for i in range(n):
-                result[i] += columns[j, i] * v[j]
+        for first in range(0, matrix.total, n):
+            for j in range(n):
+                for i in range(n):
+                    result[first + i] += columns[j, i] * v[first + j]
         return
     slope, column_start = floats(matrix.slope, matrix.size), integers(matrix.column_start, n + 1)
     rows, position = integers(matrix.rows, column_start[n]), integers(matrix.position, column_start[n])
-    for j in range(n):
-        for entry in range(column_start[j], column_start[j + 1]):
-            result[rows[entry]] += slope[position[entry]] * v[j]
+    for first in range(0, matrix.total, n):
+        for j in range(n):
+            for entry in range(column_start[j], column_start[j + 1]):
+                result[first + rows[entry]] += slope[position[entry]] * v[first + j]
 
 
 @part
@@ -176,10 +183,11 @@ def _form_by_user(system, matrix, t, y, yp, cj):
     ml, mu = matrix.ml, matrix.mu
     width = ml + mu + 1
     length = n * n if matrix.kind == DENSE else n * width if matrix.kind == BANDED else matrix.size
-    block = floats(matrix.jacobian.block, 2 * n + 1 + length)
-    block[2 * n] = cj
-    given = block[2 * n + 1 :]
-    status = call_with(matrix.jacobian, t, y, yp, block[2 * n : 2 * n + 1])
+    state = 2 * matrix.total
+    block = floats(matrix.jacobian.block, state + 1 + length)
+    block[state] = cj
+    given = block[state + 1 :]
+    status = call_with(matrix.jacobian, t, y, yp, block[state : state + 1])
     if status != 0:
         return JACOBIAN_UNEVALUABLE if status == UNEVALUABLE else status
     scale = floats(system.row_scale, n)
@@ -207,13 +215,13 @@ def _form_by_user(system, matrix, t, y, yp, cj):
 
 @part
 def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
-    n = matrix.n
+    n, leading = matrix.n, y[: matrix.n]
     columns = float_rows(matrix.data, n, n)
-    shifted = floats(matrix.shifted_r, n)
+    shifted = floats(matrix.shifted_r, matrix.total)
     for j in range(n):
         delta = _increment(matrix, y[j], yp[j], h, inverse_weights[j])
         y_j, yp_j = y[j], yp[j]
-        if matrix.central and not _may_drown(delta, y):
+        if matrix.central and not _may_drown(delta, leading):
             status = _central_column(system, matrix, t, y, yp, cj, j, delta, columns[j])
             if status == 0:
                 continue
@@ -236,17 +244,17 @@ def _difference_dense(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             for i in range(n):
                 if not second or columns[j, i] == 0.0:
                     columns[j, i] = (shifted[i] - r[i]) / delta
-            if second or not _may_drown(delta, y):
+            if second or not _may_drown(delta, leading):
                 break
-            delta, second = _enlarged(delta, y), True
+            delta, second = _enlarged(delta, leading), True
     return 0
 
 
 @part
 def _central_column(system, matrix, t, y, yp, cj, j, delta, column):
     """(F(+delta) - F(-delta)) / 2 delta for column j; UNEVALUABLE where F is not defined on both sides."""
-    n = matrix.n
-    shifted, before = floats(matrix.shifted_r, n), floats(matrix.opposite, n)
+    n, total = matrix.n, matrix.total
+    shifted, before = floats(matrix.shifted_r, total), floats(matrix.opposite, total)
     y_j, yp_j = y[j], yp[j]
     status = 0
     for side in (-1.0, 1.0):
@@ -279,7 +287,7 @@ def _enlarged(delta, y):
 
 @part
 def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
-    n = matrix.n
+    n, total = matrix.n, matrix.total
     data = floats(matrix.data, matrix.size)
     if matrix.kind == BANDED:
         data[:] = 0.0
@@ -288,11 +296,15 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
     column_start = integers(matrix.column_start, n + 1)
     entries = column_start[n]
     rows, position = integers(matrix.rows, entries), integers(matrix.position, entries)
-    shifted_y, shifted_yp = floats(matrix.shifted_y, n), floats(matrix.shifted_yp, n)
-    shifted_r, deltas, opposite = floats(matrix.shifted_r, n), floats(matrix.increment, n), floats(matrix.opposite, n)
+    shifted_y, shifted_yp = floats(matrix.shifted_y, total), floats(matrix.shifted_yp, total)
+    shifted_r, opposite, deltas = (
+        floats(matrix.shifted_r, total),
+        floats(matrix.opposite, total),
+        floats(matrix.increment, n),
+    )
     copy(shifted_y, y)
     copy(shifted_yp, yp)
-    size = largest(y)
+    size = largest(y[:n])
     for group in range(matrix.groups):
         first, last = group_start[group], group_start[group + 1]
         for place in range(first, last):
@@ -364,8 +376,7 @@ def _factor_banded(matrix):
 
 
 @part
-def solve(matrix, t, b):
-    """b := G^{-1} b with the factors at hand; returns 0 or a callback status."""
+def _solve_once(matrix, t, b):
     n = matrix.n
     if matrix.kind == SPARSE:
         block = floats(matrix.solve.block, n)
@@ -391,3 +402,16 @@ def solve(matrix, t, b):
         return 0
     solve_dense(matrix, b)
     return 0
+
+
+@part
+def solve(matrix, t, b):
+    """b := G^{-1} b with the factors at hand, copy by copy; returns 0 or a callback status."""
+    n = matrix.n
+    if matrix.total > n:
+        for first in range(0, matrix.total, n):
+            status = _solve_once(matrix, t, b[first : first + n])
+            if status != 0:
+                return status
+        return 0
+    return _solve_once(matrix, t, b)

@@ -47,8 +47,8 @@ def falling_chain(height: float = 0.35, t1: float = 1.0) -> Model:
     Until the first impact at :math:`\sqrt{2 h / g}` the chain falls as a rigid body. The contacts are the four ends of
     the links, so there are 16 modes. ``model.extra`` has ``machine`` and ``first_impact``.
 
-    From some greater heights (0.5 m for one) a link comes down with its ends hitting the floor in turn, at intervals
-    that shrink to nothing. Daedal does not carry a run beyond such a point; it stops with a message.
+    From greater heights a link comes down with its ends hitting the floor in turn, at intervals that shrink to nothing;
+    behind this point, where both ends touch and do not move, it is lifted off by the others or stays.
 
     Examples
     --------

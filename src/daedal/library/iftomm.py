@@ -113,9 +113,8 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     -----
     ``model.extra`` has ``machine``, ``exact``, ``energy`` and ``crank_end(q)``, the end of the first crank.
 
-    When all bars lie in a line, n constraints are dependent. With even n the steps of the options pass over these
-    positions; sharper tolerances bring them so near that the run may stop there, or go on with folded links. With odd
-    n the determinant of the constraints changes its sign and the run always stops, with a message that says so.
+    When all bars lie in a line, n constraints are dependent. The steps of the options lead over these positions (with
+    odd n a note says so); sharper tolerances bring them so near that the run may stop there, with a message.
 
     Examples
     --------

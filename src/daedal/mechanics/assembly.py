@@ -79,6 +79,8 @@ class Assembly:
         """Where kernels find the record."""
         return self.record.address
 
+    sensitivities_at_start: Any = None  # of the run that has borrowed it
+
     def adopt(self, setting: Setting, system: MechanicalSystem | None = None) -> Assembly:
         """Evaluate from now on as `setting` says, which has the same rows; nothing of an earlier use is left.
 
@@ -280,18 +282,20 @@ class Assembly:
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
         """The largest residuals of the constraints, on the position and on the velocity level."""
+        found = self.drifts(times, states)
+        return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
+
+    def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
+        """The same at each of the times."""
         from daedal.mechanics.manifold import residual_points
 
         largest = np.zeros((times.size, 2))
         residual_points(self.record.data, times, states, largest)
         self.bridge.raise_pending()
-        position, velocity = np.fmax.reduce(largest, axis=0).tolist() if times.size else (0.0, 0.0)
-        levels = {"position": position, "velocity": velocity}
+        position, velocity = largest.T
         if self.m == 1:
-            levels = {"position": velocity}
-        elif self.n_g == 0:
-            levels = {"velocity": velocity}
-        return {name + suffix: value for name, value in levels.items()}
+            return {"position": velocity}
+        return {"velocity": velocity} if self.n_g == 0 else {"position": position, "velocity": velocity}
 
     def complete(self) -> Assembly:
         """The same system with all of its constraints, also the redundant ones."""

@@ -51,6 +51,8 @@ class Method(ABC):
         Whether it locates events, leaves polynomials, takes constant steps, and controls its error.
     needs_past : bool
         Whether constant steps of an order above 1 begin with `starting_values` at t0, t0 + h, ...
+    takes_copies : bool
+        Whether Newton's method gets along with one matrix for a solution and its sensitivities.
     """
 
     name: ClassVar[str]
@@ -62,6 +64,7 @@ class Method(ABC):
     fixed_steps: ClassVar[bool] = True
     controlled: ClassVar[bool] = True
     needs_past: ClassVar[bool] = False
+    takes_copies: ClassVar[bool] = False
 
     # Options that every method has, for the driver; those that have no use for them leave them as they are.
     max_order: Any

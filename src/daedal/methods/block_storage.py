@@ -42,15 +42,15 @@ class Storage:
         ml, mu = self.bandwidth
         return m * ml + m - 1, m * mu + m - 1
 
-    def block_matrix(self, bridge, m: int) -> Any:
-        """A matrix with these blocks."""
+    def block_matrix(self, bridge, m: int, copies: int = 1) -> Any:
+        """A matrix with these blocks, for so many copies of the unknowns."""
         from daedal.kernels import builders
 
         if self.pattern is not None:
-            return sparse_direct(bridge, self._block_pattern(m))
+            return sparse_direct(bridge, self._block_pattern(m), copies=copies)
         if self.bandwidth is not None:
-            return builders.banded_matrix(bridge, m * self.n, *self._block_bandwidth(m))
-        return builders.dense_matrix(bridge, m * self.n)
+            return builders.banded_matrix(bridge, m * self.n, *self._block_bandwidth(m), copies=copies)
+        return builders.dense_matrix(bridge, m * self.n, copies=copies)
 
     def _block_pattern(self, m: int):
         from scipy.sparse import csc_array

@@ -110,6 +110,7 @@ class DASSL(Method):
     needs = ("residual",)
     stiff = True
     needs_past = True
+    takes_copies = True
 
     def __post_init__(self):
         if isinstance(self.max_order, bool) or self.max_order not in range(1, 7):

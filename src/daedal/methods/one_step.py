@@ -182,21 +182,29 @@ def accept_with_hermite(address, t, h):
 @part
 def _accept_with_hermite(run, t, h):
     system, n = record_at(run.system, SYSTEM), run.n
-    y, yp, slope, phi = floats(run.y, n), floats(run.yp, n), floats(run.slope, n), differences(run)
+    yp, slope = floats(run.yp, n), floats(run.slope, n)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status != 0 and status != HOOK_CHANGED:
             return status
+    hermite_polynomial(run, h, yp, slope)
     for i in range(n):
+        yp[i] = slope[i]
+    return 0
+
+
+@part
+def hermite_polynomial(run, h, first, last):
+    """The polynomial through the values at both ends of the step, phi_0 and y, and the slopes there."""
+    y, phi = floats(run.y, run.n), differences(run)
+    for i in range(run.n):
         start, change = phi[0, i], y[i] - phi[0, i]
         for q in range(1, _HERMITE_NODES):
             a = 1.0 - q / _HERMITE_NODES
-            bulge = (1.0 - 2.0 * a) * change + h * ((a - 1.0) * yp[i] + a * slope[i])
+            bulge = (1.0 - 2.0 * a) * change + h * ((a - 1.0) * first[i] + a * last[i])
             phi[q, i] = start + a * change + a * (a - 1.0) * bulge
         phi[0, i], phi[_HERMITE_NODES, i] = y[i], start
-        yp[i] = slope[i]
     close_polynomial(run, h, _HERMITE_NODES)
-    return 0
 
 
 @part

@@ -71,6 +71,7 @@ class Radau(Method):
     name = "radau"
     needs = ("residual",)
     stiff = True
+    takes_copies = True
 
     def __post_init__(self):
         if self.stages != "auto" and (isinstance(self.stages, bool) or self.stages not in STAGES):
@@ -100,7 +101,7 @@ class _RadauRun(ClassifiedRun):
         from daedal.methods.radau_step import radau_accept, radau_attempt, radau_begin
 
         n, problem = equations.n, equations.problem
-        places = storage(n, kind, problem.bandwidth, problem.sparsity)
+        places = storage(n // problem.copies, kind, problem.bandwidth, problem.sparsity)
         self._places, self._f_y, self._f_yp = places, np.zeros(places.rows.size), np.zeros(places.rows.size)
         tableaux = [radau_tableau(s) for s in STAGES]
         arena = Arena(
@@ -114,7 +115,7 @@ class _RadauRun(ClassifiedRun):
         lowest = 0 if automatic else STAGES.index(method.stages)
         most = len(STAGES) if automatic else lowest + 1
         pairs = [
-            places.block_matrix(workspace.bridge, 2) if p < tableaux[most - 1].pairs.shape[0] else None
+            places.block_matrix(workspace.bridge, 2, problem.copies) if p < tableaux[most - 1].pairs.shape[0] else None
             for p in range(matrix.MOST_PAIRS)
         ]
         record = Record(

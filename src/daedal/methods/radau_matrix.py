@@ -210,8 +210,10 @@ def _reach_of_roundoff(linear, run, method, t):
     for alternating in range(2):
         for i in range(n):
             trial[i] = 0.0
-        for e in range(method.entries):
-            trial[rows[e]] += _ROUNDINGS * (abs(f_y[e] * y[columns[e]]) + abs(f_yp[e] * yp[columns[e]]))
+        for first in range(0, n, linear.matrix.n):
+            for e in range(method.entries):
+                j = first + columns[e]
+                trial[first + rows[e]] += _ROUNDINGS * (abs(f_y[e] * y[j]) + abs(f_yp[e] * yp[j]))
         for i in range(1, n, 2) if alternating else range(0):
             trial[i] = -trial[i]
         status = solve(linear.matrix, t, trial)

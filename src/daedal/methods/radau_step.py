@@ -61,7 +61,8 @@ def radau_begin(address):
             method.scheme += 1
     if not method.searches:
         return 0
-    return after_first_look(_call(method.linearise, address, run.t, run.h), method, run.n)
+    n = record_at(method.linear, LINEAR).matrix.n
+    return after_first_look(_call(method.linearise, address, run.t, run.h), method, n)
 
 
 @pointer(ATTEMPT)
@@ -130,7 +131,7 @@ def _estimate(system, linear, run, method, t, h):
     inherited = method.h_before == 0.0 or run.attempt_error_failures >= _INHERITED
     shorter = 0.0 if inherited else min(1.0, abs(h / method.h_before), _SHORT * factor)
     for again in range(2):
-        _slope_times(method, n, slope, change)
+        _slope_times(method, linear.matrix.n, n, slope, change)
         status = solve(linear.matrix, t, change)
         if status != 0:
             return status
@@ -182,14 +183,15 @@ def _defect(system, linear, run, method, t, h):
 
 
 @part
-def _slope_times(method, n, v, result):
-    """result = F_y' v."""
+def _slope_times(method, n, total, v, result):
+    """result = F_y' v, for all copies of n unknowns."""
     f_yp, rows = floats(method.f_yp, method.entries), integers(method.rows, method.entries)
     columns = integers(method.columns, method.entries)
-    for i in range(n):
+    for i in range(total):
         result[i] = 0.0
-    for e in range(method.entries):
-        result[rows[e]] += f_yp[e] * v[columns[e]]
+    for first in range(0, total, n):
+        for e in range(method.entries):
+            result[first + rows[e]] += f_yp[e] * v[first + columns[e]]
 
 
 @part

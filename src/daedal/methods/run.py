@@ -78,7 +78,10 @@ class Run:
         self._made_of = equations
         if workspace is None:
             self.bridge = equations.bridge or getattr(equations.rate, "bridge", None) or Bridge()
-            self.system = build_system(self.bridge, n, rate=equations.rate, hook=equations.hook)
+            params = equations.params
+            if params is None:
+                params = getattr(_caller(equations), "params", None)
+            self.system = build_system(self.bridge, n, rate=equations.rate, params=params, hook=equations.hook)
         else:
             self.bridge, self.system = workspace.bridge, workspace.system
         vectors = Arena({"phi": (ROWS, n), **dict.fromkeys(VECTORS, n)})
@@ -165,7 +168,7 @@ class Run:
 
     def adopt(self, equations: Equations) -> None:
         """Integrate from now on the same equations with other parameters."""
-        made_of, given = self._made_of.semi_explicit, equations.semi_explicit
+        made_of, given = _caller(self._made_of), _caller(equations)
         if self.workspace is None and made_of is not None and given is not None:
             self.bridge.replace(made_of.params, given.params)
         self.equations = equations
@@ -453,6 +456,7 @@ class OneStepRun(Run):
             "accept": (accept_with_hermite if accept is None else accept).address,
             "control_order": control_order or order,
             "start_order": control_order or order,
+            "order": order,
             "positions": positions_of(mechanism, equations.n),
             "kept_ratio": 1.0,
             "error_before": 1e-4,
@@ -464,6 +468,11 @@ class OneStepRun(Run):
         """Integrate; a method without error estimate needs a fixed step."""
         self.method.require_error_estimate(task.fixed_step)
         return super().integrate(task)
+
+
+def _caller(equations: Equations) -> Any:
+    """The problem whose functions, and their parameters, a run without workspace calls; None for mechanisms."""
+    return None if equations.mechanism is not None else equations.semi_explicit or equations.problem
 
 
 def positions_of(mechanism, n: int) -> int:

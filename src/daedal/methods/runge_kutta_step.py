@@ -2,8 +2,9 @@ r"""Explicit Runge-Kutta steps in compiled code, for y' = f(t, y).
 
     k_i = f(t + c_i h, y + h sum_{j<i} a_ij k_j),    y_1 = y + h sum_i b_i k_i,    error = h || sum_i e_i k_i ||
 
-A tableau is data: one kernel runs them all. Every step leaves the polynomial through its values at five equidistant
-points, in the Newton form that all methods share.
+A tableau is data: one kernel runs them all. Every step leaves the polynomial through its values at equidistant points,
+in the Newton form that all methods share. Stages that only this polynomial needs are computed where something lies
+inside of the step; elsewhere the polynomial is that of Hermite.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from daedal.kernels.callbacks import RAISED
 from daedal.kernels.compilation import announce, part, pointer
-from daedal.kernels.records import ADDRESS, INTEGER, float_rows, floats, record_at
+from daedal.kernels.records import ADDRESS, FLOAT, INTEGER, float_rows, floats, record_at
 from daedal.kernels.system import HOOK_CHANGED, SYSTEM, rate
 from daedal.methods.one_step import (
     ATTEMPT,
@@ -20,6 +21,7 @@ from daedal.methods.one_step import (
     close_polynomial,
     combine,
     give_to_owner,
+    hermite_polynomial,
     polynomial,
     size_in,
     size_of_error,
@@ -28,18 +30,24 @@ from daedal.methods.one_step import (
 )
 from daedal.methods.run_record import RUN, differences
 
-_NODES = 4  # intervals between the points that define the polynomial of a step
-_STIFF_LIMIT = 1.0  # of |h lambda|, where vibrations become unstable; suspicions are looked into
+SUSPICIOUS = 1.0  # of |h lambda|, where vibrations of mechanisms become unstable; suspicions are looked into there
+_SHARE = 0.01  # of the second error estimate (HNW II.10)
 HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, leaves the last slope usable
 
 TABLEAU = np.dtype(
     [
         ("stages", INTEGER),
+        ("dense_stages", INTEGER),  # behind them, for dense output
+        ("degree", INTEGER),  # of the polynomial of a step
+        ("two_errors", INTEGER),
         ("maximum_norm", INTEGER),
+        ("stiff_limit", FLOAT),  # of |h lambda|
         ("a", ADDRESS),
+        ("a_dense", ADDRESS),
         ("b", ADDRESS),
         ("c", ADDRESS),
         ("e", ADDRESS),
+        ("e3", ADDRESS),  # of the second error estimate
         ("inner", ADDRESS),  # weights of the slopes at the inner points of the polynomial
         ("k", ADDRESS),
     ]
@@ -63,7 +71,8 @@ def runge_kutta_accept(address, t, h):
 @part
 def _attempt(system, tableau, run, h):
     n, s = run.n, tableau.stages
-    start, k, y, stage = differences(run)[0], float_rows(tableau.k, s, n), floats(run.y, n), floats(run.slope, n)
+    k = float_rows(tableau.k, s + tableau.dense_stages, n)
+    start, y, stage = differences(run)[0], floats(run.y, n), floats(run.slope, n)
     a, b, c, e = float_rows(tableau.a, s, s), floats(tableau.b, s), floats(tableau.c, s), floats(tableau.e, s)
     if not run.slope_known:
         status = rate(system, run.t, start, k[0])
@@ -75,23 +84,63 @@ def _attempt(system, tableau, run, h):
         status = rate(system, run.t + c[i] * h, stage, k[i])
         if status != 0:
             return status
-    error = floats(run.error, n)
     combine(b, s, k, start, h, 0, n, y)
-    weighted_sum(e, s, k, 0, n, error)
+    if not run.fixed:
+        size = _size_of_error(system, tableau, run, h, k, e)
+        if tableau.two_errors and size > 0.0:
+            other = _size_of_error(system, tableau, run, h, k, floats(tableau.e3, s))
+            size *= size / np.sqrt(size * size + _SHARE * other * other)
+        run.error_of_step = size
+    return 0
+
+
+@part
+def _size_of_error(system, tableau, run, h, k, e):
+    """The norm of h sum_i e_i k_i in units of the tolerance."""
+    n = run.n
+    error = floats(run.error, n)
+    weighted_sum(e, tableau.stages, k, 0, n, error)
     for i in range(n):
         error[i] *= h
-    if not run.fixed:
-        run.error_of_step = size_of_error(system, run, tableau.maximum_norm)
+    return size_of_error(system, run, tableau.maximum_norm)
+
+
+@part
+def _is_looked_into(run, t):
+    """Whether the polynomial of the step that ends at t is used: for dense output, events, or an output time."""
+    if run.dense or run.has_roots or run.sign * (t - run.t_end) > 0.0:
+        return True
+    if run.each_step or run.next_time >= run.n_times:
+        return False
+    return run.sign * (t - floats(run.times, run.n_times)[run.next_time]) > 0.0
+
+
+@part
+def _dense_stages(system, tableau, run, h, k):
+    """The stages that the polynomial of the step needs; 0 or the status of a function that cannot be evaluated."""
+    n, s, more = run.n, tableau.stages, tableau.dense_stages
+    start, stage = differences(run)[0], floats(run.slope, n)
+    a, c = float_rows(tableau.a_dense, more, s + more), floats(tableau.c, s + more)
+    for i in range(more):
+        combine(a[i], s + i, k, start, h, 0, n, stage)
+        status = rate(system, run.t + c[s + i] * h, stage, k[s + i])
+        if status != 0:
+            return status
     return 0
 
 
 @part
 def _accept(system, tableau, run, t, h):
     n, s = run.n, tableau.stages
-    k, y, yp = float_rows(tableau.k, s, n), floats(run.y, n), floats(run.yp, n)
-    changed = False
+    count, nodes = s + tableau.dense_stages, tableau.degree
+    k, y, yp = float_rows(tableau.k, count, n), floats(run.y, n), floats(run.yp, n)
+    changed, whole = False, tableau.dense_stages == 0 or _is_looked_into(run, t)
+    if whole and tableau.dense_stages > 0:
+        status = _dense_stages(system, tableau, run, h, k)
+        if status != 0:
+            return status
     if run.stop_when_stiff:
-        watch_stiffness(run, h, k, float_rows(tableau.a, s, s), floats(run.scratch, n), _STIFF_LIMIT)
+        watch_stiffness(run, h, k, float_rows(tableau.a, s, s), floats(run.scratch, n), tableau.stiff_limit)
     if system.hook != 0:
         status = give_to_owner(system, run, t, h)
         if status == HOOK_CHANGED:
@@ -99,8 +148,11 @@ def _accept(system, tableau, run, t, h):
             changed = run.fixed != 0 or change > HARMLESS
         elif status != 0:
             return status
-    polynomial(run, h, y, k, float_rows(tableau.inner, _NODES - 1, s), n, _NODES)
-    close_polynomial(run, h, _NODES)
+    if whole:
+        polynomial(run, h, y, k, float_rows(tableau.inner, nodes - 1, count), n, nodes)
+        close_polynomial(run, h, nodes)
+    else:
+        hermite_polynomial(run, h, k[0], k[s - 1])
     for i in range(n):
         k[0, i] = k[s - 1, i]
         yp[i] = k[s - 1, i]

@@ -37,6 +37,8 @@ class Equations:
         Called after every accepted step with the record; it may change y, and stop the run.
     bridge : Bridge, optional
         Keeps the user's functions and their exceptions; a new one by default.
+    params : object, optional
+        Parameters of `rate`, where it is machine code of its own.
     """
 
     n: int
@@ -47,6 +49,7 @@ class Equations:
     second_order: Any = None
     hook: tuple[Any, Any] | None = None
     bridge: Any = None
+    params: Any = None
 
 
 class Watch(Protocol):

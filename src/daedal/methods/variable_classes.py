@@ -37,7 +37,7 @@ class ClassifiedRun(OneStepRun):
         method, n = self.method, self.equations.n
         if method.variable_index is not None:
             self._set_classes(check_vector(method.variable_index, n, "variable_index"))
-        elif task.fixed_step is None and self.equations.mechanism is None and n <= LARGEST_JUDGED:
+        elif task.fixed_step is None and self.equations.mechanism is None and self._places.n <= LARGEST_JUDGED:
             self.own["searches"] = True
         elif task.excluded is not None:
             self._set_classes(np.where(np.isin(np.arange(n), np.arange(n)[task.excluded]), 2.0, 1.0))
@@ -53,15 +53,15 @@ class ClassifiedRun(OneStepRun):
         found = self.index_at_start(task)
         if found is None or found.index in (0, 1):
             return 0
-        classes = np.ones(self.equations.n)
+        classes = np.ones(self._places.n)
         for variable, index in found.higher_index_variables:
-            classes[variable] = index
+            classes[variable % classes.size] = index
         if found.index != 2:  # 3, or the ranks of badly scaled matrices leave it open
             classes = np.maximum(classes, self._classes_by_structure(task))
         if classes.max() == 1.0:
             return 0
         assert self.workspace is not None
-        self._set_classes(classes)
+        self._set_classes(np.tile(classes, problem.copies))
         self.workspace.prepare_matrices(accurate=True)
         self.own["jacobian_known"] = problem.jacobian is not None
         return 0
@@ -70,7 +70,7 @@ class ClassifiedRun(OneStepRun):
         """The index of the linearised equations, from exact derivatives where they are given."""
         if self.equations.problem.jacobian is None:
             return self.local_index(task)
-        places, n = self._places, self.equations.n
+        places, n = self._places, self._places.n
         e, b = np.zeros((n, n)), np.zeros((n, n))
         e[places.rows, places.columns], b[places.rows, places.columns] = self._f_yp, self._f_y
         return judge(e, b)

@@ -57,6 +57,7 @@ class Workspace:
                 bandwidth=problem.bandwidth,
                 jacobian=problem.jacobian,
                 params=problem.params,
+                copies=problem.copies,
             )
         )
         if increment == "book":

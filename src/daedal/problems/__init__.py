@@ -3,8 +3,21 @@
 from daedal.problems.hessenberg import HessenbergDAE
 from daedal.problems.implicit import ImplicitDAE
 from daedal.problems.linear import LinearDAE
+from daedal.problems.mass_matrix import MassMatrixDAE
 from daedal.problems.mechanical import MechanicalSystem
+from daedal.problems.ode import ODE
+from daedal.problems.quasilinear import Quasilinear
 from daedal.problems.second_order import SecondOrderDAE
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
-__all__ = ["HessenbergDAE", "ImplicitDAE", "LinearDAE", "MechanicalSystem", "SecondOrderDAE", "SemiExplicitDAE"]
+__all__ = [
+    "ODE",
+    "HessenbergDAE",
+    "ImplicitDAE",
+    "LinearDAE",
+    "MassMatrixDAE",
+    "MechanicalSystem",
+    "Quasilinear",
+    "SecondOrderDAE",
+    "SemiExplicitDAE",
+]

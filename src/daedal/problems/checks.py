@@ -145,6 +145,11 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     return result
 
 
+def is_pair(initial) -> bool:
+    """Whether it is a pair of vectors, of which the second may be None, and not a vector with two entries."""
+    return isinstance(initial, (tuple, list)) and len(initial) == 2 and any(x is None or np.ndim(x) for x in initial)
+
+
 def check_mask(mask, n: int, name: str, names: Sequence[str] | None = None) -> np.ndarray:
     """A boolean mask from a mask, a list of indices, or a list of variable names."""
     values = np.asarray(mask)
@@ -242,7 +247,7 @@ def full_matrix(problem, values) -> np.ndarray:
     """The matrix of a problem, as its structure lets a function return it, in full."""
     if hasattr(values, "toarray"):
         return values.toarray()
-    values, n = np.asarray(values, dtype=float), problem.n
+    values, n = np.asarray(values, dtype=float), problem.n // getattr(problem, "copies", 1)
     if problem.sparsity is not None:
         from scipy.sparse import csc_array
 

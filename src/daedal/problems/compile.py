@@ -42,6 +42,13 @@ class Traceable:
 
         return words(self)
 
+    def with_params(self, params) -> Self:
+        """The same problem with other parameters; refused here, where the functions take none."""
+        raise InvalidProblemError(
+            f"params: the functions of a {type(self).__name__} take no parameters; let them read what changes from a "
+            "closure, or state the problem as a SemiExplicitDAE or an ImplicitDAE"
+        )
+
 
 class Compilable(Traceable, ABC):
     """A problem with parameters, whose functions can be compiled."""
@@ -61,7 +68,7 @@ class Compilable(Traceable, ABC):
         return compiled_by_trace(self)
 
     def with_params(self, params) -> Self:
-        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        """The same problem with other parameters; a mapping replaces those that it names."""
         problem: Any = self
         return replace(problem, params=renewed(problem.params, params))
 
@@ -122,7 +129,7 @@ def with_numbers(problem, params):
         same = np.asarray(before).dtype.kind == "f" and numbers.shape == np.shape(before)
     except (TypeError, ValueError):
         same = False
-    if not same or isinstance(params, dict):
+    if not same or isinstance(params, dict) or not isinstance(problem, Compilable):
         return problem.with_params(params)
     other = copy(problem)
     object.__setattr__(other, "params", params if type(params) is type(before) else numbers)

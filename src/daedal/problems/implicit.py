@@ -83,6 +83,7 @@ class ImplicitDAE(Compilable):
     bandwidth: tuple[int, int] | None = None
     names: Sequence[str] | None = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, of a problem that was traced
+    copies: ClassVar[int] = 1  # of unknowns: where y are a solution and its sensitivities, the matrix is of the former
 
     def __post_init__(self):
         check_callable(self.residual, "residual")
@@ -131,9 +132,10 @@ class ImplicitDAE(Compilable):
         return self
 
     def with_params(self, params) -> ImplicitDAE:
-        """The same problem with other parameters; a mapping replaces those entries of a mapping that it names."""
+        """The same problem with other parameters; a mapping replaces those that it names."""
         other = super().with_params(params)
-        object.__setattr__(other, "linearly_implicit", self.linearly_implicit)
+        for name in ("linearly_implicit", "copies"):
+            object.__setattr__(other, name, getattr(self, name))
         return other
 
     def _by_numba(self) -> ImplicitDAE:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, UnknownNameError, near_names
 
 NO_VALUE = float("nan")
 """What stands for the number of a parameter until it is known; told from other numbers by identity."""
@@ -67,20 +69,36 @@ def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str,
 
 
 def renewed(before: Any, params: Any) -> Any:
-    """Other parameters: those of a mapping that are named replace only these, numbers stay floats."""
-    if not isinstance(before, Mapping) or not isinstance(params, Mapping):
+    """Other parameters: a mapping replaces those that it names, entries or attributes; numbers stay floats."""
+    known = named_params(before)
+    if known is None or not isinstance(params, Mapping):
         return params
     named = {symbol_name(key) if hasattr(key, "free_symbols") else key: value for key, value in params.items()}
-    unknown = [name for name in named if name not in before]
-    if unknown:
-        raise InvalidProblemError(
-            f"params: {', '.join(map(repr, unknown))} is not among the parameters of the problem, which are "
-            f"{', '.join(map(repr, before))}"
-        )
+    for name in named:
+        if name not in known:
+            raise UnknownNameError(
+                f"params: {name!r} is not among the parameters of the problem; {near_names(name, map(str, known))}"
+                f"there are {', '.join(map(repr, known))}"
+            )
     for name, value in named.items():
-        if type(value) is int and isinstance(before.get(name), float):
+        if type(value) is int and isinstance(known[name], float):
             named[name] = float(value)
-    return {**before, **named}
+    if isinstance(before, Mapping):
+        return {**before, **named}
+    if is_dataclass(before):
+        return replace(before, **named)  # type: ignore[type-var]
+    return before._replace(**named) if isinstance(before, tuple) else SimpleNamespace(**known | named)
+
+
+def named_params(params: Any) -> dict[Any, Any] | None:
+    """Parameters by name: the entries of a mapping, the fields of a dataclass, a namedtuple or a SimpleNamespace."""
+    if isinstance(params, Mapping):
+        return dict(params)
+    if is_dataclass(params) and not isinstance(params, type):
+        return {field.name: getattr(params, field.name) for field in fields(params)}
+    if isinstance(params, tuple) and hasattr(params, "_fields"):
+        return dict(zip(params._fields, params, strict=True))
+    return dict(vars(params)) if isinstance(params, SimpleNamespace) else None
 
 
 def check_values(params: Any):

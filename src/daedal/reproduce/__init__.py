@@ -3,16 +3,17 @@
 ``daedal reproduce`` on the command line; from Python:
 
 >>> from daedal import reproduce
->>> print(reproduce.run(["half-explicit/2"]).summary())
-1 table, 9 cells. 9 are printed: 9 agree in all digits, 0 within a stated band, 0 doubtful, 0 disagree, 0 open.
+>>> reproduce.run(["half-explicit/2"]).summary()[:54]
+'1 table, 9 cells. 9 are printed: 9 agree in all digits'
 """
 
 from daedal.reproduce.printed_table import DOCUMENTS, PrintedTable, document, find, names
 from daedal.reproduce.reproduction import Cell, Reproduction, Result, run
-from daedal.reproduce.verdict import VERDICTS
+from daedal.reproduce.verdict import ORIGINS, VERDICTS
 
 __all__ = [
     "DOCUMENTS",
+    "ORIGINS",
     "VERDICTS",
     "Cell",
     "PrintedTable",

@@ -57,6 +57,11 @@ def halving(coarse: float, fine: float) -> float:
     return math.log2(coarse / fine)
 
 
+def observed_orders(errors: list[dict[str, float]]) -> dict[str, float]:
+    """The orders of the last halving of the step, by variable."""
+    return {name: halving(errors[-2][name], error) for name, error in errors[-1].items()}
+
+
 # --- fully implicit, index 1 (4.3.33) -------------------------------------------------------------------------------
 
 

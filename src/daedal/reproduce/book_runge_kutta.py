@@ -20,6 +20,7 @@ from daedal.reproduce.book_problems import (
     index1_error,
     index2_errors,
     index3_errors,
+    observed_orders,
 )
 from daedal.reproduce.printed_table import PrintedTable, Row
 
@@ -142,7 +143,7 @@ def trajectory_of_index_3(table: PrintedTable) -> Values:
     for h in table.data["step_sizes"]:
         sol = daedal.solve(model.problem, model.t_span, model.initial, method=method, fixed_step=h, **ROUND_OFF)
         errors.append(dict(zip(sol.names, np.abs(sol.y[:, -1] / model.reference.y - 1.0))))
-    return table.by_column(errors)
+    return table.by_column([*errors, observed_orders(errors)])
 
 
 TABLES = {

@@ -18,7 +18,7 @@ def pictures(result: Result) -> list[tuple[str, str]]:
 
     found = []
     with matplotlib.rc_context(STYLE | {"svg.fonttype": "none"}):
-        own = getattr(_module(result), "FIGURES", {}).get(result.table.number)
+        own = _own_figures(result.table.document).get(result.table.number)
         if own is not None:
             title, draw = own
             figure = Figure(figsize=(7.0, 3.6), layout="constrained")
@@ -30,8 +30,11 @@ def pictures(result: Result) -> list[tuple[str, str]]:
     return found
 
 
-def _module(result: Result) -> Any:
-    return import_module(f"daedal.reproduce.{result.table.document.replace('-', '_')}")
+def _own_figures(document: str) -> Any:
+    """The figures that a document has, by table: title and function."""
+    if document == "stability":
+        return {}
+    return import_module(f"daedal.reproduce.{document.replace('-', '_')}_figures").FIGURES
 
 
 def _comparison(result: Result, Figure: Any) -> Any:
@@ -67,7 +70,8 @@ def _comparison(result: Result, Figure: Any) -> Any:
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0, labelcolor=FAINT)
     if len(columns) > 1:
-        figure.legend(loc="outside upper center", ncols=min(len(columns), 6), fontsize=7.5)
+        longest = max(len(result.table.columns[key]) for key in columns)
+        figure.legend(loc="outside upper center", ncols=max(1, min(len(columns), 90 // (longest + 6))), fontsize=7.5)
     return figure
 
 

@@ -63,4 +63,3 @@ TABLES = {
     "methods": conditions_that_hold,
     **half_explicit_runs.TABLES,
 }
-FIGURES = half_explicit_runs.FIGURES

@@ -12,7 +12,6 @@ import daedal
 from daedal import HEDOP5, HEM3, HEM4, HEM5, PHEM56, library
 from daedal.reproduce.half_explicit_stages import five_stage_weights, pendulum_stages
 from daedal.reproduce.printed_table import PrintedTable, Row
-from daedal.viz.style import COLOURS, GRID
 
 Values = list[Mapping[str, Any] | None]
 METHODS = {"hem3": HEM3, "hem4": HEM4, "hem5": HEM5, "phem56": PHEM56, "hedop5": HEDOP5}
@@ -329,13 +328,13 @@ def squeezer_steps(table: PrintedTable) -> Values:
 
 
 @cache
-def _played() -> library.ViolinRun:
+def played() -> library.ViolinRun:
     return library.play_violin(12.0, 1e-9)
 
 
 def violin(table: PrintedTable) -> Values:
     """The moments of change, by a run with sharp tolerances."""
-    switches = _played().switches
+    switches = played().switches
 
     def values(row: Row) -> Mapping[str, Any]:
         switch = switches[row["nr"] - 1]
@@ -346,7 +345,7 @@ def violin(table: PrintedTable) -> Values:
 
 def violin_tolerances(table: PrintedTable) -> Values:
     """Errors of the first six moments against the run with sharp tolerances."""
-    truth = [switch.t for switch in _played().switches]
+    truth = [switch.t for switch in played().switches]
 
     def values(row: Row) -> Mapping[str, Any]:
         switches = library.play_violin(5.0, row["tol"], stick_method=HEM4(norm="max")).switches
@@ -368,33 +367,4 @@ TABLES = {
     "squeezer-steps": squeezer_steps,
     "violin": violin,
     "violin-tolerances": violin_tolerances,
-}
-
-
-def draw_violin(figure: Any, result: Any) -> None:
-    """Figure 3: the middle of the string, and the friction that holds it."""
-    run = _played()
-    upper, lower = figure.subplots(2, 1, sharex=True)
-    upper.plot(run.t, run.middle, color=COLOURS[0])
-    upper.set_ylabel("$u$ of the middle")
-    lower.plot(run.t, run.z, color=COLOURS[2])
-    lower.set(ylabel="friction $z$", xlabel="$t$")
-    for switch in run.switches[::2]:
-        upper.axvline(switch.t, color=GRID, linewidth=0.8)
-        lower.axvline(switch.t, color=GRID, linewidth=0.8)
-
-
-def draw_work(figure: Any, result: Any) -> None:
-    """Figure 2: error against work."""
-    axes = figure.add_subplot()
-    for column, work, label in (("q", "evaluations", "to t = 0.025"), ("q3", "evaluations3", "to t = 0.03")):
-        at = {key: [c.computed for c in result.cells if c.column == key] for key in (column, work)}
-        axes.loglog(at[work], at[column], "o-", markersize=3.5, label=label, color=COLOURS[column == "q3"])
-    axes.set(xlabel="evaluations of f", ylabel="error of q")
-    axes.legend()
-
-
-FIGURES = {
-    "violin": ("Figure 3: the middle of the string", draw_violin),
-    "squeezer": ("Figure 2: work and precision of HEM4", draw_work),
 }

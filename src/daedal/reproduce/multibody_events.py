@@ -5,12 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 import daedal
 from daedal import Event, library
 from daedal.reproduce.printed_table import PrintedTable, Row
-from daedal.viz.style import COLOURS, GRID
 
 Values = list[Mapping[str, Any] | None]
 
@@ -76,14 +73,14 @@ def pulse(table: PrintedTable) -> Values:
 
 
 @cache
-def _solved(name: str, t1: float) -> Any:
+def solved(name: str, t1: float) -> Any:
     model = library.get(name, t1=t1)
     return daedal.solve(model.problem, model.t_span, model.initial, **model.options)
 
 
 def crash_pendulum(table: PrintedTable) -> Values:
     """Example 7.9."""
-    sol = _solved("crash_pendulum", 2.0)
+    sol = solved("crash_pendulum", 2.0)
     at = {event.name: event for event in sol.events}
     t, phi = _apex(sol, at["separates"].t)
     found = {f"{name}, t": event.t for name, event in at.items()} | {
@@ -106,15 +103,16 @@ def _apex(sol: Any, after: float) -> tuple[float, float]:
 
 def friction_oscillator(table: PrintedTable) -> Values:
     """Example 7.10."""
-    events = _solved("friction_oscillator", 9.0).events
-    return table.each(lambda row: {"t": events[row["nr"] - 1].t})
+    times = dict(enumerate((event.t for event in solved("friction_oscillator", 9.0).events), 1))
+    return table.each(lambda row: {"t": times.get(row["nr"])})
 
 
 def friction_crank_slider(table: PrintedTable) -> Values:
     """Example 7.11: the moments at which the slider stands still."""
-    events = _solved("friction_crank_slider", 4.0).events
-    stops = [event.t for event in events if event.source[:5] != (event.target or "")[:5]]
-    return table.each(lambda row: {"t": stops[row["nr"] - 1]})
+    events = solved("friction_crank_slider", 4.0).events
+    stops = (event.t for event in events if event.source[:5] != (event.target or "")[:5])
+    times = dict(enumerate(stops, 1))
+    return table.each(lambda row: {"t": times.get(row["nr"])})
 
 
 TABLES = {
@@ -123,51 +121,4 @@ TABLES = {
     "7.9": crash_pendulum,
     "7.10": friction_oscillator,
     "7.11": friction_crank_slider,
-}
-
-
-def draw_crash(figure: Any, result: Any) -> None:
-    """The angle over time; the force of the wall over the indentation."""
-    sol = _solved("crash_pendulum", 2.0)
-    law = daedal.ElastoPlastic(c1=8e5, c2=1e3, c3=2e6, p1=5e-3)
-    left, right = figure.subplots(1, 2)
-    t = np.linspace(0.0, 2.0, 801)
-    left.plot(t, [sol(s).q[2] for s in t], color=COLOURS[0])
-    left.set(xlabel="$t$", ylabel=r"$\varphi$")
-    events = {event.name: event for event in sol.events}
-    touches, turns, separates = (events[name].t for name in ("touches", "turns back", "separates"))
-    for i, (begin, end, label) in enumerate(((touches, turns, "loading"), (turns, separates, "unloading"))):
-        depth = [-2.0 * 0.9 * math.sin(sol(s).q[2]) for s in np.linspace(begin, end, 200)]
-        deepest = max(depth)
-        force = [_wall(law, p, deepest, label == "loading") for p in depth]
-        right.plot(np.multiply(depth, 1e3), np.multiply(force, 1e-3), color=COLOURS[2 * i], label=label)
-    right.set(xlabel="indentation (mm)", ylabel="force (kN)")
-    right.legend()
-
-
-def _wall(law: Any, p: float, deepest: float, loading: bool) -> float:
-    """The force law of example 7.9."""
-    top = law.c1 * law.p1 + law.c2 * (deepest - law.p1)
-    if not loading:
-        return max(top + law.c3 * (p - deepest), 0.0)
-    return law.c1 * p if p <= law.p1 else law.c1 * law.p1 + law.c2 * (p - law.p1)
-
-
-def draw_oscillator(figure: Any, result: Any) -> None:
-    """Position and velocity; the phases of adhesion are shaded."""
-    sol = _solved("friction_oscillator", 9.0)
-    axes = figure.add_subplot()
-    t = np.linspace(0.0, 9.0, 1201)
-    axes.plot(t, [sol(s).q[0] for s in t], color=COLOURS[0], label="$x$")
-    axes.plot(t, [sol(s).v[0] for s in t], color=COLOURS[2], label="$x'$")
-    times = [event.t for event in sol.events]
-    for begin, end in zip(times[1::2], times[2::2]):
-        axes.axvspan(begin, end, color=GRID, zorder=0)
-    axes.set_xlabel("$t$ (shaded: it sticks)")
-    axes.legend()
-
-
-FIGURES = {
-    "7.9": ("The angle, and the force of the wall", draw_crash),
-    "7.10": ("The motion", draw_oscillator),
 }

@@ -7,11 +7,11 @@ from typing import Any
 from daedal.reproduce.figures import pictures
 from daedal.reproduce.printed_table import document, names
 from daedal.reproduce.reproduction import Cell, Reproduction, Result
-from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS
+from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OBSERVED, OPEN, PRINTED, REPRODUCED, VERDICTS
 from daedal.reproduce.wording import MEANINGS, SYMBOLS, written
 from daedal.viz.pages import render
 
-CLASSES = {REPRODUCED: "yes", BAND: "band", DOUBTFUL: "doubt", FAILED: "no", OPEN: "open"}
+CLASSES = {REPRODUCED: "yes", BAND: "band", OBSERVED: "seen", FAILED: "no", DOUBTFUL: "doubt", OPEN: "open"}
 
 
 def write_page(report: Reproduction, folder: Path) -> Path:
@@ -37,6 +37,7 @@ def page(report: Reproduction) -> str:
         symbols=SYMBOLS,
         meanings={verdict: MEANINGS[verdict] for verdict in VERDICTS},
         written=written,
+        printed_origin=PRINTED,
     )
 
 
@@ -55,6 +56,7 @@ def _section(result: Result) -> dict[str, Any]:
         "counts": result.counts,
         "rows": [(row.label, [cells.get((i, key)) for key in table.columns]) for i, row in enumerate(table.rows)],
         "reasons": reasons,
+        "missing": Counter(cell.missing for cell in result.cells if cell.missing),
         "alarming": any(verdict in (DOUBTFUL, FAILED) for verdict, _ in reasons),
         "pictures": list(pictures(result)),
     }

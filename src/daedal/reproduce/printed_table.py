@@ -2,23 +2,31 @@
 
 A file ``data/document.json`` has the title of the document, its source, and its tables. A table has a caption, notes,
 columns (key and heading) and rows; a row has the parameters that name it and its ``cells``. A cell is the printed
-text, or a dictionary with ``printed``, ``tag`` (printed, recomputed, doubtful, open), ``band``, ``reason``,
-``recomputed`` and ``truncated``; see :mod:`daedal.reproduce.verdict`. Cells with the tag "recomputed", or with it by
-default, hold values of an independent computation where the source prints none; ``recomputed`` is such a value beside
-a printed one. Columns and tables may give defaults for their
-cells. A reason ``@name`` stands in the ``reasons`` of the table. A row with the entry ``open``, a reason, is not
-computed.
+text, or a dictionary with these entries:
+
+* ``printed``: the text that stands in the source; or a value that follows from the source or was computed
+  independently, if the ``origin`` of the cell is derived or independent and not printed.
+* ``band`` and ``basis``: how far a computed value may be off to either side, and where this comes from.
+* ``tag``: doubtful print, not reproduced or open, with a ``reason``.
+* ``recomputed``: the value of an independent computation beside a printed one, or that which should be printed.
+* ``truncated``: the source cuts digits off.
+* ``missing``: what the source does not print and the cell depends on.
+
+Columns and tables (``cell``) give defaults for their cells; a null takes a default away. A text ``@name`` stands in
+the ``texts`` of the table or of the document. A row with the entry ``open``, a reason, is not computed. What
+:mod:`daedal.reproduce.rules` does not allow is refused.
 """
 
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module, resources
 from typing import Any
 
 import daedal
+from daedal.reproduce.rules import broken_rules
 
 DOCUMENTS = ("stability", "book", "half-explicit", "second-order", "multibody")
 
@@ -120,8 +128,13 @@ def computed(identifier: str) -> list[Mapping[str, Any] | None]:
 def document(name: str) -> Document:
     """Read the data file of a document."""
     file = resources.files("daedal.reproduce") / "data" / f"{name}.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    tables = {number: _table(name, number, entry) for number, entry in content["tables"].items()}
+    return read_document(name, json.loads(file.read_text(encoding="utf-8")))
+
+
+def read_document(name: str, content: dict[str, Any]) -> Document:
+    """The document of a data file; ValueError where a cell breaks a rule."""
+    texts = content.get("texts", {})
+    tables = {number: _table(name, number, entry, texts) for number, entry in content["tables"].items()}
     return Document(name, content["title"], content["source"], tables)
 
 
@@ -167,29 +180,43 @@ def _suggestion(identifier: str, name: str) -> str:
     return f"the documents are {', '.join(DOCUMENTS)}; 'daedal reproduce --list' names all tables"
 
 
-def _table(name: str, number: str, entry: dict[str, Any]) -> PrintedTable:
+def _table(name: str, number: str, entry: dict[str, Any], texts: Mapping[str, str]) -> PrintedTable:
     defaults = entry.pop("cell", {})
     columns = {key: value if isinstance(value, dict) else {"heading": value} for key, value in entry["columns"].items()}
     cell_defaults = {
         key: defaults | {k: v for k, v in value.items() if k != "heading"} for key, value in columns.items()
     }
-    rows = tuple(_row(row, cell_defaults, entry.get("reasons", {})) for row in entry.pop("rows"))
+    texts = dict(texts) | entry.pop("texts", {})
+    rows = tuple(_row(f"{name}/{number}", row, cell_defaults, texts) for row in entry.pop("rows"))
     headings = {key: value["heading"] for key, value in columns.items()}
     notes = tuple(entry.pop("notes", ()))
     return PrintedTable(name, number, entry.pop("caption"), notes, headings, rows, entry)
 
 
-def _row(row: dict[str, Any], defaults: Mapping[str, dict[str, Any]], reasons: Mapping[str, str]) -> Row:
+def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]], texts: Mapping[str, str]) -> Row:
     reason = row.get("open", "")
+    found = Row({key: value for key, value in row.items() if key not in ("cells", "open")}, {}, reason)
     cells = {}
-    for key, cell in row["cells"].items():
-        given = cell if isinstance(cell, dict) else {"printed": cell}
-        entry = defaults[key] | ({"tag": "open", "reason": reason} if reason else {}) | given
-        entry["independent"] = "recomputed" in (defaults[key].get("tag"), given.get("tag"))
-        if entry.get("reason", "").startswith("@"):
-            entry["reason"] = reasons[entry["reason"][1:]]
-        cells[key] = entry
-    return Row({key: value for key, value in row.items() if key not in ("cells", "open")}, cells, reason)
+    for key, given in row["cells"].items():
+        entry = defaults[key] | (given if isinstance(given, dict) else {"printed": given})
+        if reason:
+            entry |= {"tag": "open", "reason": reason}
+        cells[key] = _without_defaults(entry, texts)
+        for broken in broken_rules(cells[key]):
+            raise ValueError(f"{table}, {found.label}, {key}: {broken}")
+    return replace(found, cells=cells)
+
+
+def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """A cell in full: names of texts replaced, nulls and what its tag makes void taken away."""
+    void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
+    if entry.get("tag") == "doubtful print" and "recomputed" in entry:
+        void = ("band", "basis")
+    found = {key: value for key, value in entry.items() if value is not None and key not in void}
+    for key in ("basis", "reason", "missing"):
+        if found.get(key, "").startswith("@"):
+            found[key] = texts[found[key][1:]]
+    return {"origin": "printed"} | found
 
 
 def _short(value: Any) -> str:

@@ -9,16 +9,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daedal.reproduce.printed_table import PrintedTable, find
-from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS, judge
+from daedal.reproduce.printed_table import PrintedTable, Row, find
+from daedal.reproduce.verdict import (
+    BAND,
+    DERIVED,
+    DOUBTFUL,
+    FAILED,
+    INDEPENDENT,
+    OBSERVED,
+    OPEN,
+    ORIGINS,
+    PRINTED,
+    REPRODUCED,
+    VERDICTS,
+    describe,
+    judge,
+)
 
-PRINT, INDEPENDENT = "print", "independent computation"
 WORDS = {
     REPRODUCED: "agree in all digits",
-    BAND: "within a stated band",
-    DOUBTFUL: "doubtful",
+    BAND: "within a band",
+    OBSERVED: "within an observed band",
     FAILED: "disagree",
+    DOUBTFUL: "doubtful",
     OPEN: "open",
+}
+WHERE_FROM = {
+    PRINTED: "printed",
+    DERIVED: "derived from the sources",
+    INDEPENDENT: "computed independently",
 }
 
 
@@ -26,8 +45,10 @@ WORDS = {
 class Cell:
     """A cell: where it stands, what is printed, what came out, and the verdict with its reason.
 
-    ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is "print",
-    or "independent computation" where the source prints no number and ``printed`` is that of such a computation.
+    ``computed`` is a number, a text where the print is one, or None where nothing is computed. ``origin`` is
+    "printed"; or "derived" or "independent" where the source prints no number and ``printed`` follows from it, or was
+    computed independently. ``band`` and ``basis`` are empty where there is none. ``missing`` is what the source does
+    not say and the value depends on. ``explained`` is whether the data file has a reason for what is not reproduced.
     """
 
     document: str
@@ -40,6 +61,15 @@ class Cell:
     row: int
     column: str
     origin: str
+    band: str = ""
+    basis: str = ""
+    missing: str = ""
+    explained: bool = True
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is printed legibly and without doubt, and the source prints all that it depends on."""
+        return self.origin == PRINTED and not self.missing and self.verdict != DOUBTFUL
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of the JSON file; numbers that JSON has no words for as texts."""
@@ -50,10 +80,14 @@ class Cell:
             "document": self.document,
             "table": self.table,
             "cell": self.cell,
+            "origin": self.origin,
             "printed": self.printed,
             "computed": computed,
+            "band": self.band,
+            "basis": self.basis,
             "verdict": self.verdict,
             "reason": self.reason,
+            "missing": self.missing,
         }
 
 
@@ -89,23 +123,40 @@ class Reproduction:
 
     @property
     def holds(self) -> bool:
-        """Whether every cell that can be reproduced was."""
-        return self.counts[FAILED] == 0
+        """Whether every cell was reproduced, but for those of which the data files say why they are not."""
+        return all(cell.explained for cell in self.cells)
 
     def summary(self) -> str:
-        """Two sentences: what became of the printed cells, and of those that are not printed."""
+        """What became of the cells, by their origin; and of printed ones whose data are complete."""
         count = len(self.results)
         parts = [f"{count} table{'' if count == 1 else 's'}, {len(self.cells)} cells."]
-        for origin, words in (
-            (PRINT, "printed"),
-            (INDEPENDENT, "computed independently, where the source prints none"),
-        ):
+        for origin, words in WHERE_FROM.items():
             cells = [cell for cell in self.cells if cell.origin == origin]
             if cells:
                 counts = _count(cells)
                 found = ", ".join(f"{counts[verdict]} {WORDS[verdict]}" for verdict in VERDICTS)
                 parts.append(f"{len(cells)} are {words}: {found}.")
+        complete = [cell for cell in self.cells if cell.complete]
+        if complete:
+            share = "agree in all digits or within a band that was not set after looking"
+            met = sum(cell.verdict in (REPRODUCED, BAND) for cell in complete)
+            parts.append(
+                f"Of the {len(complete)} printed cells without doubt whose data are complete {met} "
+                f"({100 * met / len(complete):.1f} %) {share}."
+            )
         return " ".join(parts)
+
+    def markdown(self) -> str:
+        """A table with a line for each document: how many cells of each origin have each verdict."""
+        header = ("document", "tables", "origin", "cells", *VERDICTS)
+        lines: list[tuple[Any, ...]] = [header, ("---",) * len(header)]
+        for name in dict.fromkeys(result.table.document for result in self.results):
+            tables = sum(result.table.document == name for result in self.results)
+            for origin in ORIGINS:
+                cells = [cell for cell in self.cells if (cell.document, cell.origin) == (name, origin)]
+                if cells:
+                    lines.append((f"`{name}`", tables, origin, len(cells), *_count(cells).values()))
+        return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
     def to_json(self) -> str:
         """``{"cells": [...]}``."""
@@ -157,17 +208,34 @@ def run_table(table: PrintedTable) -> Result:
 
 def judged(table: PrintedTable, computed: Sequence[Mapping[str, Any] | None]) -> tuple[Cell, ...]:
     """The cells of a table with the verdict on what was computed for them, row by row."""
-    cells = []
-    for i, (row, values) in enumerate(zip(table.rows, computed, strict=True)):
-        for key, entry in row.cells.items():
-            value = None if values is None else _plain(values.get(key))
-            verdict, reason = judge(entry, value)
-            name = f"{row.label}: {table.columns[key]}" if len(table.columns) > 1 else row.label
-            origin = INDEPENDENT if entry["independent"] else PRINT
-            cells.append(
-                Cell(table.document, table.number, name, entry["printed"], value, verdict, reason, i, key, origin)
-            )
-    return tuple(cells)
+    return tuple(
+        _cell(table, i, row, key, None if values is None else _plain(values.get(key)))
+        for i, (row, values) in enumerate(zip(table.rows, computed, strict=True))
+        for key in row.cells
+    )
+
+
+def _cell(table: PrintedTable, i: int, row: Row, key: str, computed: float | str | None) -> Cell:
+    entry = row.cells[key]
+    value = None if entry.get("tag") == OPEN else computed
+    verdict, reason = judge(entry, value)
+    name = f"{row.label}: {table.columns[key]}" if len(table.columns) > 1 else row.label
+    return Cell(
+        table.document,
+        table.number,
+        name,
+        entry["printed"],
+        value,
+        verdict,
+        reason,
+        i,
+        key,
+        entry["origin"],
+        describe(entry["band"]) if "band" in entry else "",
+        entry.get("basis", ""),
+        entry.get("missing", ""),
+        explained=(verdict, entry.get("tag")) not in ((FAILED, None), (FAILED, DOUBTFUL), (OPEN, None)),
+    )
 
 
 def _plain(value: Any) -> float | str | None:

@@ -1,4 +1,7 @@
-"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size."""
+"""Wunderlich's thesis: ordinary and modified BDF with given steps, and runs with her control of the step size.
+
+Coefficients are in :mod:`daedal.reproduce.second_order_coefficients`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -8,30 +11,11 @@ import numpy as np
 
 import daedal
 from daedal import DASSL, Collocation, ModifiedBDF, library
+from daedal.reproduce import second_order_coefficients
 from daedal.reproduce.printed_table import PrintedTable, Row
 
 Values = list[Mapping[str, Any] | None]
 TIMES = np.linspace(0.0, 1.0, 11)
-
-
-# --- coefficients of BDF --------------------------------------------------------------------------------------------
-
-
-def coefficients(table: PrintedTable) -> Values:
-    """One step from unit vectors: of y' = 1 from zero, h/alpha_0; of y' = 0, -alpha_i/alpha_0."""
-
-    def step(k: int, slope: float, past: np.ndarray) -> float:
-        problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - slope], 1)
-        method = DASSL(max_order=k, starting_values=past[None])
-        return daedal.solve(problem, (0.0, float(k)), ([past[0]], [slope]), method=method, fixed_step=1.0).y[0, k]
-
-    def values(row: Row) -> Mapping[str, Any]:
-        k = row["k"]
-        leading = 1.0 / step(k, 1.0, np.zeros(k))
-        others = {f"a{k - j}": -leading * step(k, 0.0, unit) for j, unit in enumerate(np.eye(k))}
-        return {"a0": leading} | others
-
-    return table.each(values)
 
 
 # --- particle on a circle, given steps ------------------------------------------------------------------------------
@@ -109,45 +93,86 @@ def _extended(t, x, xp, xpp):
     )
 
 
+_OUTPUT = 0.1  # TOUT of (4.30), the first point of output
+_LITERAL = 1e-12  # (4.20) weighs a difference v by RTOL |v| + ATOL: |v| is the difference itself, next to nothing
+
+
 def _setting(number: str) -> tuple[Any, Any, int, dict[str, Any]]:
-    """Problem, initial values, position of lambda, tolerances and first step of the run of a table."""
+    """Problem, initial values, position of lambda, tolerances of the run of a table."""
     model, atol = library.body_on_circle(), [1e-4, 1e-4, 1e-2, 1e-2, 1e-2]
-    options: dict[str, Any]
+    options: dict[str, Any] = {"rtol": _LITERAL, "atol": atol, "first_step": 1e-3 * _OUTPUT}
     if number == "8.1":
-        return model.problem, model.initial, 2, {"rtol": 1e-4, "atol": atol}
+        return model.problem, model.initial, 2, options
     if number == "8.2":
-        options = {"rtol": [1e-2, 1e-2, 1e-1, 1.0, 1.0, 1.0], "atol": [1e-3, 1e-3, 1e-2, 1.0, 1.0, 1.0]}
         initial = [0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
-        return daedal.SecondOrderDAE(_stabilised, 4), initial, 3, options | {"first_step": 1e-3}
+        options["atol"] = [1e-3, 1e-3, 1e-2, 1.0, 1.0, 1.0]
+        return daedal.SecondOrderDAE(_stabilised, 4), initial, 3, options
     if number == "8.3":
-        options = {"rtol": 1e-4, "atol": [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]}
+        options["atol"] = [1e-4, 1e-4, 1e-3, 1e-2, 1e-2, 1e-2]
         initial = [0.0, 1.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]
         return daedal.SecondOrderDAE(_extended, 5), initial, 4, options
-    # lambda of second order too, as the thesis writes it; first step as in her Table 8.1
-    options = {"rtol": 1e-4, "atol": [*atol, 1e-1], "first_step": 1.39e-4}
+    # lambda of second order too, as the thesis writes it
+    options["atol"] = [*atol, 1e-1]
     return model.problem.with_order([2, 2, 2]), ([0.0, 1.0, 0.0], [1.0, 0.0, 1.0]), 2, options
 
 
 def controlled_run(number: str, controller: str = "thesis", scale: float = 1.0, **options: Any) -> Any:
-    """The run of Table 8.1, 8.2, 8.3 (modified BDF) or 8.4 (collocation), with all tolerances times `scale`."""
+    """The run of Table 8.1, 8.2, 8.3 (modified BDF) or 8.4 (collocation), with the tolerances times `scale`."""
     problem, initial, _, given = _setting(number)
-    tolerances = {name: np.multiply(scale, given[name]) for name in ("rtol", "atol")}
+    tolerances = {"atol": np.multiply(scale, given["atol"])}
     method = Collocation("radau", 2, controller=controller) if number == "8.4" else ModifiedBDF(controller=controller)
     return _run(problem, initial, method, **(given | tolerances | options))
 
 
-def dassl_run(number: str) -> Any:
-    """The run of DASSL beside it, on the form of first order; GGL and minimal extension are formulations."""
-    if number == "8.1":
-        model = library.body_on_circle()
-        return _run(model.problem, model.initial, "dassl", rtol=1e-4, atol=[1e-4, 1e-4, 1.0, 1e-2, 1e-2])
-    model = library.body_on_circle(form="mechanical")
-    form = "ggl" if number == "8.2" else "minimal_extension"
-    return _run(model.problem, model.initial, DASSL(), formulation=form, rtol=1e-4, atol=1e-4)
+def _forces(q1, q2, v1, v2, lam):
+    return -q1 - 2.0 * q1 * v1 * v2 - 2.0 * q1 * lam, -v1 + 2.0 * q1 * q2**2 - 2.0 * q2 * lam
+
+
+def _first_order(t, y, yp):
+    """(8.7) in (q1, q2, v1, v2, lambda)."""
+    q1, q2, v1, v2, lam = y
+    f1, f2 = _forces(q1, q2, v1, v2, lam)
+    return np.array([yp[0] - v1, yp[1] - v2, yp[2] - f1, yp[3] - f2, q1**2 + q2**2 - 1.0])
+
+
+def _first_order_stabilised(t, y, yp):
+    """(8.8) in (q1, q2, v1, v2, lambda, eta)."""
+    q1, q2, v1, v2, lam, eta = y
+    f1, f2 = _forces(q1, q2, v1, v2, lam)
+    slips = [yp[0] - v1 + 2.0 * q1 * eta, yp[1] - v2 + 2.0 * q2 * eta, yp[2] - f1, yp[3] - f2]
+    return np.array([*slips, q1**2 + q2**2 - 1.0, 2.0 * q1 * v1 + 2.0 * q2 * v2])
+
+
+def _first_order_reduced(t, y, yp):
+    """(8.10) in (q1, q2, v1, v2, lambda), for q2 not zero."""
+    q1, q2, v1, v2, lam = y
+    f1, f2 = _forces(q1, q2, v1, v2, lam)
+    acceleration = 2.0 * v1**2 + 2.0 * q1 * f1 + 2.0 * v2**2 + 2.0 * q2 * f2
+    return np.array([yp[0] - v1, yp[2] - f1, q1**2 + q2**2 - 1.0, 2.0 * q1 * v1 + 2.0 * q2 * v2, acceleration])
+
+
+_BESIDE: dict[str, tuple[Any, list[float]]] = {
+    "8.1": (_first_order, [1e-4, 1e-4, 1e-2, 1e-2, 1.0]),
+    "8.2": (_first_order_stabilised, [1e-4] * 6),
+    "8.3": (_first_order_reduced, [1e-4, 1e-4, 1e-3, 1e-2, 1e-2]),
+}
+
+
+def dassl_run(number: str, **changes: Any) -> Any:
+    """The run of DASSL beside it, with all variables in the error test and the first step of DASSL for TOUT = 0.1."""
+    residual, atol = _BESIDE[number]
+    y, yp = [0.0, 1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -1.0, 1.0]
+    if len(atol) == 6:
+        y, yp = [*y, 0.0], [*yp, 0.0]
+    slope = math.sqrt(np.mean((np.array(yp) / (1e-4 * np.abs(y) + atol)) ** 2))
+    options: dict[str, Any] = {"rtol": 1e-4, "atol": atol, "first_step": min(1e-3 * _OUTPUT, 0.5 / slope)}
+    method = DASSL(error_test="all", remember_rate=True)
+    return _run(daedal.ImplicitDAE(residual, len(y)), (y, yp), method, formulation="none", **(options | changes))
 
 
 def _run(problem: Any, initial: Any, method: Any, **options: Any) -> Any:
-    return daedal.solve(problem, (0.0, 1.0), initial, method=method, t_eval=TIMES, t_stop=math.inf, **options)
+    output: dict[str, Any] = {"t_eval": TIMES, "t_stop": math.inf}
+    return daedal.solve(problem, (0.0, 1.0), initial, method=method, **(output | options))
 
 
 def cumulative(sol: Any) -> list[int]:
@@ -156,21 +181,24 @@ def cumulative(sol: Any) -> list[int]:
     return [int(np.sum(starts < t - 1e-12)) for t in TIMES[1:]]
 
 
+def returns(sol: Any) -> list[int]:
+    """Returns of DASSL, which comes back after every step and once more at every point of output before the last."""
+    return [steps + outputs for outputs, steps in enumerate(cumulative(sol))]
+
+
 def errors(number: str, sol: Any) -> dict[str, np.ndarray]:
-    """Errors of q1 and lambda at 0.1, 0.2, ..., 1."""
-    mechanism = isinstance(sol, daedal.MechanicalSolution)
-    q1, lam = (sol.q[0], sol.lam[0]) if mechanism else (sol.x[0], sol.x[_setting(number)[2]])
+    """Errors of q1 and lambda at 0.1, 0.2, ..., 1; lambda is the fifth of a first-order form."""
+    x, lam = (sol.x, _setting(number)[2]) if isinstance(sol, daedal.SecondOrderSolution) else (sol.y, 4)
     t = sol.t
-    return {"q1": np.abs(q1 - np.sin(t))[1:], "lam": np.abs(lam - np.sin(t) * np.cos(t))[1:]}
+    return {"q1": np.abs(x[0] - np.sin(t))[1:], "lam": np.abs(x[lam] - np.sin(t) * np.cos(t))[1:]}
 
 
 def controlled(table: PrintedTable) -> Values:
     """Tables 8.1 to 8.3."""
     modified, dassl = controlled_run(table.number), dassl_run(table.number)
-    columns: dict[str, Any] = {}
-    for prefix, sol in (("", modified), ("dassl_", dassl)):
-        found = errors(table.number, sol) | {"steps": cumulative(sol)}
-        columns |= {prefix + name: column for name, column in found.items()}
+    columns: dict[str, Any] = errors(table.number, modified) | {"steps": cumulative(modified)}
+    found = errors(table.number, dassl) | {"steps": returns(dassl)}
+    columns |= {f"dassl_{name}": column for name, column in found.items()}
     return [{key: column[i] for key, column in columns.items()} for i in range(len(table.rows))]
 
 
@@ -194,7 +222,7 @@ def truck(table: PrintedTable) -> Values:
 
 
 TABLES = {
-    "2.1": coefficients,
+    **second_order_coefficients.TABLES,
     "2.2": constant_steps,
     "3.2": constant_steps,
     "2.3": variable_steps,

@@ -6,11 +6,18 @@ from rich.text import Text
 
 from daedal.reproduce.printed_table import PrintedTable
 from daedal.reproduce.reproduction import Reproduction, Result
-from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED, VERDICTS
+from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OBSERVED, OPEN, PRINTED, REPRODUCED, VERDICTS
 from daedal.reproduce.wording import SYMBOLS, written
 from daedal.tabular import Tabular
 
-STYLES = {REPRODUCED: "blue", BAND: "cyan", DOUBTFUL: "yellow", FAILED: "bold red", OPEN: "dim"}
+STYLES = {
+    REPRODUCED: "blue",
+    BAND: "cyan",
+    OBSERVED: "magenta",
+    FAILED: "bold red",
+    DOUBTFUL: "yellow",
+    OPEN: "dim",
+}
 
 
 def print_list(console: Console, tables: list[PrintedTable]) -> None:
@@ -20,7 +27,7 @@ def print_list(console: Console, tables: list[PrintedTable]) -> None:
 
 
 def print_cells(console: Console, result: Result) -> None:
-    """All cells of a table: printed value, computed value, verdict."""
+    """All cells of a table: value and where it comes from, computed value, verdict and why."""
     table = result.table
     console.print(f"\n[bold]{table.identifier}[/bold]  {escape(table.caption)}")
     for note in table.notes:
@@ -29,13 +36,14 @@ def print_cells(console: Console, result: Result) -> None:
         (
             cell.cell,
             cell.printed,
+            Text("" if cell.origin == PRINTED else cell.origin, style="dim"),
             written(cell),
             Text(f"{SYMBOLS[cell.verdict]} {cell.verdict}", style=STYLES[cell.verdict]),
             Text(cell.reason, style="dim"),
         )
         for cell in result.cells
     ]
-    console.print(Tabular("lrrll", rows, ("cell", "printed", "computed", "verdict", "reason")))
+    console.print(Tabular("lrlrll", rows, ("cell", "printed", "origin", "computed", "verdict", "why")))
 
 
 def print_overview(console: Console, report: Reproduction) -> None:

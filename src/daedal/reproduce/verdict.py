@@ -1,8 +1,9 @@
-"""Whether a computed value is the printed one: to its digits, within a band, or not.
+"""Whether a computed value is the printed one: to its digits, within a band that has a basis, or not.
 
 A printed value is reproduced if the computed one rounds to it. Where the source leaves something open (another
-machine, tolerances that are not stated), the data file gives a band. Where the print itself is doubtful, it gives the
-reason. The value of an independent computation, where the data file has one beside the print, must be met as well.
+machine, another version of a code), the data file gives a band with two sides and its basis. Where the print itself
+is doubtful, it gives the argument and the value that should stand there. The value of an independent computation,
+where the data file has one beside the print, must be met as well.
 """
 
 import math
@@ -10,13 +11,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-REPRODUCED, BAND, DOUBTFUL, FAILED, OPEN = VERDICTS = (
+REPRODUCED, BAND, OBSERVED, FAILED, DOUBTFUL, OPEN = VERDICTS = (
     "reproduced",
     "within band",
-    "doubtful print",
+    "observed band",
     "not reproduced",
+    "doubtful print",
     "open",
 )
+PRINTED, DERIVED, INDEPENDENT = ORIGINS = ("printed", "derived", "independent")
+SEEN_AFTERWARDS = "observed"  # the basis of a band that was set after looking at the computed value
+BASES = ("printed digits", "machine constants", "algorithm", SEEN_AFTERWARDS)
 
 _SLACK = 1.0 + 1e-6  # for the rounding of half a unit itself
 
@@ -32,6 +37,21 @@ def number(text: str) -> float:
     if "/" in text:
         return float(Fraction(text))
     return float(text.replace("∞", "inf"))
+
+
+def is_number(text: str) -> bool:
+    """Whether a printed text is a number, and no word or formula.
+
+    Examples
+    --------
+    >>> is_number("1/3"), is_number("crash")
+    (True, False)
+    """
+    try:
+        number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def unit(text: str) -> float:
@@ -80,29 +100,39 @@ def meets(independent: str, computed: float) -> bool:
     return math.isclose(computed, value, rel_tol=1e-4 if 1e-7 < abs(value) < 1e3 else 1e-3)
 
 
-def in_band(band: Mapping[str, Any], text: str, computed: float) -> bool:
-    """Whether `computed` is in a band around the printed number.
+def limits(band: Mapping[str, Any], text: str) -> tuple[float, float]:
+    """The two ends of a band around a printed number.
 
-    A band is one of ``relative``, ``absolute`` (distance), ``factor`` (ratio of the sizes), ``at_most`` (that many
-    times as large, or smaller), ``below``, ``above`` (sizes), ``range`` (two values).
+    A band is one of ``relative``, ``absolute`` (distance), ``units`` (of the last printed digit), ``factor`` (ratio of
+    the sizes, either sign), ``range`` (two values).
 
     Examples
     --------
-    >>> in_band({"relative": 0.35}, "43", 40), in_band({"above": 1e3}, ".93e+74", 2e80)
-    (True, True)
+    >>> limits({"factor": 2}, "-10"), limits({"units": 2}, "0.13")
+    ((5.0, 20.0), (0.11, 0.15))
     """
-    printed, size = number(text), abs(computed)
+    printed = number(text)
     ((kind, value),) = band.items()
     if kind == "range":
-        return value[0] <= computed <= value[1]
-    return {
-        "relative": lambda: abs(computed - printed) <= value * abs(printed),
-        "absolute": lambda: abs(computed - printed) <= value,
-        "factor": lambda: abs(printed) / value <= size <= value * abs(printed),
-        "at_most": lambda: size <= value * abs(printed),
-        "below": lambda: size <= value,
-        "above": lambda: size >= value,
-    }[kind]()
+        return value[0], value[1]
+    if kind == "factor":
+        return abs(printed) / value, abs(printed) * value
+    width = {"relative": abs(printed), "absolute": 1.0, "units": unit(text)}[kind] * value
+    return printed - width, printed + width
+
+
+def in_band(band: Mapping[str, Any], text: str, computed: float) -> bool:
+    """Whether `computed` is in a band around the printed number; see :func:`limits`.
+
+    Examples
+    --------
+    >>> in_band({"relative": 0.35}, "43", 40), in_band({"factor": 3}, "1e-3", -4e-3)
+    (True, False)
+    """
+    low, high = limits(band, text)
+    value = abs(computed) if "factor" in band else computed
+    slack = 1e-12 * max(abs(low), abs(high))
+    return low - slack <= value <= high + slack
 
 
 def describe(band: Mapping[str, Any]) -> str:
@@ -119,11 +149,20 @@ def describe(band: Mapping[str, Any]) -> str:
     return {
         "relative": f"within {100 * value:g} %",
         "absolute": f"within {value:g}",
+        "units": f"within {value:g} unit{'' if value == 1 else 's'} of the last digit",
         "factor": f"within a factor of {value:g}",
-        "at_most": "not larger than printed" if value == 1 else f"at most {value:g} times the printed value",
-        "below": f"below {value:g}",
-        "above": f"above {value:g}",
     }[kind]
+
+
+def kind_of(basis: str) -> str:
+    """The kind of a basis, without what is said about it.
+
+    Examples
+    --------
+    >>> kind_of("algorithm: another version of DASSL")
+    'algorithm'
+    """
+    return basis.partition(":")[0]
 
 
 def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, str]:
@@ -132,8 +171,9 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
     Parameters
     ----------
     entry : dict
-        The cell of the data file: ``printed`` and, where they apply, ``tag``, ``band``, ``reason``, ``recomputed``,
-        ``truncated``.
+        The cell of the data file: ``printed`` and, where they apply, ``tag`` (doubtful print, not
+        reproduced, open),
+        ``band`` and ``basis``, ``reason``, ``recomputed``, ``truncated``.
     computed : float, str or None
         What Daedal computes; None where it computes nothing, a text where the print is one.
 
@@ -145,24 +185,40 @@ def judge(entry: Mapping[str, Any], computed: float | str | None) -> tuple[str, 
     --------
     >>> judge({"printed": "2.6E-3"}, 2.61e-3)
     ('reproduced', '')
-    >>> judge({"printed": ".81e-2", "tag": "doubtful", "reason": "digits exchanged", "recomputed": "1.76e-3"}, 1.76e-3)
-    ('doubtful print', 'digits exchanged')
+    >>> judge({"printed": ".81e-2", "tag": "doubtful print", "reason": "exchanged", "recomputed": "1.8e-3"}, 1.8e-3)
+    ('doubtful print', 'exchanged')
     """
-    reason, printed = entry.get("reason", ""), entry["printed"]
-    if entry.get("tag") == OPEN or computed is None:
-        return (DOUBTFUL if entry.get("tag") == "doubtful" else OPEN), reason
-    if isinstance(computed, str):
-        same = computed == printed
-        return (REPRODUCED, "") if same else (DOUBTFUL if entry.get("tag") == "doubtful" else FAILED, reason)
-    independent, band = entry.get("recomputed"), entry.get("band")
-    if independent is not None and not meets(independent, computed):
-        return FAILED, f"not {independent}, which an independent computation gives"
-    if has_printed_digits(printed, computed):
-        return REPRODUCED, ""
-    if entry.get("truncated") and has_printed_digits(printed, computed, truncated=True):
-        return REPRODUCED, "printed cut off, not rounded"
-    if entry.get("tag") == "doubtful" and (band is None or in_band(band, printed, computed)):
+    reason = entry.get("reason", "")
+    if computed is None:
+        return OPEN, reason
+    if not _is_what_it_should_be(entry, computed):
+        return FAILED, f"not {entry['recomputed']}, which an independent computation gives"
+    if _is_printed(entry, computed):
+        return REPRODUCED, "" if _is_printed(entry, computed, cut=False) else "printed cut off, not rounded"
+    band, basis, tag = entry.get("band"), entry.get("basis", ""), entry.get("tag")
+    inside = band is not None and isinstance(computed, float | int) and in_band(band, entry["printed"], computed)
+    if tag == DOUBTFUL and (inside or (band is None and "recomputed" in entry)):
         return DOUBTFUL, reason
-    if band is not None and math.isfinite(computed) and in_band(band, printed, computed):
-        return BAND, f"{describe(band)}: {reason}" if reason else describe(band)
-    return FAILED, f"not {describe(band)}" if band is not None else f"not {printed} to its digits"
+    if tag is None and band is not None and inside:
+        verdict = OBSERVED if kind_of(basis) == SEEN_AFTERWARDS else BAND
+        return verdict, f"{describe(band)}: {basis}"
+    if tag == FAILED:
+        return FAILED, reason
+    return FAILED, f"not {describe(band)}" if band is not None else f"not {entry['printed']} to its digits"
+
+
+def _is_what_it_should_be(entry: Mapping[str, Any], computed: float | str) -> bool:
+    """Whether it is the value of an independent computation, where there is one."""
+    expected = entry.get("recomputed")
+    if expected is None:
+        return True
+    return computed == expected if isinstance(computed, str) else meets(expected, computed)
+
+
+def _is_printed(entry: Mapping[str, Any], computed: float | str, cut: bool = True) -> bool:
+    if isinstance(computed, str):
+        return computed == entry["printed"]
+    if not is_number(entry["printed"]):
+        return False
+    ways = (False, True) if cut and entry.get("truncated") else (False,)
+    return any(has_printed_digits(entry["printed"], computed, truncated) for truncated in ways)

@@ -3,15 +3,16 @@
 import math
 
 from daedal.reproduce.reproduction import Cell
-from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OPEN, REPRODUCED
+from daedal.reproduce.verdict import BAND, DOUBTFUL, FAILED, OBSERVED, OPEN, REPRODUCED
 
-SYMBOLS = {REPRODUCED: "✓", BAND: "≈", DOUBTFUL: "?", FAILED: "✗", OPEN: "○"}
+SYMBOLS = {REPRODUCED: "✓", BAND: "≈", OBSERVED: "∼", FAILED: "✗", DOUBTFUL: "?", OPEN: "○"}
 MEANINGS = {
     REPRODUCED: "the computed value has the printed digits",
-    BAND: "within the band that the source leaves open",
-    DOUBTFUL: "the print is wrong or illegible, for the reason given",
-    FAILED: "it should be reproduced, and is not",
-    OPEN: "not computed, or not comparable, for the reason given",
+    BAND: "within a band around the print whose basis is stated: digits, machine, algorithm",
+    OBSERVED: "within a band that was set after looking at the computed value",
+    FAILED: "the computed value is another one, for the reason given",
+    DOUBTFUL: "the print contradicts its own document or is illegible, by the argument given",
+    OPEN: "not computed, for the reason given",
 }
 
 

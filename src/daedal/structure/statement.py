@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    Quasilinear,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.symbolic import Traced
 from daedal.symbolic.derivative import jacobian
 from daedal.tabular import derivative_name
+from daedal.tracing.first_order import constant_rows, quasilinear_equations
 from daedal.tracing.tracer import Tracer
 
 Written = tuple[list[Traced], list[int]]
@@ -60,6 +69,9 @@ def statement(problem: Any) -> Statement:
     if isinstance(problem, SemiExplicitDAE):
         parts = [(problem.n_y, "y' = f"), (problem.n_z, "0 = g")]
         return Statement(problem, names, order, parts, partial(_semi_explicit_equations, problem))
+    if isinstance(problem, Quasilinear):
+        words = "y' = f" if problem.mass is None else "M y' = f"
+        return Statement(problem, names, order, [(problem.n, words)], partial(_quasilinear_equations, problem))
     return Statement(problem, names, order, [(problem.n, "F = 0")], partial(_residual_equations, problem))
 
 
@@ -75,6 +87,14 @@ def _implicit(problem: Any) -> ImplicitDAE:
 def _residual_equations(problem: Any, tracer: Tracer, symbols: Sequence[np.ndarray]) -> Written:
     traced = tracer.trace(problem.residual, symbols, (problem.n,))
     return [traced], list(traced.nodes)
+
+
+def _quasilinear_equations(problem: Quasilinear, tracer: Tracer, symbols: Sequence[np.ndarray]) -> Written:
+    traces = [tracer.trace(problem.f, symbols[:1], (problem.n,))]
+    if callable(problem.mass):
+        traces.append(tracer.trace(problem.mass, symbols[:1], (problem.n, problem.n)))
+    rates = [x.node for x in symbols[1]]
+    return traces, quasilinear_equations(tracer.graph, problem.mass, traces, rates)
 
 
 def _semi_explicit_equations(problem: SemiExplicitDAE, tracer: Tracer, symbols: Sequence[np.ndarray]) -> Written:
@@ -127,7 +147,7 @@ def _mechanical_equations(system: MechanicalSystem, tracer: Tracer, symbols: Seq
         traces.append(tracer.trace(system.mass, [q], (n, n)))
         mass = [dict(enumerate(row)) for row in traces[-1].array.tolist()]
     else:
-        mass = _constant_rows(graph, system.mass)
+        mass = constant_rows(graph, system.mass)
     motion = [graph.negative(node) for node in force]
     for i, row in enumerate(mass):
         for j, entry in row.items():
@@ -138,17 +158,6 @@ def _mechanical_equations(system: MechanicalSystem, tracer: Tracer, symbols: Seq
             motion[i] = graph.add(motion[i], graph.multiply(entry, multiplier.node))
     states = [graph.subtract(xp[n + k].node, node) for k, node in enumerate(rates)]
     return traces, [*motion, *states, *algebraic, *constraints, *velocities]
-
-
-def _constant_rows(graph: Any, matrix: Any) -> list[dict[int, int]]:
-    """The entries of a constant matrix, dense or sparse, that are not zero."""
-    rows: list[dict[int, int]] = [{} for _ in range(matrix.shape[0])]
-    found = matrix.tocoo() if hasattr(matrix, "tocoo") else None
-    places = zip(*(np.nonzero(matrix) if found is None else (found.row, found.col)), strict=True)
-    values = matrix[np.nonzero(matrix)] if found is None else found.data
-    for (i, j), value in zip(places, values, strict=True):
-        rows[i][int(j)] = graph.constant(value)
-    return rows
 
 
 # --- linear problems by their coefficients ----------------------------------------------------------------------------

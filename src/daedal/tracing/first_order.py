@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daedal.kernels.functions import is_compiled
-from daedal.problems import ImplicitDAE, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.semi_explicit import adopt_stacked
-from daedal.symbolic import Traced
+from daedal.symbolic import Graph, Traced
 from daedal.symbolic.derivative import jacobian, sparsity
 from daedal.symbolic.evaluate import evaluate
 from daedal.tracing.linearly_implicit import LinearlyImplicit
@@ -65,7 +65,7 @@ def _traced(problem, vectors, factors, linear_solver, always: bool, follow: int 
     _matrix(tracer, problem, result, linear_solver, residual)
     if traced is not None and isinstance(problem, SecondOrderDAE):
         object.__setattr__(result, "motion", Motion(tracer, traced))
-    elif traced is not None:
+    elif traced is not None and problem.copies == 1:
         object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, vectors, *residual.groups))
     return tracer.finished(result)
 
@@ -96,6 +96,62 @@ def traced_semi_explicit(
     return tracer.finished(result)
 
 
+def traced_quasilinear(
+    problem: Quasilinear, linear_solver: Any = "auto", *, always: bool = False, follow: int = 0
+) -> TracedProblem:
+    """M y' = f with f, M and the residual M y' - f traced."""
+    n = problem.n
+    tracer = Tracer(problem, {"y": n, "yp": n}, ("cj",), always=always, follow=follow)
+    functions = [tracer.function("f", problem.f, ("y",), (n,))]
+    if callable(problem.mass):
+        functions.append(tracer.function("mass", problem.mass, ("y",), (n, n)))
+    result, traced, groups = copy(problem), None, [tracer.nodes("y"), tracer.nodes("yp")]
+    for name in ("f", "mass"):
+        _set(result, name, tracer.result.functions.get(name))
+    parts = [part for part in functions if part is not None]
+    if len(parts) == len(functions):
+        nodes = quasilinear_equations(tracer.graph, problem.mass, parts, groups[1])
+        traced = tracer.stacked("residual", problem.residual, ("y", "yp"), nodes, parts)
+    if traced is not None:
+        tracer.traces["residual"] = traced
+        object.__setattr__(result, "linearly_implicit", LinearlyImplicit(tracer, traced, ("y", "yp"), *groups))
+    _set(result, "residual", tracer.combined.get("residual"))
+    _matrix(tracer, problem, result, linear_solver, _Residual(("y", "yp"), groups, ("cj",), traced))
+    return tracer.finished(result)
+
+
+def quasilinear_equations(graph: Graph, mass: Any, traces: Sequence[Traced], rates: Sequence[int]) -> list[int]:
+    """The nodes of M y' - f, from f and, where it is a function, M."""
+    nodes = []
+    for i, (rate, row) in enumerate(zip(traces[0].nodes, _mass_rows(graph, mass, traces), strict=True)):
+        total = rates[i] if row is None else graph.zero
+        for j, entry in () if row is None else row.items():
+            total = graph.add(total, graph.multiply(entry, rates[j]))
+        nodes.append(graph.subtract(total, rate))
+    return nodes
+
+
+def _mass_rows(graph: Graph, mass: Any, traces: Sequence[Traced]) -> list[dict[int, int] | None]:
+    """The rows of M, entry by entry; None for those of the identity."""
+    n = len(traces[0].nodes)
+    if mass is None:
+        return [None] * n
+    if callable(mass):
+        return [{j: node for j, node in enumerate(row) if not graph.is_zero(node)} for row in traces[1].array.tolist()]
+    return [*constant_rows(graph, mass)]
+
+
+def constant_rows(graph: Graph, matrix: Any) -> list[dict[int, int]]:
+    """The entries of a constant matrix, dense or sparse, that are not zero."""
+    rows: list[dict[int, int]] = [{} for _ in range(matrix.shape[0])]
+    found = matrix.tocoo() if hasattr(matrix, "tocoo") else None
+    places = zip(*(np.nonzero(matrix) if found is None else (found.row, found.col)), strict=True)
+    values = matrix[np.nonzero(matrix)] if found is None else found.data
+    for (i, j), value in zip(places, values, strict=True):
+        rows[i][int(j)] = graph.constant(value)
+    return rows
+
+
 def _set(problem, name: str, function):
     if function is not None:
         object.__setattr__(problem, name, function)
@@ -106,7 +162,11 @@ def _set(problem, name: str, function):
 
 def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual):
     """The user's jacobian traced, or an exact one in the form that the linear solver takes."""
-    n, arguments = problem.n, (*residual.arguments, *residual.factors)
+    copies = getattr(problem, "copies", 1)
+    n, arguments = problem.n // copies, (*residual.arguments, *residual.factors)
+    if copies > 1 and residual.traced is not None:  # the matrix of the leading unknowns serves all of them
+        leading = replace(residual.traced, nodes=residual.traced.nodes[:n], shape=(n,))
+        residual = replace(residual, groups=[group[:n] for group in residual.groups], traced=leading)
     if residual.traced is not None:
         tracer.result.orders = partial(_orders, tracer, residual)
     if problem.jacobian is not None:
@@ -116,7 +176,9 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         if problem.sparsity is not None:
             shape = (problem.sparsity.nnz,)
         joined = ("y", "z") == residual.arguments[:2]
-        if not joined:
+        if isinstance(problem, Quasilinear):
+            _matrix_from_slopes(tracer, problem, result, residual)
+        elif not joined:
             tracer.function("jacobian", problem.jacobian, arguments, shape)
             _set(result, "jacobian", tracer.result.functions.get("jacobian"))
         if residual.traced is not None and n <= _MOST_COMPARED:
@@ -133,6 +195,24 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         for name, value in structure.items():
             object.__setattr__(result, name, value)
         _set(result, "jacobian", made)
+
+
+def _matrix_from_slopes(tracer: Tracer, problem: Quasilinear, result, residual: _Residual):
+    """cj M - df/dy with the user's df/dy, where that is dense and can be traced."""
+    n, graph = problem.n, tracer.graph
+    if residual.traced is None or problem.sparsity is not None or problem.bandwidth is not None:
+        return
+    given: Any = problem.jacobian
+    slopes = tracer.function("jacobian", given.of, ("y",), (n, n))
+    if slopes is None:
+        return
+    [cj], masses = tracer.nodes("cj"), jacobian(graph, residual.traced.nodes, residual.groups[1])
+    nodes = [
+        [graph.subtract(graph.multiply(cj, row[j]) if j in row else graph.zero, x) for j, x in enumerate(line)]
+        for row, line in zip(masses, slopes.array.tolist(), strict=True)
+    ]
+    tracer.stacked("matrix", given, (*residual.arguments, "cj"), nodes, (slopes,))
+    _set(result, "jacobian", tracer.combined.get("matrix"))
 
 
 def _exact_matrix(tracer: Tracer, residual: _Residual, values: Mapping[str, Any]) -> np.ndarray:
@@ -176,7 +256,7 @@ def _form(tracer: Tracer, problem, linear_solver, residual: _Residual):
     None where the matrix is left to differences: for a solver that does not use it, and where it would not fit into
     the structure that the user gave.
     """
-    n, zero = problem.n, tracer.graph.zero
+    n, zero = len(residual.groups[0]), tracer.graph.zero
     assert residual.traced is not None
     variables = [i for group in residual.groups for i in group]
     pattern = [sorted({k % n for k in row}) for row in sparsity(tracer.graph, residual.traced.nodes, variables)]

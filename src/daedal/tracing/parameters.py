@@ -95,6 +95,18 @@ class ParameterLayout:
         vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())
         return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
+    def rebuilt(self, params: Any, numbers: list[float]) -> Any:
+        """The same structure with other numbers.
+
+        Examples
+        --------
+        >>> from daedal.tracing.parameters import ParameterLayout
+        >>> params = {"mass": 2.0, "springs": [3.0, 4.0]}
+        >>> ParameterLayout(params).rebuilt(params, [1.0, 5.0, 6.0])
+        {'mass': 1.0, 'springs': [5.0, 6.0]}
+        """
+        return self._rebuilt(params, iter(numbers), np.ndarray, dtype=float)
+
     def _read(self, value: Any, numbers: list[float], depth: int = 0) -> Any:
         """The structure of a value, as something that can be compared; its numbers are appended."""
         kind = type(value)
@@ -126,12 +138,12 @@ class ParameterLayout:
     def _is_numbers(self, array: np.ndarray) -> bool:
         return array.dtype == np.float64 or (self._all_numbers and array.dtype.kind in "fiub")
 
-    def _rebuilt(self, value: Any, symbols, array_type, depth: int = 0) -> Any:
+    def _rebuilt(self, value: Any, symbols, array_type, depth: int = 0, dtype: Any = object) -> Any:
         kind = type(value)
         if self._is_number(value):
             return next(symbols)
         if kind is np.ndarray and self._is_numbers(value):
-            vector = np.empty(value.size, dtype=object)
+            vector = np.empty(value.size, dtype=dtype)
             vector[:] = [next(symbols) for _ in range(value.size)]
             return vector.view(array_type).reshape(value.shape)
         parts = _parts(value) if depth < _DEEPEST else None
@@ -140,7 +152,7 @@ class ParameterLayout:
         names, entries = parts
         if kind in (list, tuple) and _is_vector(entries):
             return kind(next(symbols) for _ in entries)
-        made = [self._rebuilt(entry, symbols, array_type, depth + 1) for entry in entries]
+        made = [self._rebuilt(entry, symbols, array_type, depth + 1, dtype) for entry in entries]
         if kind in (list, tuple):
             return kind(made)
         if kind is dict:

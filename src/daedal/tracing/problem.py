@@ -7,7 +7,15 @@ from typing import Any
 
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import CodedFunction
-from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
+from daedal.problems import (
+    HessenbergDAE,
+    ImplicitDAE,
+    LinearDAE,
+    MechanicalSystem,
+    Quasilinear,
+    SecondOrderDAE,
+    SemiExplicitDAE,
+)
 from daedal.problems.mechanical import FUNCTIONS
 from daedal.symbolic import Untraceable
 from daedal.tabular import FunctionTable
@@ -48,6 +56,8 @@ def _traced(problem: Any, linear_solver: Any, always: bool, follow: int) -> Trac
         return None if linear.is_ready(problem) else linear.traced_linear(problem, always=always)
     if not isinstance(problem, TRACEABLE) or (first_order.is_ready(problem) and not always):
         return None
+    if isinstance(problem, Quasilinear):
+        return first_order.traced_quasilinear(problem, linear_solver, always=always, follow=follow)
     if isinstance(problem, ImplicitDAE):
         return first_order.traced_implicit(problem, linear_solver, always=always, follow=follow)
     if isinstance(problem, SemiExplicitDAE):
@@ -86,6 +96,8 @@ def untraced_words(problem: Any) -> FunctionTable:
         names = [name for name in problem.shapes if callable(getattr(problem, name))]
     else:
         names = ["f", "g"] if isinstance(problem, SemiExplicitDAE) else ["residual"]
+        if isinstance(problem, Quasilinear):
+            names = ["f", "mass"] if callable(problem.mass) else ["f"]
         names += ["jacobian"] if getattr(problem, "jacobian", None) is not None else []
     return FunctionTable((name, _kind(getattr(problem, name, None))) for name in names)
 

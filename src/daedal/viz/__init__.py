@@ -6,6 +6,7 @@ from daedal.viz.conditioning_plot import plot_conditioning
 from daedal.viz.drawing import Drawing
 from daedal.viz.eigenvalue_plot import plot_eigenvalues
 from daedal.viz.ensemble_plot import plot_ensemble
+from daedal.viz.fit_plot import plot_fit, plot_fit_residuals, plot_uncertainty
 from daedal.viz.hybrid_plot import plot_hybrid, plot_modes
 from daedal.viz.notebook import solution_html
 from daedal.viz.scene import Scene
@@ -39,10 +40,13 @@ __all__ = [
     "plot_conditioning",
     "plot_eigenvalues",
     "plot_ensemble",
+    "plot_fit",
+    "plot_fit_residuals",
     "plot_hybrid",
     "plot_modes",
     "plot_solution",
     "plot_stability_region",
+    "plot_uncertainty",
     "plot_work_precision",
     "solution_html",
 ]

@@ -121,16 +121,27 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
         raise daedal.InvalidProblemError(f"kind='scatter' needs {missing}")
     rows, columns = _chosen(numbers, variables, "variables"), _chosen(varying, against, "against")
     places = np.unique(np.linspace(0, ensemble.members - 1, min(ensemble.members, _MOST_POINTS)).astype(int))
-    size = (max(3.5, 1.9 * len(columns) + 0.8), _HEIGHT * len(rows) + 0.5)
+    pairs = [[(name, other) for other in columns] for name in rows]
+    if len(columns) == 1 and len(rows) > 3:  # two columns of panels in place of a tower
+        flat = [pair for line in pairs for pair in line]
+        pairs = [flat[k : k + 2] for k in range(0, len(flat), 2)]
+    wide = len(pairs[0])
+    size = (max(3.5, 1.9 * wide + 0.8, 6.0 if wide == 2 else 0.0), _HEIGHT * len(pairs) + 0.5)
     with new_figure(size, pyplot, save, title) as figure:
-        axes = figure.subplots(len(rows), len(columns), sharex="col", sharey="row", squeeze=False)
-        for i, name in enumerate(rows):
-            axes[i, 0].set_ylabel(label(name))
-            for k, other in enumerate(columns):
+        shared = "row" if len(columns) > 1 else False
+        axes = figure.subplots(len(pairs), wide, sharex="col", sharey=shared, squeeze=False)
+        for line, panels in zip(pairs, axes):
+            for k, axis in enumerate(panels):
+                if k >= len(line):
+                    axis.set_visible(False)
+                    continue
+                name, other = line[k]
                 alpha = max(0.15, min(0.8, 400.0 / places.size))
                 points = {"s": 6, "lw": 0, "alpha": alpha, "color": COLOURS[0]}
-                axes[i, k].scatter(varying[other][places], numbers[name][places], **points)
-                axes[i, k].axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
-        for k, other in enumerate(columns):
-            axes[-1, k].set_xlabel(label(other))
+                axis.scatter(varying[other][places], numbers[name][places], **points)
+                axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
+                if k == 0 or not shared:
+                    axis.set_ylabel(label(name))
+        for axis, (_, other) in zip(axes[-1], pairs[-1]):
+            axis.set_xlabel(label(other))
     return figure

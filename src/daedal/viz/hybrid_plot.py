@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_STATES = {"closed": LINES[0][0], "stick": LINES[0][0], "slip": LINES[1][0]}  # of contacts
 _STRIP, _LANE = 0.35, 0.22  # inches: the panel of the modes, and what each of them adds
 
 
@@ -92,7 +93,7 @@ def plot_hybrid(
     with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
     columns, heights = row_heights(len(shown))
     if with_modes:
-        heights.append(_STRIP + _LANE * len(_visited(sol)))
+        heights.append(_strip_height(sol))
     with new_figure((WIDTH, sum(heights) + 0.35), pyplot, save) as figure:
         axes, grid = add_panels(figure, len(shown), columns, heights)
         for own, panel in zip(axes, shown):
@@ -110,7 +111,7 @@ def plot_hybrid(
 def plot_modes(
     sol: daedal.HybridSolution, *, xlabel: str = "t", title: str | None = None, pyplot: bool = True
 ) -> Figure:
-    """Plot the modes of a run over time, one lane for each.
+    """Plot the modes of a run over time, one lane for each; of contacts, one lane for each contact.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def plot_modes(
     -------
     matplotlib.figure.Figure
     """
-    with new_figure((WIDTH, 0.7 + _STRIP + _LANE * len(_visited(sol))), pyplot) as figure:
+    with new_figure((WIDTH, 0.7 + _strip_height(sol)), pyplot) as figure:
         axes = figure.add_subplot()
         _draw_modes(sol, axes)
         finish(figure, [axes], xlabel, title, "")
@@ -152,7 +153,32 @@ def _stretches(sol: daedal.HybridSolution) -> list[tuple[int, float, float]]:
     return joined
 
 
+def _strip_height(sol: daedal.HybridSolution) -> float:
+    """In inches: that of the panel with modes, or with what contacts do."""
+    lanes = sol.contact_lanes
+    return _STRIP + _LANE * (len(lanes) + 1 if lanes else len(_visited(sol)))
+
+
+def _draw_contacts(lanes: dict[str, list[tuple[float, float, str]]], axes: Axes) -> None:
+    """One lane for each contact, coloured by what it does, with a legend above."""
+    for lane, stretches in enumerate(lanes.values()):
+        for state, colour in _STATES.items():
+            bars = [(begin, end - begin) for begin, end, found in stretches if found.rstrip("+-") == state]
+            axes.broken_barh(bars, (lane - 0.35, 0.7), facecolor=colour, linewidth=0)
+    seen = {found.rstrip("+-") for stretches in lanes.values() for _, _, found in stretches}
+    for state in [state for state in _STATES if state in seen]:
+        axes.fill_between([], [], [], color=_STATES[state], label=state)
+    if seen:
+        axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 0.95), borderpad=0.0)
+    axes.set_yticks(range(len(lanes)), [plain(name) for name in lanes])
+    axes.set_ylim(len(lanes) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
 def _draw_modes(sol: daedal.HybridSolution, axes: Axes) -> None:
+    if sol.contact_lanes:
+        _draw_contacts(sol.contact_lanes, axes)
+        return
     visited = _visited(sol)
     stretches = _stretches(sol)
     for lane, mode in enumerate(visited):

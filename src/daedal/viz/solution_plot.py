@@ -80,7 +80,7 @@ def plot_solution(
         Add panels with the multipliers of a mechanical system and with the residuals of its constraints before
         projection. By default if no `variables` are chosen.
     steps : bool, optional
-        Add panels with step size and order. By default if they were recorded and were not constant.
+        Add panels with step size and order (if it changes). By default if they were recorded and were not constant.
     events : bool
         Mark the events.
     save : path, optional
@@ -124,8 +124,9 @@ def plot_solution(
         raise daedal.InvalidProblemError("step sizes were not recorded; call solve with dense_output=True")
 
     columns, heights = row_heights(len(shown))
+    with_order = with_steps and sol.history is not None and bool(np.ptp(sol.history.order) > 0)
     if with_steps:
-        heights += [_STEP_HEIGHT, _ORDER_HEIGHT] if columns == 1 else [_STEP_HEIGHT]
+        heights += [_STEP_HEIGHT, _ORDER_HEIGHT] if columns == 1 and with_order else [_STEP_HEIGHT]
     with new_figure((WIDTH, sum(heights) + 0.35), pyplot, save) as figure:
         axes, grid = add_panels(figure, len(shown), columns, heights)
         mark_points = sol.dense is None and sol.t.size <= 30
@@ -134,9 +135,13 @@ def plot_solution(
             own.set_yscale("log" if panel.kind == "drift" else yscale)
         step_axes = []
         if with_steps:
-            places = [grid[-2, 0], grid[-1, 0]] if columns == 1 else [grid[-1, 0], grid[-1, 1]]
+            places = [grid[-1, :]]
+            if with_order:
+                places = [grid[-2, 0], grid[-1, 0]] if columns == 1 else [grid[-1, 0], grid[-1, 1]]
             step_axes = [figure.add_subplot(place, sharex=axes[0]) for place in places]
-            _draw_steps(sol, *step_axes)
+            _draw_steps(sol, step_axes[0])
+            if with_order:
+                _draw_order(sol, step_axes[1])
         if xscale == "log":
             for own in (*axes, *step_axes):
                 own.set_xscale("log")
@@ -163,14 +168,26 @@ def _steps_vary(sol: daedal.Solution) -> bool:
     return bool(np.ptp(history.order) > 0 or np.ptp(np.abs(history.h)) > 1e-9 * np.max(np.abs(history.h)))
 
 
-def _draw_steps(sol: daedal.Solution, step_axes: Axes, order_axes: Axes) -> None:
+_STEPS: dict[str, Any] = {"color": FAINT, "linewidth": 0.9, "drawstyle": "steps-pre"}
+
+
+def _draw_steps(sol: daedal.Solution, step_axes: Axes) -> None:
     history = sol.history
     assert history is not None
-    line: dict[str, Any] = {"color": FAINT, "linewidth": 0.9, "drawstyle": "steps-pre"}
-    step_axes.plot(history.t, np.abs(history.h), **line)
+    step_axes.plot(_within(sol, history.t), np.abs(history.h), **_STEPS)
     step_axes.set_yscale("log")
     step_axes.set_ylabel("step size")
-    order_axes.plot(history.t, history.order, **line)
+
+
+def _within(sol: daedal.Solution, t: np.ndarray) -> np.ndarray:
+    """Ends of steps, none behind the end of the run: a terminal event lies inside the last step."""
+    return np.minimum(t, sol.t[-1]) if sol.t[-1] >= sol.t[0] else np.maximum(t, sol.t[-1])
+
+
+def _draw_order(sol: daedal.Solution, order_axes: Axes) -> None:
+    history = sol.history
+    assert history is not None
+    order_axes.plot(_within(sol, history.t), history.order, **_STEPS)
     order_axes.set_ylabel("order")
     highest = int(np.max(history.order))
     order_axes.set_ylim(0.5, highest + 0.5)

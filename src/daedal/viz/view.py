@@ -81,7 +81,7 @@ def blocks_of(
         elif drift:
             raise daedal.InvalidProblemError(
                 "drift=True: there are no residuals of constraints over time. They are known of mechanical systems and "
-                "HessenbergDAE if the unknowns of the formulation begin with the variables, not of stored solutions"
+                "HessenbergDAE if the unknowns of the formulation begin with the variables"
             )
     return blocks, "; ".join(notes)
 
@@ -145,11 +145,19 @@ def drift_over_time(sol: Any) -> Block | None:
         return None
     points = np.unique(np.linspace(0, raw.t.size - 1, min(DRIFT_POINTS, raw.t.size)).round().astype(int))
     found = [sol.drift_at(raw.t[k], raw.y[:n, k]) for k in points]
-    if found[0] is None:
-        return None
+    if found[0] is None:  # of a solution that was stored
+        return _stored_drift(sol)
     names = list(found[0])
     curves = np.array([[max(one[name], ROUND_OFF) for one in found] for name in names])
     return Block("drift", names, raw.t[points], curves)
+
+
+def _stored_drift(sol: Any) -> Block | None:
+    """The same at the output points, if it was stored."""
+    levels = [name for name in sol.drift if not name.endswith("before projection")]
+    for quantity in sol.drift_quantities():
+        return Block("drift", levels, sol.t, np.maximum(quantity.rows(), ROUND_OFF))
+    return None
 
 
 # --- which of it ------------------------------------------------------------------------------------------------------

@@ -59,10 +59,12 @@ def breaking(system: MechanicalSystem, rows, limit: float, *, load="reaction", n
     joint = _checked_rows(system, rows)
     limit = check_positive(limit, "limit")
     guard = _guard(system, joint, limit, load)
-    return HybridProblem(
+    problem = HybridProblem(
         {"intact": system, "broken": released(system, joint)},
         [Transition("intact", "broken", guard, direction=-1, name=name)],
+        start="intact",
     )
+    return problem.made_of(system, lambda other: breaking(other, rows, limit, load=load, name=name))
 
 
 def _checked_rows(system: MechanicalSystem, rows) -> list[int]:

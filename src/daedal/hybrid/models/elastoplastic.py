@@ -113,7 +113,7 @@ def elastoplastic(
     >>> ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-9.81], n_q=1, names=["height"])
     >>> law = daedal.ElastoPlastic(c1=2e3, c2=1e2, c3=4e3, p1=5e-3)
     >>> problem = daedal.elastoplastic(ball, lambda t, q: q[0], law)
-    >>> sol = daedal.solve(problem, (0.0, 1.0), ("free", ([1.0, 0.0], [0.0, 0.0])), rtol=1e-8)
+    >>> sol = daedal.solve(problem, (0.0, 1.0), ([1.0], [0.0]), rtol=1e-8)
     >>> [event.target for event in sol.events[:4]]
     ['elastic', 'plastic', 'unloading', 'free']
     """
@@ -161,7 +161,15 @@ def elastoplastic(
             link("reload", "plastic", lambda t, q, v: q[-1] - depth(t, q), "yields again"),
             link("reload", "unloading", rate, "turns back again", immediate=False),
         ],
+        start=lambda initial: ("free", _without_dent(initial, system.n_q)),
     )
+
+
+def _without_dent(initial, n: int):
+    """(q, v, ...) with the coordinate p_max, which is zero if only the coordinates of the system are given."""
+    if not isinstance(initial, (tuple, list)):
+        return initial
+    return tuple(np.append(x, 0.0) if i < 2 and np.shape(x) == (n,) else x for i, x in enumerate(initial))
 
 
 def _pushed(law: ElastoPlastic, mode: str, gap: Callable, slope: Callable) -> Callable:

@@ -14,6 +14,7 @@ from daedal.initial.consistent import consistent_initial
 from daedal.problems import SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_names, check_size, check_vector
 from daedal.problems.compile import compiled_function, compiled_params, last_argument
+from daedal.problems.symbols import renewed
 
 _FORMS = ("index2", "closed")
 _INTEGRAL = "integral of nu"
@@ -148,6 +149,12 @@ class Filippov(HybridProblem):
     def _set(self, **values):
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def with_params(self, params) -> Filippov:
+        """The same model with other parameters; a mapping replaces those that it names."""
+        if self.params is None:
+            return super().with_params(params)
+        return Filippov(**dict(self.given, params=renewed(self.params, params)))
 
     def compiled(self) -> Filippov:
         """The same model with its functions passed through ``numba.njit``."""

@@ -133,6 +133,10 @@ class Friction(HybridProblem):
     law: FrictionLaw
     _stick: MechanicalSystem
 
+    def with_params(self, params) -> Friction:
+        """The same model with other parameters of its system; a mapping replaces those that it names."""
+        return Friction(**dict(self.given, system=self.system.with_params(params)))
+
     def compiled(self) -> Friction:
         """The same model with the functions of the system and of the contact passed through ``numba.njit``."""
         given = dict(self.given, system=self.system.compiled())

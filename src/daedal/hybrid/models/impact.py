@@ -2,112 +2,73 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.hybrid.state_form import positional_names
-from daedal.kernels.functions import is_compiled, parameter_vector
-from daedal.mechanics.assembly import Assembly
+from daedal.hybrid.models.complementarity import FrictionProblem, complementary
+from daedal.hybrid.models.contact import Contact, checked_contacts
+from daedal.hybrid.models.contact_terms import ContactSystem, Terms, whole_system
+from daedal.hybrid.problem import with_its_params
 from daedal.problems import MechanicalSystem
-from daedal.problems.checks import check_callable, check_real, check_vector
-from daedal.problems.compile import compiled_function
+from daedal.problems.checks import check_vector
 
 LAWS = ("newton", "poisson")
-_EXACT = 1e-10  # relative violation of complementarity that round-off explains
+ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
-_NO_SIZE = 1e-6  # positions that small beside the velocities have no size
-_WRONG = 1e-6  # one that it does not
-_DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
+_CREATED = 1e-11  # energy relative to that of the impact which round-off explains
+_HALVINGS = 40  # of the interval in which the largest restitution lies that creates no energy
+_ROUNDS = 200  # of impacts in turn, after which what still approaches is stopped together
+_APPROACHES = 1e-12  # rate relative to the first one below which a gap does not close
 
 
-@dataclass(frozen=True, eq=False)
-class Contact:
-    r"""A contact that can open and close: a gap :math:`g_N(t, q) \ge 0`, and a coefficient of restitution.
+class EnergyWarning(UserWarning):
+    """A law of impact would have created energy; the message says what was taken instead."""
 
-    Parameters
+
+@dataclass(frozen=True)
+class ImpactResult:
+    """What an impact does.
+
+    Attributes
     ----------
-    gap : callable
-        ``gap(t, q)``, or ``gap(t, q, p)`` for a system with parameters: positive while the contact is open, zero when
-        it is closed. Its gradient is the direction of the contact force.
-    restitution : float
-        Between 0 (plastic) and 1 (elastic).
-    gradient : callable, optional
-        ``gradient(t, q)``, the partial derivatives of the gap with respect to q; by default computed by differences.
-    name : str, optional
-
-    Examples
-    --------
-    >>> import daedal
-    >>> floor = daedal.Contact(lambda t, q: q[1], restitution=0.8, name="floor")
-    >>> floor.name
-    'floor'
+    velocities : numpy.ndarray
+        After it.
+    normal, tangential : numpy.ndarray
+        The impulses of the contacts, and along their tangents.
+    law : str
+        The law that was taken: the one asked for, or another one where that would have created energy.
+    energy_lost : float
+        The work of the impulses against the contacts, not negative.
     """
 
-    gap: Callable[..., Any]
-    restitution: float = 0.0
-    gradient: Callable[..., Any] | None = None
-    name: str | None = None
-
-    def __post_init__(self):
-        check_callable(self.gap, "gap")
-        if self.gradient is not None:
-            check_callable(self.gradient, "gradient")
-        if self.name is not None and (not isinstance(self.name, str) or not self.name):
-            raise InvalidProblemError(f"name of a contact must be a string that is not empty, got {self.name!r}")
-        object.__setattr__(self, "restitution", checked_restitution(self.restitution))
+    velocities: np.ndarray
+    normal: np.ndarray
+    tangential: np.ndarray
+    law: str
+    energy_lost: float
 
 
-def checked_restitution(value) -> float:
-    """A coefficient of restitution between 0 and 1."""
-    expected = "be a number between 0 and 1"
-    e = check_real(value, "restitution", expected)
-    if e.ndim or not 0.0 <= float(e) <= 1.0:
-        more = ": the impact would create energy" if e.ndim == 0 and float(e) > 1.0 else ""
-        raise InvalidProblemError(f"restitution must {expected}, got {value!r}{more}")
-    return float(e)
-
-
-def checked_contacts(contacts, restitution=None) -> list[Contact]:
-    """Contacts from one or several, gap functions among them."""
-    given = list(contacts) if isinstance(contacts, Sequence) else [contacts]
-    if not given:
-        raise InvalidProblemError("contacts is empty; give at least one Contact, or a gap function")
-    checked = []
-    for i, contact in enumerate(given):
-        if not isinstance(contact, Contact):
-            if not callable(contact):
-                raise InvalidProblemError(
-                    f"contacts[{i}] must be a Contact or a gap function, got {type(contact).__name__}"
-                )
-            contact = Contact(contact)
-        if restitution is not None:
-            contact = replace(contact, restitution=restitution)
-        checked.append(contact if contact.name else replace(contact, name=f"contact {i + 1}"))
-    names = [contact.name for contact in checked]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidProblemError(f"contacts: the name '{name}' is given twice; names must differ")
-    return checked
-
-
-def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "newton") -> Impact:
-    r"""The reset map of a rigid impact without friction.
+def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "newton", order="together") -> Impact:
+    r"""The reset map of a rigid impact, with friction if the contacts have some.
 
     The velocities jump by impulses of the contacts and of the constraints,
 
     .. math::
 
-        M (v^+ - v^-) = -K^T p + N^T P, \qquad K v^+ + g_t = 0, \qquad u = N v + g_{N,t},
+        M (v^+ - v^-) = -K^T p + N^T P + T^T Q, \qquad K v^+ + g_t = 0, \qquad u = N v + g_{N,t},
+        \qquad s = T v - w,
 
-    with the rows :math:`N` of the gradients of the gaps and their rates :math:`u`. Newton's law asks for
-    :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact: in the compression
-    :math:`0 \le P_C \perp u_C \ge 0`, in the expansion the impulse is :math:`e P_C`, and larger where the contact would
-    otherwise be penetrated. For one contact both say :math:`u^+ = -e\, u^-`. Several contacts are solved together.
+    with the rows :math:`N` of the gradients of the gaps and their rates :math:`u`, the tangents :math:`T` and the slips
+    :math:`s`. Newton's law asks for :math:`0 \le P \perp u^+ + e\, u^- \ge 0`. Poisson's law divides the impact: in the
+    compression :math:`0 \le P_C \perp u_C \ge 0`, in the expansion the impulse is :math:`e P_C`, and larger where the
+    contact would otherwise be penetrated. For one contact without friction both say :math:`u^+ = -e\, u^-`. Friction
+    follows Coulomb's law for impulses, in each phase: :math:`|Q| \le \mu P`, and :math:`Q = -\mu P\, s / |s|` if the
+    contact slips at its end. The contacts are solved together, as one complementarity problem.
 
     Parameters
     ----------
@@ -119,15 +80,26 @@ def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "
     restitution : float, optional
         Of all contacts, instead of their own.
     law : {"newton", "poisson"}
+    order : {"together", "in turn"}
+        Whether contacts that touch at rest take part at once, or only when what is hit hits them: in turn, the contacts
+        whose gaps close are solved together, then those that close now, until none does. Newton's cradle goes in turn.
 
     Returns
     -------
     Impact
-        A function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P.
+        A function ``(t, q, v) -> (q, v+)`` for ``Transition(reset=...)``; ``.impulses(t, q, v)`` are the P, and
+        ``.result(t, q, v)`` is all of it.
+
+    Notes
+    -----
+    With friction both laws may create energy (Kane's double pendulum). Where Newton's law would, Poisson's is taken,
+    and where that would, the largest common factor of the coefficients of restitution with which it does not; an
+    :class:`EnergyWarning` says so. Without restitution an impact never creates energy.
 
     References
     ----------
-    F. Pfeiffer, C. Glocker: Multibody dynamics with unilateral contacts, Wiley, 1996, chapter 8.
+    F. Pfeiffer, C. Glocker: Multibody dynamics with unilateral contacts, Wiley, 1996, chapter 8. T. R. Kane,
+    D. A. Levinson: Dynamics: theory and applications, McGraw-Hill, 1985, section 5.8.
 
     Examples
     --------
@@ -142,7 +114,9 @@ def impact(system: MechanicalSystem, contacts, restitution=None, *, law: str = "
     >>> print(v.round(12))
     [2. 0.]
     """
-    return Impact(system, checked_contacts(contacts, restitution), law)
+    if not isinstance(system, MechanicalSystem):
+        raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    return Impact(system, checked_contacts(contacts, system.n_q, restitution), law, order)
 
 
 class Impact:
@@ -151,232 +125,169 @@ class Impact:
     touch = 1e-9
     """The gap below which a contact takes part in the impact on another one."""
 
-    def __init__(self, system: MechanicalSystem, contacts: list[Contact], law: str):
-        if not isinstance(system, MechanicalSystem):
-            raise InvalidProblemError(f"system must be a MechanicalSystem, got {type(system).__name__}")
+    def __init__(self, system: MechanicalSystem, contacts: Sequence[Contact], law: str, order: str):
         if law not in LAWS:
             raise InvalidProblemError(f"unknown law {law!r} of impact; known: {', '.join(LAWS)}")
-        self.system, self.contacts, self.law = system, contacts, law
-        self._all = closed(system, range(len(contacts)), contacts)
+        if order not in ORDERS:
+            raise InvalidProblemError(f"unknown order {order!r} of impacts; known: {', '.join(ORDERS)}")
+        self.system, self.contacts = system, contacts
+        self.rules = ImpactRules(contacts, law, order)
+
+    @cached_property
+    def _whole(self) -> MechanicalSystem:
+        return whole_system(self.system, self.contacts)
+
+    def with_params(self, params) -> Impact:
+        """The same impact on the system with other parameters, as far as it has them."""
+        return Impact(with_its_params(self.system, params), self.contacts, self.rules.law, self.rules.order)
 
     def __call__(self, t, q, v):
         q, v = self._checked(q, v)
-        return q, self.velocities(self.terms(t, q, v), v)[0]
+        return q, self._result(t, q, v).velocities
 
     def impulses(self, t, q, v) -> np.ndarray:
         """The impulses P of the contacts."""
-        q, v = self._checked(q, v)
-        return self.velocities(self.terms(t, q, v), v)[1]
+        return self.result(t, q, v).normal
+
+    def result(self, t, q, v) -> ImpactResult:
+        """Velocities, impulses, the law that was taken and the energy that was lost."""
+        return self._result(t, *self._checked(q, v))
 
     def _checked(self, q, v) -> tuple[np.ndarray, np.ndarray]:
         return check_vector(q, self.system.n_q, "q"), check_vector(v, self.system.n_q, "v")
 
-    def terms(self, t: float, q: np.ndarray, v: np.ndarray) -> Terms:
-        """What the equations say at a point, with all contacts among the constraints."""
-        values = Assembly(self._all, t, typical_point(q, v)).evaluate(t, np.concatenate([q, v]))
-        if values is None:
-            raise InvalidProblemError(f"a gap or a function of the system cannot be evaluated at t = {t:g}")
-        return Terms(values, self.system.n_constraints, len(self.contacts))
+    def _result(self, t: float, q: np.ndarray, v: np.ndarray) -> ImpactResult:
+        terms = ContactSystem(self.system, self.contacts, self._whole).terms(t, q, v)
+        part = terms.gap <= max(self.touch, float(terms.gap.min()))
+        return self.rules.velocities(terms, v, part)
 
-    def velocities(self, terms: Terms, v: np.ndarray, part=None, restitution=None) -> tuple[np.ndarray, np.ndarray]:
-        """The velocities after the impact, and the impulses; `part` tells which contacts take part."""
-        if part is None:
-            part = terms.gap <= max(self.touch, float(terms.gap.min()))
-        e = np.array([contact.restitution for contact in self.contacts]) if restitution is None else restitution
-        e, (A, X) = e[part], terms.compliance(part)
-        correction = terms.solve(np.zeros(v.size), -terms.defect)  # of what v is off the constraints
-        u, v = terms.rate[part] + terms.N[part] @ correction, v + correction
-        if self.law == "newton":
-            P = complementary(A, u + e * u)
+
+@dataclass(frozen=True)
+class ImpactRules:
+    """The laws of impact of some contacts."""
+
+    contacts: Sequence[Contact]
+    law: str
+    order: str
+    rest_speed: float = 0.0  # impacts in turn at this speed or below are plastic
+    restitution: np.ndarray = field(init=False)
+    mu: np.ndarray = field(init=False)
+    owner: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "restitution", np.array([contact.restitution for contact in self.contacts]))
+        object.__setattr__(self, "mu", np.array([contact.mu for contact in self.contacts]))
+        owner = [i for i, contact in enumerate(self.contacts) for _ in contact.tangent]
+        object.__setattr__(self, "owner", np.array(owner, dtype=np.int64))
+
+    def velocities(self, terms: Terms, v: np.ndarray, part: np.ndarray, restitution=None) -> ImpactResult:
+        """The impact in which the contacts of `part` take part."""
+        e = self.restitution if restitution is None else restitution
+        v = v + terms.solve(np.zeros(v.size), -terms.defect)  # what v is off the constraints
+        if self.order == "together":
+            return self._at_once(terms, v, part, e)
+        return self._in_turn(terms, v, part, e)
+
+    def _in_turn(self, terms: Terms, v: np.ndarray, part: np.ndarray, e: np.ndarray) -> ImpactResult:
+        """Impacts one after the other, of all gaps that close: an impact never creates energy, nor does their chain."""
+        normal, tangential, lost, law = np.zeros(part.size), np.zeros(self.owner.size), 0.0, self.law
+        size = float(np.max(np.abs(terms.at_velocity(v)[0][part]), initial=0.0))
+        for round_ in range(_ROUNDS + 1):
+            rate = terms.at_velocity(v)[0]
+            closing, last = part & (rate < -_APPROACHES * size), round_ == _ROUNDS
+            if not closing.any():
+                break
+            plastic = last | (-rate <= self.rest_speed)
+            found = self._at_once(terms, v, part if last else closing, np.where(plastic, 0.0, e))
+            v, law = found.velocities, found.law if found.law != self.law else law
+            normal, tangential, lost = normal + found.normal, tangential + found.tangential, lost + found.energy_lost
+        return ImpactResult(v, normal, tangential, law, lost)
+
+    def _at_once(self, terms: Terms, v: np.ndarray, part: np.ndarray, e: np.ndarray) -> ImpactResult:
+        chosen = np.flatnonzero(part)
+        tangents = np.flatnonzero(np.isin(self.owner, chosen[self.mu[chosen] > 0.0]))
+        W = np.vstack([terms.N[chosen], terms.T[tangents]])
+        X = terms.answer(W)
+        owner = tuple(np.searchsorted(chosen, self.owner[tangents]).tolist())
+        phases = _Phases(W @ X, terms.rates(v, chosen, tangents), owner, self.mu[chosen])
+        x, law = phases.consistent(self.law, e[chosen])
+        normal, tangential = np.zeros(part.size), np.zeros(self.owner.size)
+        normal[chosen], tangential[tangents] = x[: chosen.size], x[chosen.size :]
+        return ImpactResult(v + X @ x, normal, tangential, law, max(-phases.work(x), 0.0))
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """Compression and expansion: the compliance A of gaps and slips, and their rates u before the impact."""
+
+    A: np.ndarray
+    u: np.ndarray
+    owner: tuple[int, ...]
+    mu: np.ndarray
+
+    def consistent(self, law: str, e: np.ndarray) -> tuple[np.ndarray, str]:
+        """The impulses by a law, or by the next one that creates no energy, and its name."""
+        x = self.impulses(law, e)
+        if not self.creates(x):
+            return x, law
+        taken = "poisson"
+        if law != taken and not self.creates(found := self.impulses(taken, e)):
+            x = found
         else:
-            compression = complementary(A, u)
+            share, x = self._largest_share(e)
+            taken = f"poisson with {share:.3g} of the restitution"
+        warnings.warn(
+            f"an impact by the law of '{law}' would have created energy, by friction against the restitution; "
+            f"taken: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
+            EnergyWarning,
+            stacklevel=2,
+        )
+        return x, taken
+
+    def _largest_share(self, e: np.ndarray) -> tuple[float, np.ndarray]:
+        """The largest part of the restitution with which Poisson's law creates no energy; 0 never does."""
+        low, high, x = 0.0, 1.0, self.impulses("poisson", 0.0 * e)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            found = self.impulses("poisson", middle * e)
+            if self.creates(found):
+                high = middle
+            else:
+                low, x = middle, found
+        return low, x
+
+    def impulses(self, law: str, e: np.ndarray) -> np.ndarray:
+        """x = (P, Q) by a law."""
+        m = e.size
+        if law == "newton":
+            return self._solve(self.u + np.concatenate([e * self.u[:m], np.zeros(len(self.owner))]))
+        compression = self._solve(self.u)
+        if not self.owner:
             P = e * compression
-            P = P + complementary(A, u + A @ (compression + P)) + compression
-        impulses = np.zeros(part.size)
-        impulses[part] = P
-        return v + X @ P, impulses
+            return P + complementary(self.A, self.u + self.A @ (compression + P)) + compression
+        return compression + self._solve(self.u + self.A @ compression, e * compression[:m])
+
+    def _solve(self, rates: np.ndarray, least: np.ndarray | None = None) -> np.ndarray:
+        m = self.mu.size
+        if not self.owner:
+            return complementary(self.A, rates)
+        x = FrictionProblem(self.A, rates, m, self.owner, self.mu, least).solve()
+        if x is None:
+            raise InvalidProblemError(
+                "no impulses satisfy the laws of contact and friction: the mass matrix must be positive definite on "
+                "the motions that the constraints allow, and all values finite"
+            )
+        return x
+
+    def work(self, x: np.ndarray) -> float:
+        """Of the impulses on the contacts: x^T (u^- + u^+) / 2, the change of the kinetic energy if nothing moves."""
+        return float(0.5 * x @ (2.0 * self.u + self.A @ x))
+
+    def creates(self, x: np.ndarray) -> bool:
+        """Whether energy is created."""
+        return self.work(x) > _CREATED * float(np.abs(x) @ (np.abs(self.u) + np.abs(self.A) @ np.abs(x)))
 
 
 def located(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """The position without entries that are smaller than the way covered in the error of a located time."""
     return np.where(np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v)), 0.0, q)
-
-
-def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A point of which the size of the coordinates can be told, as increments for differences need it.
-
-    At an impact all coordinates may be zero up to round-off; their size is then taken to be 1.
-    """
-    size, speed = float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(v), initial=0.0))
-    return q if size > max(_NO_SIZE * speed, _NO_SIZE**2) else np.ones_like(q)
-
-
-class Terms:
-    """Mass, force, constraints and contacts at a point, and how the system answers to impulses."""
-
-    def __init__(self, values: dict[str, np.ndarray], n_g: int, count: int):
-        rows = np.arange(values["jacobian"].shape[0])
-        contact = (rows >= n_g) & (rows < n_g + count)
-        self.mass, self.force = values["mass"], values["force"]
-        self.N, (self.gap, self.rate) = values["jacobian"][contact], values["level"][:, contact]
-        self.bias, self.constraint_bias = values["bias"][contact], values["bias"][~contact]
-        self.K, self.defect = values["jacobian"][~contact], values["level"][1][~contact]
-        n, k = self.K.shape[1], self.K.shape[0]
-        masses = np.abs(np.diag(self.mass))
-        largest = float(np.max(masses, initial=0.0)) or 1.0
-        # Velocities in units in which all masses are one: a light body beside a heavy one counts as much.
-        self._unit = 1.0 / np.sqrt(np.where(masses > 0.0, masses, largest))
-        norms = np.linalg.norm(self.K * self._unit, axis=1)
-        self._scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
-        M, K = self._unit[:, None] * self.mass * self._unit, self._scale[:, None] * self.K * self._unit
-        self._inverse = np.linalg.pinv(np.block([[M, K.T], [K, np.zeros((k, k))]]), rcond=_DEPENDENT)[:n]
-
-    def solve(self, force: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """x of M x + K^T p = force, K x = right; the rows of K may depend on each other."""
-        unit, scale = (self._unit, self._scale) if right.ndim == 1 else (self._unit[:, None], self._scale[:, None])
-        return unit * (self._inverse @ np.concatenate([unit * force, scale * right]))
-
-    def compliance(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A = N X, the rates of the gaps by unit impulses, and X, the velocities."""
-        N = self.N[part]
-        X = self.solve(N.T, np.zeros((self.K.shape[0], N.shape[0])))
-        return N @ X, X
-
-    def held(self, v: np.ndarray, part: np.ndarray) -> np.ndarray:
-        """The velocities without the rates of these gaps, by the least change in the norm of the mass."""
-        A, X = self.compliance(part)
-        return v - X @ _impulses(A, self.rate[part])
-
-    def free_accelerations(self) -> np.ndarray:
-        """Second derivatives of the gaps without contact forces."""
-        return self.N @ self.solve(self.force, -self.constraint_bias) + self.bias
-
-    def accelerations(self, part: np.ndarray) -> np.ndarray:
-        """Second derivatives of the gaps of contacts that are closed, with forces as large as it takes."""
-        A, _ = self.compliance(part)
-        free = self.free_accelerations()[part]
-        return free + A @ complementary(A, free)
-
-
-def _impulses(A: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """x of A x = rates for a compliance A whose contacts may depend on each other, of light bodies and heavy ones."""
-    diagonal = np.diag(A)
-    unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    return unit * np.linalg.lstsq(unit[:, None] * A * unit, unit * rates, rcond=_DEPENDENT)[0]
-
-
-def complementary(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    r"""x with :math:`0 \le x \perp A x + b \ge 0` for a symmetric positive semidefinite matrix.
-
-    All sets of contacts are tried, large ones first; A x is unique. Dependent contacts share the impulses in the sense
-    of least squares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> complementary(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-2.0, 5.0]))
-    array([1., 0.])
-    """
-    m = b.size
-    size = float(np.max(np.abs(b), initial=0.0))
-    compliance = float(np.max(np.abs(A), initial=0.0)) or 1.0
-    best, least = np.zeros(m), np.inf
-    for count in range(m, -1, -1):
-        for chosen in itertools.combinations(range(m), count):
-            x, active = np.zeros(m), list(chosen)
-            if active:
-                x[active] = _impulses(A[np.ix_(active, active)], -b[active])
-            w = A @ x + b
-            wrong = max(float(np.max(-compliance * x, initial=0.0)), float(np.max(-w, initial=0.0)))
-            wrong = max(wrong, float(np.max(np.abs(w[active]), initial=0.0)))
-            if wrong <= _EXACT * size:
-                return np.maximum(x, 0.0)
-            if wrong < least:
-                best, least = x, wrong
-    if not least <= _WRONG * size:
-        raise InvalidProblemError(
-            "no impulses or forces satisfy the laws of contact: the mass matrix must be positive definite on the "
-            "motions that the constraints allow, and all values finite"
-        )
-    return np.maximum(best, 0.0)
-
-
-def closed(system: MechanicalSystem, chosen, contacts: list[Contact]) -> MechanicalSystem:
-    """The system with the gaps of the chosen contacts as further position constraints."""
-    if not len(chosen):
-        return system
-    count = system.n_constraints
-    names = list(system.constraint_names or [system.constraint_label(i) for i in range(system.n_lambda)])
-    names[count:count] = [str(contacts[i].name) for i in chosen]
-    gradients = [contacts[i].gradient for i in chosen]
-    known = None not in gradients and (system.constraint_jacobian is not None or not count)
-    constraint, jacobian = system.constraint, system.constraint_jacobian
-    for size, i in enumerate(chosen, count):
-        constraint = _with_row(system, constraint, contacts[i].gap, size, ())
-        if known:
-            jacobian = _with_row(system, jacobian, contacts[i].gradient, size, (system.n_q,))
-    return system.replaced(
-        constraint=constraint,
-        n_constraints=count + len(chosen),
-        constraint_jacobian=jacobian if known else None,
-        constraint_t=None,
-        acceleration_bias=None,
-        constraint_names=names,
-    )
-
-
-def _with_row(system: MechanicalSystem, base, row, size: int, width: tuple[int, ...]):
-    """A function whose result is that of `base`, with `size` entries or rows, and one more by `row`."""
-    names = positional_names(row)
-    takes_params = system.params is not None and names is not None and len(names) > 2
-    if is_compiled(row) and (base is None or is_compiled(base)):
-        return _compiled_with_row(base, row, size, width, takes_params)
-    first, last = _uncompiled(base, system.params), _uncompiled(row, system.params)
-
-    def stacked(t, q, *rest):
-        values = np.empty((size + 1, *width))
-        if size:
-            values[:size] = first(t, q, *rest)
-        values[size] = last(t, q, rest[-1]) if takes_params else last(t, q)
-        return values
-
-    return stacked
-
-
-def _uncompiled(function, params):
-    """The function; if it is compiled, with the parameters in the form that it needs."""
-    if params is None or not is_compiled(function):
-        return function
-    p = parameter_vector(params)
-    return lambda *arguments: function(*arguments[:-1], p)
-
-
-def _compiled_with_row(base, row, size: int, width: tuple[int, ...], takes_params: bool):
-    if size == 0 and takes_params:
-
-        def stacked(t, q, *rest):
-            values = np.empty((1, *width), q.dtype)
-            values[0] = row(t, q, rest[-1])
-            return values
-    elif size == 0:
-
-        def stacked(t, q, *rest):
-            values = np.empty((1, *width), q.dtype)
-            values[0] = row(t, q)
-            return values
-    elif takes_params:
-
-        def stacked(t, q, *rest):
-            values = np.empty((size + 1, *width), q.dtype)
-            values[:size] = base(t, q, *rest)
-            values[size] = row(t, q, rest[-1])
-            return values
-    else:
-
-        def stacked(t, q, *rest):
-            values = np.empty((size + 1, *width), q.dtype)
-            values[:size] = base(t, q, *rest)
-            values[size] = row(t, q)
-            return values
-
-    return compiled_function(stacked)

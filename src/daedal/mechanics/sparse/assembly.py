@@ -344,12 +344,17 @@ class SparseAssembly:
 
     def drift(self, times: np.ndarray, states: np.ndarray, suffix: str = "") -> dict[str, float]:
         """The largest residuals of the constraints, on the position and on the velocity level."""
-        position = velocity = 0.0
-        for t, state in zip(times, states, strict=True):
+        found = self.drifts(times, states)
+        return {name + suffix: float(np.fmax.reduce(rows)) if rows.size else 0.0 for name, rows in found.items()}
+
+    def drifts(self, times: np.ndarray, states: np.ndarray) -> dict[str, np.ndarray]:
+        """The same at each of the times."""
+        largest = np.zeros((2, times.size))
+        for i, (t, state) in enumerate(zip(times, states, strict=True)):
             q, v = state[: self.nx], state[self.nx :]
-            position = max(position, float(np.max(np.abs(self.position(float(t), q)), initial=0.0)))
-            velocity = max(velocity, float(np.max(np.abs(self.velocity(float(t), q, v)), initial=0.0)))
-        return {"position" + suffix: position, "velocity" + suffix: velocity}
+            largest[0, i] = np.max(np.abs(self.position(float(t), q)), initial=0.0)
+            largest[1, i] = np.max(np.abs(self.velocity(float(t), q, v)), initial=0.0)
+        return {"position": largest[0], "velocity": largest[1]}
 
     def state_names(self) -> list[str]:
         """Names of (q, v)."""

@@ -56,8 +56,9 @@ class Contact(Discontinuity):
     radius : float
         r, of a ball.
     friction : float
-        The coefficient of Coulomb friction. The model may then have no further contact; it must begin with the contact
-        closed, in the plane, and the run ends where the contact opens (see :class:`daedal.Friction`).
+        The coefficient of Coulomb friction, in impacts too. A ball with friction rolls where it sticks.
+    static : float, optional
+        That of static friction, at least `friction`; by default that.
 
     Examples
     --------
@@ -78,6 +79,7 @@ class Contact(Discontinuity):
     restitution: float = 0.0
     radius: float = 0.0
     friction: float = 0.0
+    static: float | None = None
 
     def __post_init__(self):
         what = title(self)
@@ -93,11 +95,9 @@ class Contact(Discontinuity):
         )
         if friction < 0.0 or radius < 0.0:
             raise InvalidProblemError(f"friction and radius of {what} must not be negative, got {friction}, {radius}")
-        if friction and radius:
-            raise InvalidProblemError(
-                f"{what} has friction and a radius; a ball that slides also rolls, which is not modelled. Remedy: "
-                "radius=0, with the point on the surface"
-            )
+        static = friction if self.static is None else check_finite(self.static, f"static of {what}")
+        if static < friction:
+            raise InvalidProblemError(f"static of {what} must be at least its friction, {friction:g}")
         set_checked(
             self,
             point=point,
@@ -106,6 +106,7 @@ class Contact(Discontinuity):
             restitution=restitution,
             radius=radius,
             friction=friction,
+            static=static,
         )
         set_checked(self, frames=(self.point, self.against))
 
@@ -114,19 +115,27 @@ class Contact(Discontinuity):
         n = motion.rotation(self.against) @ self.normal
         return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
 
-    def push(self, motion, loads, value=1.0):
-        """A force of the contact on both bodies, at the point where they touch."""
-        self._act(motion, loads, motion.rotation(self.against) @ (value * self.normal))
+    def slide(self, motion, loads, value=1.0, k=0):
+        """A force along the plane, on both bodies at the place where they touch; to the right of the normal, if k = 0.
 
-    def slide(self, motion, loads, value=1.0):
-        """A force along the plane, in a model of the plane: to the right of the normal."""
-        tangent = np.array([self.normal[1], -self.normal[0], 0.0])
-        self._act(motion, loads, motion.rotation(self.against) @ (value * tangent))
-
-    def _act(self, motion, loads, vector):
+        In space k = 0 and 1 are two directions that are orthogonal to each other.
+        """
+        turn = motion.rotation(self.against)
+        n, vector = turn @ self.normal, turn @ (value * self.tangents[k])
         loads.force(self.point, vector)
         loads.force(self.against, -vector)
-        loads.torque(self.against, -cross(motion.position(self.point) - motion.position(self.against), vector))
+        loads.torque(self.point, -self.radius * cross(n, vector))
+        arm = motion.position(self.point) - self.radius * n - motion.position(self.against)
+        loads.torque(self.against, -cross(arm, vector))
+
+    @property
+    def tangents(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two directions in the plane; the first one lies in the plane of a model of the plane."""
+        n = self.normal
+        across = np.array([n[1], -n[0], 0.0])
+        length = float(np.linalg.norm(across))
+        first = across / length if length > 1e-8 else np.array([1.0, 0.0, 0.0])
+        return first, np.cross(n, first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,39 +17,20 @@ from daedal.multibody.joints import Prismatic
 from daedal.multibody.kinematics import Velocities, placement
 from daedal.multibody.motion import Loads, Motion
 
-FREE = "free"
-
-
-class ContactProblem(daedal.HybridProblem):
-    """A model with contacts; a run may begin with (q, v) alone: with all contacts open, those that touch close at once.
-
-    See :func:`daedal.unilateral` for modes and transitions.
-    """
-
-    def entry(self, t_span, initial):
-        """(mode, initial values) with which a run begins."""
-        if isinstance(initial, (tuple, list)) and len(initial) and not isinstance(initial[0], str):
-            return FREE, tuple(initial)
-        return initial
-
 
 def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.HybridProblem:
-    """The hybrid problem of a model with contacts without friction, or with friction in one place."""
-    rough = [part for part in model.discontinuities if isinstance(part, JointFriction) or part.friction]
+    """The hybrid problem of a model with contacts, or with friction at one joint."""
+    rough = [part for part in model.discontinuities if isinstance(part, JointFriction)]
     if not rough:
         contacts = [_contact(system, part) for part in model.discontinuities]
-        hybrid = daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
-        return ContactProblem(hybrid.modes, hybrid.transitions)
+        return daedal.unilateral(system, contacts, law=law, rest_speed=rest_speed)
     if len(model.discontinuities) > 1:
         names = ", ".join(repr(part) for part in model.discontinuities)
         raise InvalidProblemError(
-            f"the model has {names}; friction that sticks can be combined neither with contacts nor with friction in "
-            "other places. Remedy: SmoothFriction for joints, SoftContact for contacts, which any model may have"
+            f"the model has {names}; friction at a joint that sticks can be combined neither with contacts nor with "
+            "friction at other joints. Remedy: SmoothFriction for joints, which any model may have"
         )
-    [part] = rough
-    if isinstance(part, JointFriction):
-        return _rough_joint(_with_derivatives(system), part)
-    return _rough_contact(system, part)
+    return _rough_joint(_with_derivatives(system), rough[0])
 
 
 def _with_derivatives(system):
@@ -65,8 +47,15 @@ def _motion(layout, q) -> Motion:
 
 def _contact(system, part: Contact) -> daedal.Contact:
     layout = system.layout
-    gradient = _along(layout, part.push) if layout.n_q == layout.n_v else None  # of Euler parameters, a part is lost
-    return daedal.Contact(lambda t, q: part.gap(_motion(layout, q)), part.restitution, gradient, name=part.name)
+    tangents = [_along(layout, partial(part.slide, k=k)) for k in range(1 if layout.planar else 2)]
+    return daedal.Contact(
+        lambda t, q: part.gap(_motion(layout, q)),
+        part.restitution,
+        name=part.name,
+        tangent=tangents if part.friction else None,
+        mu=part.friction,
+        mu_static=part.static,
+    )
 
 
 def _along(layout, load):
@@ -85,23 +74,6 @@ def _along(layout, load):
         return lifted_force(tree, q, at_rest, tau, nothing) if lifted else tau
 
     return along
-
-
-def _rough_contact(system, part: Contact) -> daedal.Friction:
-    if not system.layout.planar:
-        raise InvalidProblemError(f"{part!r}: friction of contacts is for models of the plane (planar=True)")
-    layout, count, others = system.layout, system.n_constraints, system.constraint
-
-    def constraint(t, q):
-        gap = np.zeros(1)
-        gap[0] = part.gap(_motion(layout, q))
-        return np.concatenate([others(t, q), gap]) if count else gap
-
-    names = list(system.constraint_names or ())
-    names.insert(count, part.name)
-    held = system.replaced(constraint=constraint, n_constraints=count + 1, constraint_names=names)
-    along = _along(layout, part.slide)
-    return daedal.Friction(_with_derivatives(held), along, part.friction, constraint=count, unilateral=True)
 
 
 def _rough_joint(system, part: JointFriction) -> daedal.Friction:

@@ -1,4 +1,4 @@
-// Search, filters, the copy buttons, and one button that stops or starts all motion.
+// Search, filters, the copy buttons, one button that stops or starts all motion, and cards without holes between them.
 (function () {
   "use strict";
   const cards = Array.from(document.querySelectorAll(".card"));
@@ -55,6 +55,20 @@
       write.catch(function () { copyByHand(text); }).then(function () { copied(button); });
     });
   });
+
+  // Rows of the grid are thin, and a card takes as many as it is high: the next one moves up to where there is room.
+  const grid = document.querySelector(".cards"), rowHeight = 4;
+  const fit = new ResizeObserver(function (entries) {
+    const gap = parseFloat(getComputedStyle(grid).columnGap) || 0;
+    entries.forEach(function (entry) {
+      const height = entry.target.getBoundingClientRect().height;
+      if (height > 0) entry.target.style.gridRowEnd = "span " + Math.ceil((height + gap) / rowHeight);
+    });
+  });
+  grid.style.gridAutoRows = rowHeight + "px";
+  grid.style.rowGap = "0";
+  grid.style.alignItems = "start";
+  cards.forEach(function (card) { fit.observe(card); });
 
   nameMotion();
   select();

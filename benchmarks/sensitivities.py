@@ -1,0 +1,152 @@
+"""What sensitivities cost, beside IDAS through CasADi at equal error; `make bench` prints it, so does ``-m`` of it.
+
+For each problem all parameters, at the end of the interval. Errors are the largest of all sensitivities, each row in
+units of its size, against a run with rtol = 1e-12. Times at equal error are interpolated between runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+
+import daedal
+from benchmarks.fixed_cost import shortest
+
+RTOLS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+AT = 1e-5
+"""The error at which times are compared."""
+HEADS = ("at error 1e-5", "parameters", "one solve ms", "with all ms", "solves each", "CasADi ms", "ratio")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem of the library, the end of its interval, absolute tolerance over rtol, and its equations in CasADi."""
+
+    name: str
+    end: float
+    scale: float
+    casadi: Callable[[Any], tuple[list[Any], list[Any], Any, Any, Any]]
+
+
+def _robertson(ca: Any):
+    x, z, p = ca.SX.sym("x", 2), ca.SX.sym("z", 1), ca.SX.sym("p", 3)
+    slow, fast, last = p[0] * x[0], p[1] * x[1] * z[0], p[2] * x[1] ** 2
+    return [-slow + fast, slow - fast - last], [x[0] + x[1] + z[0] - 1.0], x, z, p
+
+
+def _akzo(ca: Any):
+    """Chemical Akzo Nobel, as the library states it: k1, k2, k3, k4, K, klA, Ks, p, H."""
+    x, z, p = ca.SX.sym("x", 5), ca.SX.sym("z", 1), ca.SX.sym("p", 9)
+    root = ca.sqrt(x[1])
+    r1 = p[0] * x[0] ** 4 * root
+    r2 = p[1] * x[2] * x[3]
+    r3 = p[1] / p[4] * x[0] * x[4]
+    r4 = p[2] * x[0] * x[3] ** 2
+    r5 = p[3] * z[0] ** 2 * root
+    inflow = p[5] * (p[7] / p[8] - x[1])
+    odes = [-2 * r1 + r2 - r3 - r4, -0.5 * r1 - r4 - 0.5 * r5 + inflow, r1 - r2 + r3, -r2 + r3 - 2 * r4, r2 - r3 + r5]
+    return odes, [p[6] * x[0] * x[3] - z[0]], x, z, p
+
+
+CASES = (Case("robertson", 40.0, 1e-4, _robertson), Case("chemical_akzo_nobel", 180.0, 1e-3, _akzo))
+
+
+def errors_of(found: np.ndarray, exact: np.ndarray) -> float:
+    """The largest error of the sensitivities (m, n), row by row in units of the row."""
+    return float(np.max(np.abs(found - exact) / np.max(np.abs(exact), axis=1, keepdims=True)))
+
+
+def at_error(points: Sequence[tuple[float, float]]) -> float:
+    """The time at the error `AT`, on a line through logarithms; nan if it was not reached."""
+    points = sorted(points)
+    errors, times = np.log([e for e, _ in points]), np.log([t for _, t in points])
+    if not errors[0] <= np.log(AT) <= errors[-1]:
+        return min((t for e, t in points if e <= AT), default=nan)
+    return float(np.exp(np.interp(np.log(AT), errors, times)))
+
+
+def daedal_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> tuple[list, list]:
+    """Errors and times with all sensitivities, and times of solves without, for each tolerance."""
+    model = daedal.library.get(case.name)
+    y0, span, end = model.initial[0], (0.0, case.end), [case.end]
+    found: list[tuple[float, float]] = []
+    plain: list[tuple[float, float]] = []
+    for rtol in rtols:
+        tolerances = {"rtol": rtol, "atol": case.scale * rtol, "dense_output": False}
+        solver = daedal.prepare(model.problem, sensitivities=True, **tolerances)
+        bare = daedal.prepare(model.problem, **tolerances)
+        sol = solver.solve(span, (y0, None), t_eval=end)
+        error = errors_of(sol.sensitivities.values[:, :, -1], exact)
+        for points, one in ((found, solver), (plain, bare)):
+            points.append((error, 1e-3 * shortest(lambda one=one: one.solve(span, (y0, None), t_eval=end), 0.3)))
+    return found, plain
+
+
+def casadi_points(case: Case, exact: np.ndarray, rtols: Sequence[float]) -> list:
+    """The same with the forward sensitivities of IDAS in CasADi; nothing where it is not installed."""
+    try:
+        import casadi
+    except ImportError:
+        return []
+    model = daedal.library.get(case.name)
+    odes, constraints, x, z, p = case.casadi(casadi)
+    system = {"x": x, "z": z, "p": p, "ode": casadi.vertcat(*odes), "alg": casadi.vertcat(*constraints)}
+    y0, n = model.initial[0], x.numel()
+    points = []
+    for rtol in rtols:
+        options = {"reltol": rtol, "abstol": case.scale * rtol}
+        run = casadi.integrator("run", "idas", system, 0.0, case.end, options)
+        derivative = run.factory("derivative", ["x0", "z0", "p"], ["jac:xf:p", "jac:zf:p"])
+
+        def call(derivative=derivative):
+            return derivative(y0[:n], y0[n:], model.problem.params)
+
+        values = call()
+        found = np.concatenate([np.array(values[0]), np.array(values[1])]).T
+        points.append((errors_of(found, exact), 1e-3 * shortest(call, 0.3)))
+    return points
+
+
+def exact_of(case: Case) -> np.ndarray:
+    """Sensitivities at the end, (m, n), to eleven digits or so."""
+    model = daedal.library.get(case.name)
+    sol = daedal.solve(
+        model.problem,
+        (0.0, case.end),
+        (model.initial[0], None),
+        sensitivities=True,
+        method="radau",
+        rtol=1e-12,
+        atol=1e-12 * case.scale,
+        t_eval=[case.end],
+    )
+    return sol.sensitivities.values[:, :, -1]
+
+
+def rows(quick: bool = False) -> list[list[str]]:
+    """The table under `HEADS`."""
+    table = []
+    rtols = RTOLS[1:4] if quick else RTOLS
+    for case in CASES:
+        exact = exact_of(case)
+        with_all, plain = (at_error(points) for points in daedal_points(case, exact, rtols))
+        points = casadi_points(case, exact, rtols)
+        peer = at_error(points) if points else nan
+        m = exact.shape[0]
+        cells = [f"{m}", f"{plain:.2f}", f"{with_all:.2f}", f"{(with_all - plain) / plain / m:.2f}"]
+        table.append([case.name, *cells, f"{peer:.2f}", f"{peer / with_all:.1f}"])
+    return table
+
+
+def main() -> None:
+    """Print the table."""
+    for row in (HEADS, *rows()):
+        print(f"{row[0]:22}" + "".join(f"{cell:>14}" for cell in row[1:]))
+
+
+if __name__ == "__main__":
+    main()

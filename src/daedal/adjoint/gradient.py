@@ -1,0 +1,204 @@
+"""The public function: a run forward, with checkpoints where memory is short, and one backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import daedal
+from daedal.adjoint.equations import Linearised
+from daedal.adjoint.sweep import Sweep, graded
+from daedal.errors import InvalidProblemError
+
+
+class Gradient(NamedTuple):
+    """The value of a cost and its derivatives.
+
+    Attributes
+    ----------
+    value : float
+        The cost.
+    gradient : numpy.ndarray
+        Its derivatives, in the order of `names`.
+    names : tuple of str
+        What it was differentiated by.
+    """
+
+    value: float
+    gradient: np.ndarray
+    names: tuple[str, ...]
+
+    def __getitem__(self, key):  # type: ignore[override]
+        """The derivative by a parameter of that name; otherwise as for a tuple."""
+        if isinstance(key, str):
+            return float(self.gradient[self.names.index(key)])
+        return tuple.__getitem__(self, key)
+
+
+def gradient(
+    problem: Any,
+    t_span: tuple[float, float],
+    initial: Any,
+    *,
+    cost: Callable | None = None,
+    final_cost: Callable | None = None,
+    parameters: Sequence[str] | None = None,
+    params: Any = None,
+    checkpoints: int | None = None,
+    rtol: float = 1e-7,
+    atol: Any = 1e-9,
+    **options: Any,
+) -> Gradient:
+    r"""The gradient of a cost with respect to parameters and initial values, by adjoint equations,
+
+    .. math::
+
+        J(p) = \int_{t_0}^{T} g(t, y, p)\, dt + h(T, y(T), p), \qquad F(t, y, y', p) = 0 .
+
+    One run forward and one backward give the derivatives by all parameters, however many there are.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE, SemiExplicitDAE or MechanicalSystem
+        Of index 0 or 1, or a mechanism; stated with ``params``. Its functions must be traceable.
+    t_span, initial
+        As for :func:`daedal.solve`.
+    cost, final_cost : callable
+        ``g(t, y)`` and ``h(t, y)`` with the arguments of the problem's functions, ``(t, y, z)`` for a semi-explicit
+        problem and ``(t, q, v)`` for a mechanism, the parameters last if there are some. At least one of them.
+    parameters : sequence of str, optional
+        By what to differentiate: parameters by name, and initial values such as ``"x(0)"``. All parameters by default.
+    params : object, optional
+        Parameters for this run in place of the problem's.
+    checkpoints : int, optional
+        Store the solution at so many times only and compute the pieces between them again on the way back: memory is
+        that of one piece. By default everything is kept.
+    rtol, atol, **options
+        Of the runs; as for :func:`daedal.solve`.
+
+    Returns
+    -------
+    Gradient
+        ``value, gradient, names``; ``result["k"]`` is the derivative by k.
+
+    Notes
+    -----
+    Initial values are held, except for algebraic variables and what constraints of a mechanism demand. For few
+    parameters and many costs ``solve(..., sensitivities=[...])`` is cheaper. Y. Cao, S. Li, L. Petzold, R. Serban, SIAM
+    J. Sci. Comput. 24, 2003.
+
+    Examples
+    --------
+    >>> import daedal
+    >>> decay = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 2.0}, names=["x"])
+    >>> found = daedal.gradient(decay, (0.0, 1.0), ([1.0], None), final_cost=lambda t, y, p: y[0])
+    >>> print(f"{found.value:.5f} {found['k']:.5f}")  # exp(-k) and -exp(-k)
+    0.13534 -0.13534
+    """
+    if cost is None and final_cost is None:
+        raise InvalidProblemError("gradient: give cost, final_cost, or both")
+    if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
+        raise InvalidProblemError(
+            f"gradient is for an ImplicitDAE, SemiExplicitDAE or MechanicalSystem, not for a {type(problem).__name__}"
+        )
+    if options.get("events") is not None:
+        raise InvalidProblemError("gradient: runs with events have jumps; use solve(..., sensitivities=[...]) for them")
+    if params is not None:
+        problem = problem.with_params(params)
+    equations = Linearised(problem, cost, final_cost)
+    names = _names(problem, equations, parameters)
+    first, last = (float(t) for t in t_span)
+    if not last > first:
+        raise InvalidProblemError(f"gradient: t_span must increase, got ({first:g}, {last:g})")
+    settings = {"rtol": rtol, "atol": atol, **options}
+    sweep = Sweep(equations, problem.params, float(np.min(rtol)))
+    begun = False
+    for piece in _pieces(problem, (first, last), initial, checkpoints, settings):
+        times = np.unique(piece.t)
+        if not begun:
+            sweep.begin(piece, float(piece.t[-1]))
+            times, begun = graded(times), True
+        sweep.over(piece, times)
+    return Gradient(sweep.value, _picked(problem, equations, sweep, names, (first, last), initial, settings), names)
+
+
+def _pieces(problem: Any, span: tuple[float, float], initial: Any, checkpoints: int | None, settings: dict):
+    """Solutions with dense output over pieces of the interval, the last one first."""
+    if checkpoints is None:
+        yield _whole(daedal.solve(problem, span, initial, dense_output=True, **settings), span)
+        return
+    if not isinstance(checkpoints, (int, np.integer)) or checkpoints < 1:
+        raise InvalidProblemError(f"checkpoints must be a positive whole number, got {checkpoints!r}")
+    marks = np.linspace(*span, int(checkpoints) + 2)
+    kept = _whole(daedal.solve(problem, span, initial, t_eval=marks, dense_output=False, **settings), span)
+    for k in reversed(range(marks.size - 1)):
+        start = initial if k == 0 else _at(kept, k)
+        piece = (float(marks[k]), float(marks[k + 1]))
+        yield _whole(daedal.solve(problem, piece, start, dense_output=True, correct_initial=True, **settings), piece)
+
+
+def _whole(solution: Any, span: tuple[float, float]) -> Any:
+    if not solution.success:
+        raise daedal.IntegrationError(f"gradient: the run ended early. {solution.message}", solution)
+    if solution.events:
+        raise InvalidProblemError(
+            f"gradient: the equations switch at t = {solution.events[0].t:g}, where derivatives may jump; "
+            "solve(..., sensitivities=[...]) follows jumps"
+        )
+    return solution
+
+
+def _at(solution: Any, k: int) -> tuple:
+    if isinstance(solution, daedal.MechanicalSolution):
+        return (solution.q[:, k], solution.v[:, k])
+    if solution.n_differential is not None:
+        return (solution.y[: solution.n_differential, k], solution.y[solution.n_differential :, k])
+    return (solution.y[:, k], solution.yp[:, k])
+
+
+def _variables(problem: Any) -> list[str]:
+    size = 2 * problem.n_q + problem.n_r if isinstance(problem, daedal.MechanicalSystem) else problem.n
+    return [problem.label(i) for i in range(size)]
+
+
+def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    if wanted is None:
+        if not equations.labels:
+            raise InvalidProblemError(
+                "gradient: the problem was stated without params; name initial values, such as 'x(0)'"
+            )
+        return tuple(equations.labels)
+    names = (wanted,) if isinstance(wanted, str) else tuple(str(name) for name in wanted)
+    known = [*equations.labels, *(f"{name}(0)" for name in _variables(problem))]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:12])}"
+            raise InvalidProblemError(f"parameters: there is no parameter or initial value {name!r}; {hint}")
+    return names
+
+
+def _picked(
+    problem, equations: Linearised, sweep: Sweep, names: tuple[str, ...], span, initial, settings
+) -> np.ndarray:
+    """The derivatives by what was asked for, with what follows from the initial values."""
+    variables = _variables(problem)
+    moved = {equations.labels[k] for k in equations.constraints_by_parameters}
+    starts = {name for name in names if name in moved or (equations.is_mechanical and name.endswith("(0)"))}
+    rows: dict[str, np.ndarray] = {}
+    if starts:  # what the constraints demand of the initial values
+        short = (span[0], span[0] + 1e-6 * (span[1] - span[0]))
+        sol = daedal.solve(problem, short, initial, sensitivities=sorted(starts), **settings)
+        rows = {name: np.asarray(sol.sensitivity(name))[:, 0] for name in starts}
+    found = []
+    for name in names:
+        own = 0.0 if name.endswith("(0)") else sweep.gradient[equations.labels.index(name)]
+        if name in rows:
+            own -= float(sweep.w[: rows[name].size] @ rows[name])
+        elif name.endswith("(0)"):
+            own -= float(sweep.w[variables.index(name[:-3])])
+        found.append(own)
+    return np.array(found)

@@ -1,0 +1,7 @@
+"""Parameters found from measurements: least squares with exact derivatives of solutions."""
+
+from daedal.fitting.experiment import Experiment
+from daedal.fitting.fit import fit
+from daedal.fitting.result import Fit
+
+__all__ = ["Experiment", "Fit", "fit"]

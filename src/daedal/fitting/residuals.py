@@ -1,0 +1,167 @@
+"""Runs of a model beside measurements: weighted residuals and their derivatives by the unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.errors import DaedalError, InvalidProblemError
+from daedal.fitting.experiment import Measurements
+from daedal.fitting.unknowns import Unknowns
+
+_STEP = 1e-6  # of directional differences of outputs, in units of the state
+_FAR = 1e6  # what a run that cannot be computed counts for, in units of the residuals at the best point so far
+
+
+@dataclass(frozen=True)
+class Point:
+    """The model at some values of the unknowns."""
+
+    x: np.ndarray
+    residuals: np.ndarray
+    jacobian: np.ndarray  # by the unknowns on the scale of the search
+    solutions: tuple[Any, ...]
+    failure: Exception | None = None
+
+    @property
+    def cost(self) -> float:
+        """Half the sum of squares."""
+        return 0.5 * float(self.residuals @ self.residuals)
+
+
+class Comparison:
+    """All runs of a fit; keeps the last point and the best one."""
+
+    def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
+        self.runs, self.unknowns, self._outputs = runs, unknowns, outputs
+        self._solvers = [
+            daedal.prepare(problem, sensitivities=unknowns.quantities(k), correct_initial=True, **options)
+            for k in range(len(runs))
+        ]
+        self._last: Point | None = None
+        self.best: Point | None = None
+        self.evaluations = self.failed = 0
+        self.told: Callable[[Point], None] = lambda point: None
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """Weighted residuals, model minus measurement; huge where the model cannot be solved."""
+        return self.at(x).residuals
+
+    def jacobian(self, x: np.ndarray) -> np.ndarray:
+        """Their derivatives."""
+        return self.at(x).jacobian
+
+    def at(self, x: np.ndarray) -> Point:
+        """The model at x; a run that fails does not end the search, unless it is the first."""
+        if self._last is not None and np.array_equal(self._last.x, x):
+            return self._last
+        self.evaluations += 1
+        try:
+            point = self._computed(np.array(x, dtype=float))
+        except (DaedalError, ArithmeticError) as error:
+            if self.best is None:
+                raise
+            self.failed += 1
+            size = np.full_like(self.best.residuals, 1.0 + np.abs(self.best.residuals).max())
+            point = Point(np.array(x), _FAR * size, np.zeros_like(self.best.jacobian), (), error)
+        else:
+            if self.best is None or point.cost < self.best.cost:
+                self.best = point
+        self._last = point
+        self.told(point)
+        return point
+
+    def _computed(self, x: np.ndarray) -> Point:
+        values = np.array(list(self.unknowns.values(x).values()))
+        slopes = self.unknowns.slopes(x)
+        residuals, rows, solutions = [], [], []
+        for k, run in enumerate(self.runs):
+            sol = self._solved(k, run, values)
+            model, derivatives = self.measured(k, run, sol, values)
+            seen = run.weights > 0.0
+            residuals.append(((model - run.values) * run.weights)[seen])
+            block = np.zeros((int(seen.sum()), values.size))
+            quantities = self.unknowns.quantities(k)
+            own = {self.unknowns.all[i].quantity: i for i in self.unknowns.of(k)}  # those of the run come last
+            for name, place in own.items():
+                block[:, place] = (derivatives[quantities.index(name)] * run.weights)[seen] * slopes[place]
+            rows.append(block)
+            solutions.append(sol)
+        found = np.concatenate(residuals), np.concatenate(rows)
+        if not all(np.all(np.isfinite(part)) for part in found):
+            raise InvalidProblemError("the model or its derivatives are not finite at the times of the measurements")
+        return Point(x, *found, tuple(solutions))
+
+    def _solved(self, k: int, run: Measurements, values: np.ndarray) -> Any:
+        times = np.unique(run.t)
+        if run.t_span[1] < run.t_span[0]:
+            times = times[::-1]
+        params = self.unknowns.params(run, values)
+        initial = self.unknowns.initial(k, run, values)
+        sol = self._solvers[k].solve(run.t_span, initial, params, t_eval=times)
+        if not sol.success:
+            raise daedal.IntegrationError(sol.message, sol)
+        if sol.t.size < times.size:
+            raise InvalidProblemError(f"the run ended at t = {sol.t[-1]:g}, before the last measurement: {sol.message}")
+        return sol
+
+    def measured(self, k: int, run: Measurements, sol: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the model says of the measured columns (columns, times), and its derivatives by each quantity."""
+        place = {float(t): i for i, t in enumerate(sol.t)}
+        at = np.array([place[float(t)] for t in run.t])
+        sensitivities = [sol.sensitivity(name) for name in self.unknowns.quantities(k)]
+        model = np.empty(run.values.shape)
+        derivatives = np.empty((len(sensitivities), *run.values.shape))
+        for row, column in enumerate(run.columns):
+            if column in self._outputs:
+                model[row], derivatives[:, row] = self._output(k, run, column, sol, sensitivities, values, at)
+            else:
+                model[row] = sol[column][at]
+                derivatives[:, row] = [component(sol, column, one)[at] for one in sensitivities]
+        return model, derivatives
+
+    def _output(self, k, run, column, sol, sensitivities, values, at):
+        """A function of the state, and its derivative along each sensitivity by central differences."""
+        function, states = self._outputs[column], np.asarray(sol.y)
+        numbers = {i: one.quantity for i, one in enumerate(self.unknowns.all)}
+
+        def evaluated(y: np.ndarray, other: np.ndarray) -> np.ndarray:
+            params = self.unknowns.params(run, other)
+            arguments = () if params is None or not _takes_params(function) else (params,)
+            return np.array([float(function(float(sol.t[i]), y[:, i], *arguments)) for i in at])
+
+        found = []
+        for name, one in zip(self.unknowns.quantities(k), sensitivities, strict=True):
+            s = np.asarray(one)
+            places = [i for i, quantity in numbers.items() if quantity == name and not name.endswith("(0)")]
+            size = np.abs(s).max(initial=0.0)
+            scale = max(np.abs(values[places]).max(initial=0.0), np.abs(states).max() / size if size else 0.0) or 1.0
+            step = _STEP * scale
+            shift = np.zeros_like(values)
+            shift[places] = step
+            found.append(
+                (evaluated(states + step * s, values + shift) - evaluated(states - step * s, values - shift))
+                / (2.0 * step)
+            )
+        return evaluated(states, values), np.array(found)
+
+
+def component(sol: Any, column: str, sensitivity: Any) -> np.ndarray:
+    """The derivative of ``sol[column]``: a row of y, or a multiplier of a mechanism."""
+    names = list(sol.names)
+    if column in names:
+        return np.asarray(sensitivity)[names.index(column)]
+    for i, row in enumerate(np.atleast_2d(getattr(sol, "lam", np.zeros((0, 0))))):
+        if row is sol[column] or np.array_equal(row, sol[column]):
+            return sensitivity.lam[i]
+    raise InvalidProblemError(f"the derivative of {column!r} by parameters is not known; give it as one of the outputs")
+
+
+def _takes_params(function: Callable) -> bool:
+    from inspect import signature
+
+    return len(signature(function).parameters) > 2

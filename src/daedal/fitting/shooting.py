@@ -1,0 +1,227 @@
+"""Multiple shooting: every piece of a run has initial values of its own, and the gaps are closed step by step.
+
+Unstable and chaotic models run away from the measurements long before the end if parameters are wrong; pieces do not.
+The gaps between pieces are residuals whose weight grows from round to round (H. G. Bock, Randwertproblemmethoden zur
+Parameteridentifizierung, 1987, closes them by constraints); the search over whole runs follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.errors import DaedalError, InvalidProblemError
+from daedal.fitting.residuals import Comparison
+
+_WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
+
+
+def shoot(problem: Any, comparison: Comparison, x: np.ndarray, pieces: int, options: dict[str, Any]) -> np.ndarray:
+    """Better starting values for the search over whole runs."""
+    from scipy.optimize import least_squares
+
+    if not isinstance(pieces, (int, np.integer)) or pieces < 2:
+        raise InvalidProblemError(f"shooting must be a number of pieces, at least 2, got {pieces!r}")
+    pieced = _Pieces(problem, comparison, int(pieces), options)
+    low, high = comparison.unknowns.bounds()
+    free = np.full(pieced.n_nodes, np.inf)
+    limits = np.concatenate([low, -free]), np.concatenate([high, free])
+    point = np.concatenate([x, pieced.nodes(x)])
+    for weight in _WEIGHTS:
+        pieced.weight = weight
+        found = least_squares(pieced.residuals, point, pieced.jacobian, bounds=limits, x_scale="jac", max_nfev=50)
+        point = found.x
+    return point[: x.size]
+
+
+class _Pieces:
+    """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece."""
+
+    def __init__(self, problem: Any, comparison: Comparison, pieces: int, options: dict[str, Any]):
+        self._comparison, self.weight = comparison, 1.0
+        self._variables = [problem.label(i) for i in _differential(problem)]
+        self._places = _differential(problem)
+        self._edges = [np.linspace(*run.t_span, pieces + 1) for run in comparison.runs]
+        self._solvers, self._first = [], []
+        for k, _ in enumerate(comparison.runs):
+            asked = comparison.unknowns.quantities(k)
+            parameters = [name for name in asked if not name.endswith("(0)")]
+            later = [*parameters, *(f"{name}(0)" for name in self._variables)]
+            self._first.append(daedal.prepare(problem, sensitivities=asked, correct_initial=True, **options))
+            self._solvers.append(daedal.prepare(problem, sensitivities=later, correct_initial=True, **options))
+        self.n_nodes = len(comparison.runs) * (pieces - 1) * len(self._variables)
+        self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._scales: np.ndarray | None = None
+
+    def nodes(self, x: np.ndarray) -> np.ndarray:
+        """First values: interpolated measurements, and where there are none the model from its last node."""
+        found = []
+        for k, run in enumerate(self._comparison.runs):
+            state = None
+            for i, t in enumerate(self._edges[k][1:-1]):
+                state = self._advanced(k, i, x, state)
+                for j, name in enumerate(self._variables):
+                    if name in run.columns:
+                        row = run.columns.index(name)
+                        seen = run.weights[row] > 0.0
+                        order = np.argsort(run.t[seen])
+                        state[j] = np.interp(t, run.t[seen][order], run.values[row][seen][order])
+                found.append(state.copy())
+        self._scales = np.maximum(np.abs(np.array(found)).max(axis=0), 1e-8)
+        return np.concatenate(found)
+
+    def _advanced(self, k: int, i: int, x: np.ndarray, state: np.ndarray | None) -> np.ndarray:
+        """The differential variables at the end of piece i, or where it began if it cannot be computed."""
+        try:
+            sol = self._solved(k, i, x, state)
+        except DaedalError:
+            if state is None:
+                raise
+            return state
+        return np.array(sol.y[self._places, -1])
+
+    def _solved(self, k: int, i: int, x: np.ndarray, state: np.ndarray | None) -> Any:
+        run, unknowns = self._comparison.runs[k], self._comparison.unknowns
+        values = np.array(list(unknowns.values(x).values()))
+        span = float(self._edges[k][i]), float(self._edges[k][i + 1])
+        inside = run.t[(run.t >= min(span)) & (run.t <= max(span))]
+        times = np.unique(np.concatenate([inside, span]))
+        if span[1] < span[0]:
+            times = times[::-1]
+        initial = unknowns.initial(k, run, values)
+        if state is not None:
+            first = initial[0] if isinstance(initial, tuple) else initial
+            full = np.array(first, dtype=float) if np.size(first) else np.zeros(0)
+            initial = _started(initial, full, self._places, state)
+        solver = self._first[k] if i == 0 else self._solvers[k]
+        sol = solver.solve(span, initial, unknowns.params(run, values), t_eval=times)
+        if not sol.success:
+            raise daedal.IntegrationError(sol.message, sol)
+        return sol
+
+    def residuals(self, point: np.ndarray) -> np.ndarray:
+        """Those of the measurements, then the gaps."""
+        return self._at(point)[0]
+
+    def jacobian(self, point: np.ndarray) -> np.ndarray:
+        """Their derivatives."""
+        return self._at(point)[1]
+
+    def _at(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        key = np.append(point, self.weight)
+        if self._kept is not None and np.array_equal(self._kept[0], key):
+            return self._kept[1:]
+        try:
+            found = self._computed(point)
+        except DaedalError:
+            if self._kept is None:
+                raise
+            size = np.abs(self._kept[1]).max() + 1.0
+            return np.full_like(self._kept[1], 1e6 * size), self._kept[2]
+        self._kept = key, *found
+        return found
+
+    def _computed(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        comparison, unknowns = self._comparison, self._comparison.unknowns
+        m, n = len(unknowns.all), len(self._variables)
+        x, nodes = point[:m], point[m:].reshape(len(comparison.runs), -1, n)
+        values, slopes = np.array(list(unknowns.values(x).values())), unknowns.slopes(x)
+        measured: list[np.ndarray] = []
+        gaps: list[np.ndarray] = []
+        rows: list[np.ndarray] = []
+        closing: list[np.ndarray] = []
+        scales = self._scales
+        assert scales is not None
+        for k, run in enumerate(comparison.runs):
+            last = len(self._edges[k]) - 2
+            for i in range(last + 1):
+                sol = self._solved(k, i, x, None if i == 0 else nodes[k, i - 1])
+                asked = list(sol.sensitivities.names)
+                columns, factors = self._columns(k, i, asked, slopes, m, n, last)
+                part = _part(run, self._edges[k], i)
+                if part.t.size:
+                    model, derivatives = _seen(comparison, part, sol, values, asked)
+                    seen = part.weights > 0.0
+                    measured.append(((model - part.values) * part.weights)[seen])
+                    block = np.zeros((measured[-1].size, point.size))
+                    for name, column, factor in zip(range(len(asked)), columns, factors, strict=True):
+                        if column is not None:
+                            block[:, column] += (derivatives[name] * part.weights)[seen] * factor
+                    rows.append(block)
+                if i < last:
+                    gaps.append(self.weight * (sol.y[self._places, -1] - nodes[k, i]) / scales)
+                    block = np.zeros((n, point.size))
+                    for name, column, factor in zip(asked, columns, factors, strict=True):
+                        if column is not None:
+                            ends = np.asarray(sol.sensitivity(name))[self._places, -1]
+                            block[:, column] += self.weight * ends / scales * factor
+                    first = m + (k * last + i) * n
+                    block[:, first : first + n] -= self.weight * np.diag(1.0 / scales)
+                    closing.append(block)
+        return np.concatenate([*measured, *gaps]), np.concatenate([*rows, *closing])
+
+    def _columns(self, k: int, i: int, asked: list[str], slopes: np.ndarray, m: int, n: int, last: int):
+        """For each sensitivity of piece i the unknown that it belongs to, and d(quantity) / d(unknown)."""
+        unknowns = self._comparison.unknowns
+        own = {unknowns.all[j].quantity: j for j in unknowns.of(k)}
+        columns: list[int | None] = []
+        factors: list[float] = []
+        for name in asked:
+            if i > 0 and name.endswith("(0)"):
+                columns.append(m + (k * last + i - 1) * n + self._variables.index(name[:-3]))
+                factors.append(1.0)
+            else:
+                columns.append(own.get(name))
+                factors.append(float(slopes[own[name]]) if name in own else 0.0)
+        return columns, factors
+
+
+def _seen(comparison: Comparison, part: Any, sol: Any, values: np.ndarray, asked: list[str]):
+    """The measured columns of a piece and their derivatives by what it was differentiated by."""
+    from daedal.fitting.residuals import component
+
+    place = {float(t): j for j, t in enumerate(sol.t)}
+    at = np.array([place[float(t)] for t in part.t])
+    missing = [column for column in part.columns if column not in sol.names]
+    if missing:
+        raise InvalidProblemError(f"shooting: measured values must be variables; {', '.join(missing)} is an output")
+    model = np.array([sol[column][at] for column in part.columns])
+    derivatives = np.array(
+        [[component(sol, column, sol.sensitivity(name))[at] for column in part.columns] for name in asked]
+    )
+    return model, derivatives
+
+
+def _part(run: Any, edges: np.ndarray, i: int) -> Any:
+    """The measurements of piece i; one at an edge belongs to the piece that begins there, and to the last one."""
+    low, high = sorted((edges[i], edges[i + 1]))
+    forward = edges[-1] > edges[0]
+    if forward:
+        inside = (run.t >= low) & ((run.t < high) | (i == len(edges) - 2))
+    else:
+        inside = (run.t <= high) & ((run.t > low) | (i == len(edges) - 2))
+    return replace(run, t=run.t[inside], values=run.values[:, inside], weights=run.weights[:, inside])
+
+
+def _differential(problem: Any) -> list[int]:
+    """The variables whose values at a node can be chosen."""
+    if isinstance(problem, daedal.MechanicalSystem):
+        raise InvalidProblemError(
+            "shooting is for first-order problems: positions and velocities of a mechanism at a node are bound by its "
+            "constraints; fit whole runs, or state it in minimal coordinates"
+        )
+    if isinstance(problem, daedal.SemiExplicitDAE):
+        return list(range(problem.n_y))
+    algebraic = getattr(problem, "algebraic", None)
+    if algebraic is None:
+        return list(range(problem.n))
+    mask = np.asarray(algebraic)
+    return np.flatnonzero(~mask).tolist() if mask.dtype == bool else [i for i in range(problem.n) if i not in mask]
+
+
+def _started(initial: Any, full: np.ndarray, places: list[int], state: np.ndarray) -> Any:
+    full[places] = state
+    return (full, *(None for _ in initial[1:])) if isinstance(initial, tuple) else full

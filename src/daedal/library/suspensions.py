@@ -1,0 +1,213 @@
+"""Suspensions of cars, of bodies, joints and springs."""
+
+from functools import cache
+
+import numpy as np
+
+from daedal.library.iftomm import GRAVITY
+from daedal.library.machine_model import MACHINE_EQUATIONS, machine_model
+from daedal.library.model import Model, check_positive, known, model
+from daedal.multibody import (
+    Body,
+    Distance,
+    Prescribed,
+    Prismatic,
+    Revolute,
+    SoftContact,
+    Spherical,
+    Spring,
+    Start,
+    ground,
+)
+from daedal.multibody import Model as Machine
+from daedal.viz.shapes3d import Disc, Rod
+
+POINTS = {
+    name: np.array(place)
+    for name, place in {
+        "lower front": (0.18, 0.36, 0.240),
+        "lower rear": (-0.20, 0.36, 0.250),
+        "lower ball": (0.010, 0.72, 0.200),
+        "upper front": (0.14, 0.45, 0.530),
+        "upper rear": (-0.16, 0.45, 0.505),
+        "upper ball": (-0.020, 0.68, 0.540),
+        "rack": (-0.13, 0.40, 0.290),
+        "steering arm": (-0.13, 0.70, 0.270),
+        "spring foot": (0.000, 0.58, 0.225),
+        "spring seat": (-0.010, 0.50, 0.680),
+        "wheel": (0.000, 0.75, 0.300),
+    }.items()
+}
+"""Places in the drawn position (m): x forwards, y outwards, z upwards from the road."""
+
+SPRUNG_MASS, WHEEL_RADIUS = 380.0, 0.312  # kg, m
+TYRE_STIFFNESS, TYRE_DAMPING = 2.0e5, 0.05  # N/m, s/m
+BUMP_TIME, BUMP_WIDTH = 0.4, 0.06  # s
+
+
+def _part(name: str, mass: float, moments, at: np.ndarray, rods, *others) -> Body:
+    """A body with its frame in its centre of mass, axes along those of the ground, drawn as rods between points."""
+    lines = [Rod(POINTS[a] - at, POINTS[b] - at, 0.014) for a, b in rods]
+    return Body(name, mass, moments, position=at, shapes=(*lines, *others))
+
+
+def _middle(*names: str) -> np.ndarray:
+    return np.mean([POINTS[name] for name in names], axis=0)
+
+
+@cache
+def _double_wishbone(height: float, stiffness: float, damping: float) -> tuple[Machine, Start]:
+    wheel = POINTS["wheel"]
+    body = np.array([0.0, 0.0, 0.5])
+    chassis = _part(
+        "chassis",
+        SPRUNG_MASS,
+        (40.0, 40.0, 40.0),
+        body,
+        [
+            ("lower front", "lower rear"),
+            ("upper front", "upper rear"),
+            ("lower front", "upper front"),
+            ("lower rear", "upper rear"),
+            ("upper front", "spring seat"),
+            ("upper rear", "spring seat"),
+            ("lower rear", "rack"),
+        ],
+    )
+    lower = _part(
+        "lower arm",
+        6.0,
+        (0.09, 0.10, 0.18),
+        _middle("lower front", "lower rear", "lower ball"),
+        [("lower front", "lower ball"), ("lower rear", "lower ball")],
+    )
+    upper = _part(
+        "upper arm",
+        3.0,
+        (0.03, 0.04, 0.06),
+        _middle("upper front", "upper rear", "upper ball"),
+        [("upper front", "upper ball"), ("upper rear", "upper ball")],
+    )
+    upright = _part(
+        "upright",
+        36.0,
+        (1.2, 1.6, 1.2),
+        wheel,
+        [("lower ball", "upper ball"), ("lower ball", "steering arm"), ("lower ball", "wheel")],
+        Disc(WHEEL_RADIUS, 0.18, axis="y", offset=(0.0, 0.06, 0.0)),
+    )
+    road = Body.box("road", size=(0.5, 0.4, 0.02), mass=1.0, position=(0.0, 0.81, -0.01))
+
+    def bump(t):
+        return height * np.exp(-(((t - BUMP_TIME) / BUMP_WIDTH) ** 2))
+
+    seat, foot = POINTS["spring seat"], POINTS["spring foot"]
+    length = float(np.linalg.norm(seat - foot))
+    machine = Machine(
+        Prismatic("heave", ground, chassis, at=body, axis="z"),
+        Revolute("lower hinge", chassis, lower, at=POINTS["lower front"], axis=_along("lower rear", "lower front")),
+        Revolute("upper hinge", chassis, upper, at=POINTS["upper front"], axis=_along("upper rear", "upper front")),
+        Spherical("lower ball", lower, upright, at=POINTS["lower ball"]),
+        Spherical("upper ball", upper, upright, at=POINTS["upper ball"]),
+        Distance(
+            "tie rod",
+            chassis.at(POINTS["rack"] - body),
+            upright.at(POINTS["steering arm"] - wheel),
+            length=float(np.linalg.norm(POINTS["rack"] - POINTS["steering arm"])),
+        ),
+        Spring(
+            "strut",
+            chassis.at(seat - body),
+            lower.at(foot - lower.position),
+            stiffness=stiffness,
+            length=length + 0.163,
+            damping=damping,
+        ),
+        Prismatic("road", ground, road, at=road.position, axis="z"),
+        Prescribed("bump", "road", bump),
+        SoftContact(
+            "tyre",
+            upright,
+            road.at(0.0, 0.0, 0.01),
+            normal="z",
+            stiffness=TYRE_STIFFNESS,
+            damping=TYRE_DAMPING,
+            radius=WHEEL_RADIUS,
+        ),
+        gravity=(0.0, 0.0, -GRAVITY),
+        name="Double wishbone suspension",
+    )
+    rest = machine.equilibrium(cut=("upper ball",))
+    v = np.zeros(rest.q.size)
+    v[rest.layout.names.index("road")] = 2.0 * BUMP_TIME / BUMP_WIDTH**2 * bump(0.0)
+    return machine, Start(rest.q, v, machine, rest.layout)
+
+
+def _along(start: str, end: str) -> np.ndarray:
+    return POINTS[end] - POINTS[start]
+
+
+@model(
+    title="Double wishbone suspension",
+    source="geometry of the usual kind, W. F. Milliken, D. L. Milliken, Race Car Vehicle Dynamics, SAE (1995), "
+    "chapter 17; dimensions of our own",
+    description="A quarter of a car on two wishbones, a tie rod, a strut and a tyre runs over a bump: the road below "
+    "the wheel is a plate whose height is prescribed. The wheel turns a little as it rises: camber and toe.",
+    equations=MACHINE_EQUATIONS.replace("g(q)", "g(t, q)"),
+)
+def double_wishbone(
+    height: float = 0.06,
+    stiffness: float = 4.0e4,
+    damping: float = 2500.0,
+    t1: float = 1.5,
+    coordinates: str = "relative",
+) -> Model:
+    r"""A quarter car of 380 kg on a double wishbone suspension that runs over a bump of the road.
+
+    Parameters
+    ----------
+    height : float
+        Of the bump (m), :math:`h \exp(-((t - 0.4)/0.06)^2)`.
+    stiffness, damping : float
+        Of the strut (N/m, N s/m).
+    t1 : float
+        End time (s); a reference is known for 1.5 with the other defaults.
+    coordinates : {"relative", "absolute"}
+        Those of the joints, with the upper ball joint and the tie rod as constraints, or positions and orientations of
+        all bodies.
+
+    Notes
+    -----
+    The run begins in the static equilibrium. ``model.extra`` has ``machine``, ``energy``, ``points``, the places of all
+    joints in the drawn position, and ``camber_and_toe(rotation)`` in radians of a wheel with this orientation: positive
+    if the wheel leans outwards at its top and if it points to the middle of the car.
+
+    With the chassis held and the lower arm driven the mechanism has no freedom left; its motion follows from geometry:
+
+    >>> import numpy as np
+    >>> import daedal
+    >>> model = daedal.library.double_wishbone()
+    >>> machine, angles = model.extra["machine"], np.linspace(-0.15, 0.15, 5)
+    >>> motion = machine.kinematics(np.arange(5.0), {"heave": 0.0, "lower hinge": angles})
+    >>> upright = motion.body("upright")
+    >>> camber = [np.degrees(model.extra["camber_and_toe"](R)[0]) for R in upright.orientation]
+    >>> print(np.round(camber, 2))
+    [ 1.67  0.91 -0.   -1.08 -2.34]
+    """
+    check_positive(stiffness=stiffness)
+    machine, start = _double_wishbone(float(height), float(stiffness), float(damping))
+    return machine_model(
+        machine,
+        start,
+        t1,
+        coordinates=coordinates,
+        cut=("upper ball",),
+        known=known("double_wishbone", height=height, stiffness=stiffness, damping=damping, t1=t1),
+        extra={"points": POINTS, "camber_and_toe": camber_and_toe},
+    )
+
+
+def camber_and_toe(rotation: np.ndarray) -> tuple[float, float]:
+    """Angles of the axle, the y axis of the wheel, against the road and against the y axis."""
+    x, y, z = np.asarray(rotation)[:, 1]
+    return float(-np.arctan2(z, np.hypot(x, y))), float(np.arctan2(x, y))

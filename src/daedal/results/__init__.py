@@ -1,0 +1,1 @@
+"""What all solutions have in common: quantities by name, tables, and files."""

@@ -1,0 +1,297 @@
+"""What a file may hold: kinds of values, each written as plain data and arrays, and checked when it is read.
+
+A file never names a class or a function. Its header is data in the shape of a schema, which lives in the code; what
+does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from daedal.errors import InvalidFileError
+
+_NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
+_MOST_DIMENSIONS = 4
+
+
+class Arrays(ABC):
+    """Where arrays go when a file is written, and come from when it is read."""
+
+    @abstractmethod
+    def put(self, path: str, array: np.ndarray) -> Any:
+        """Keep an array; returns what the header says of it."""
+
+    @abstractmethod
+    def get(self, path: str, data: Any) -> np.ndarray:
+        """The array that the header says this of."""
+
+
+class Kind(ABC):
+    """A kind of value."""
+
+    @abstractmethod
+    def encode(self, value: Any, path: str, arrays: Arrays) -> Any:
+        """The value as plain data."""
+
+    @abstractmethod
+    def decode(self, data: Any, path: str, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """The value again; `sizes` are those of the object that it belongs to, by name."""
+
+
+def refuse(path: str, why: str):
+    """Complain about a part of the header."""
+    raise InvalidFileError(f"{path or 'the header'} {why}")
+
+
+def expect(condition: bool, path: str, why: str):
+    """Refuse what does not hold."""
+    if not condition:
+        refuse(path, why)
+
+
+@dataclass(frozen=True)
+class Array(Kind):
+    """An array; a dimension is a number, a name that means the same size wherever it occurs, or None."""
+
+    type: str
+    dimensions: tuple[str | int | None, ...]
+
+    def encode(self, value, path, arrays):
+        """Where it is."""
+        return arrays.put(path, np.ascontiguousarray(value, dtype=self.type))
+
+    def decode(self, data, path, arrays, sizes):
+        """Checked by its shape."""
+        array = arrays.get(path, data)
+        expect(array.dtype == np.dtype(self.type), path, f"holds numbers of type {array.dtype}, not {self.type}")
+        expect(array.ndim == len(self.dimensions), path, f"has {array.ndim} dimensions, not {len(self.dimensions)}")
+        for found, wanted in zip(array.shape, self.dimensions, strict=True):
+            if wanted is not None:
+                wanted = sizes.setdefault(wanted, found) if isinstance(wanted, str) else wanted
+                expect(found == wanted, path, f"has shape {array.shape}, where {wanted} was expected for {found}")
+        return array
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """A text."""
+
+    def encode(self, value, path, arrays):
+        """Itself."""
+        return str(value)
+
+    def decode(self, data, path, arrays, sizes):
+        """Itself."""
+        expect(isinstance(data, str), path, "is no text")
+        return data
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """True or False."""
+
+    def encode(self, value, path, arrays):
+        """Itself."""
+        return bool(value)
+
+    def decode(self, data, path, arrays, sizes):
+        """Itself."""
+        expect(isinstance(data, bool), path, "is neither true nor false")
+        return data
+
+
+@dataclass(frozen=True)
+class Integer(Kind):
+    """A whole number, not below `least`; it may be the size of a dimension."""
+
+    least: int = 0
+    size: str | None = None
+
+    def encode(self, value, path, arrays):
+        """Itself."""
+        return int(value)
+
+    def decode(self, data, path, arrays, sizes):
+        """Within the range of 64 bits."""
+        right = isinstance(data, int) and not isinstance(data, bool) and self.least <= data < 2**63
+        expect(right, path, f"is no whole number of at least {self.least}")
+        if self.size is not None:
+            expect(sizes.setdefault(self.size, data) == data, path, f"does not fit the other sizes ({self.size})")
+        return data
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """A number; those that are not finite are written as words."""
+
+    def encode(self, value, path, arrays):
+        """Itself, or a word."""
+        number = float(value)
+        return number if isfinite(number) else str(number)
+
+    def decode(self, data, path, arrays, sizes):
+        """A float."""
+        if isinstance(data, str) and data in _NOT_FINITE:
+            return _NOT_FINITE[data]
+        expect(isinstance(data, (int, float)) and not isinstance(data, bool), path, "is no number")
+        return float(data)
+
+
+@dataclass(frozen=True)
+class Optional(Kind):
+    """Something, or None."""
+
+    kind: Kind
+
+    def encode(self, value, path, arrays):
+        """What it is."""
+        return None if value is None else self.kind.encode(value, path, arrays)
+
+    def decode(self, data, path, arrays, sizes):
+        """What it is."""
+        return None if data is None else self.kind.decode(data, path, arrays, sizes)
+
+
+@dataclass(frozen=True)
+class ListOf(Kind):
+    """A list of things of one kind, as many as `size` says, if it says something."""
+
+    kind: Kind
+    size: str | None = None
+    make: Callable[[list[Any]], Any] = list
+
+    def encode(self, value, path, arrays):
+        """Each of them."""
+        return [self.kind.encode(entry, f"{path}/{i}", arrays) for i, entry in enumerate(value)]
+
+    def decode(self, data, path, arrays, sizes):
+        """Each of them."""
+        expect(isinstance(data, list), path, "is no list")
+        if self.size is not None:
+            wanted = sizes.setdefault(self.size, len(data))
+            expect(len(data) == wanted, path, f"has {len(data)} entries, not {wanted}")
+        return self.make([self.kind.decode(entry, f"{path}/{i}", arrays, sizes) for i, entry in enumerate(data)])
+
+
+@dataclass(frozen=True)
+class MappingOf(Kind):
+    """Things of one kind by name."""
+
+    kind: Kind
+    make: Callable[[dict[str, Any]], Any] = dict
+
+    def encode(self, value, path, arrays):
+        """Each of them."""
+        return {str(name): self.kind.encode(entry, f"{path}/{name}", arrays) for name, entry in value.items()}
+
+    def decode(self, data, path, arrays, sizes):
+        """Each of them."""
+        expect(isinstance(data, dict), path, "is no mapping")
+        return self.make(
+            {name: self.kind.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in data.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Record(Kind):
+    """An object of a class that the code knows, by its fields; ``check(fields)`` says what is wrong with them."""
+
+    fields: Mapping[str, Kind]
+    make: Callable[..., Any]
+    check: Callable[[dict[str, Any]], str | None] | None = None
+    take: Callable[[Any], Mapping[str, Any]] | None = None
+
+    def encode(self, value, path, arrays):
+        """Its fields."""
+        given = {name: getattr(value, name) for name in self.fields} if self.take is None else self.take(value)
+        return {name: kind.encode(given[name], _joined(path, name), arrays) for name, kind in self.fields.items()}
+
+    def decode(self, data, path, arrays, sizes):
+        """The object again; its sizes are its own."""
+        expect(isinstance(data, dict), path, "is no mapping")
+        missing, further = set(self.fields) - set(data), set(data) - set(self.fields)
+        expect(not missing, path, f"lacks {', '.join(sorted(missing))}")
+        expect(not further, path, f"has {', '.join(sorted(map(repr, further)))}, which nobody expects")
+        own: dict[str, int] = {}
+        values = {name: kind.decode(data[name], _joined(path, name), arrays, own) for name, kind in self.fields.items()}
+        wrong = None if self.check is None else self.check(values)
+        expect(wrong is None, path, str(wrong))
+        return self.make(**values)
+
+
+@dataclass(frozen=True)
+class Plain(Kind):
+    """Numbers, texts, arrays, and lists and mappings of them, such as parameters and notes."""
+
+    def encode(self, value, path, arrays):
+        """The same, with arrays and mappings told apart by their key."""
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, (int, np.integer)) and abs(int(value)) < 2**63:
+            return int(value)
+        if isinstance(value, (float, np.floating)):
+            number = Number().encode(value, path, arrays)
+            return {"number": number} if isinstance(number, str) else number
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.ndim <= _MOST_DIMENSIONS:
+            kind = "f8" if value.dtype.kind == "f" else "i8"
+            return {"array": arrays.put(f"{path}/", np.ascontiguousarray(value, dtype=kind))}
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return {"mapping": {key: self.encode(entry, f"{path}/{key}", arrays) for key, entry in value.items()}}
+        if isinstance(value, (list, tuple)):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {kind: [self.encode(entry, f"{path}/{i}", arrays) for i, entry in enumerate(value)]}
+        raise TypeError(f"{path} holds {type(value).__name__}, which is not plain data")
+
+    def decode(self, data, path, arrays, sizes):
+        """The same again."""
+        if data is None or isinstance(data, (bool, str, int, float)):
+            return data
+        expect(isinstance(data, dict) and len(data) == 1, path, "is not plain data")
+        [(key, inner)] = data.items()
+        if key == "number":
+            return Number().decode(inner, path, arrays, sizes)
+        if key == "array":
+            return arrays.get(f"{path}/", inner)
+        if key == "mapping" and isinstance(inner, dict):
+            return {name: self.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in inner.items()}
+        if key in ("list", "tuple") and isinstance(inner, list):
+            entries = [self.decode(entry, f"{path}/{i}", arrays, sizes) for i, entry in enumerate(inner)]
+            return entries if key == "list" else tuple(entries)
+        return refuse(path, "is not plain data")
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a file can hold it as it is."""
+    try:
+        Plain().encode(value, "", _Nowhere())
+    except (TypeError, RecursionError):
+        return False
+    return True
+
+
+class _Nowhere(Arrays):
+    def put(self, path, array):
+        return None
+
+    def get(self, path, data):
+        raise NotImplementedError
+
+
+def names(size: str) -> Kind:
+    """Texts that differ from each other are the rule, but not checked: as many as `size`."""
+    return ListOf(Text(), size, tuple)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def finite(values: Sequence[np.ndarray]) -> bool:
+    """Whether all numbers are."""
+    return all(bool(np.isfinite(value).all()) for value in values)

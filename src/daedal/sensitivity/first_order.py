@@ -1,0 +1,305 @@
+"""Sensitivities of first-order problems: the variational equations are integrated beside the problem.
+
+Newton's matrix of both is block triangular with equal blocks on its diagonal. DASSL and Radau do without the others:
+one factorisation serves all, and what is neglected is nilpotent (Maly and Petzold's simultaneous corrector). Rosenbrock
+methods need the whole matrix; their steps are straight-line code, which eliminates each block once.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daedal.analysis.thresholds import SHARPEST_IN_ONE
+from daedal.drive.first_order import FirstOrderCourse, FirstOrderPlan
+from daedal.drive.first_order_choice import is_automatic
+from daedal.drive.request import Request, Settings, Wanted
+from daedal.drive.traced import TracedPlan
+from daedal.errors import IntegrationError
+from daedal.methods import named_method
+from daedal.problems import ImplicitDAE, SemiExplicitDAE
+from daedal.problems.checks import check_tolerances
+from daedal.problems.compile import with_numbers
+from daedal.sensitivity.differences import differenced_problem
+from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
+from daedal.sensitivity.result import Sensitivities
+from daedal.sensitivity.start import consistent_sensitivities
+from daedal.sensitivity.variational import Variational, variational_problem
+from daedal.solution import DenseOutput, Solution
+from daedal.symbolic import Untraceable
+from daedal.tracing.first_order import traced_implicit
+
+_LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+
+
+class FirstOrderSensitivity:
+    """A plan for a problem with its variational equations.
+
+    Parameters
+    ----------
+    problem : ImplicitDAE or SemiExplicitDAE
+    settings : Settings
+        With what is wanted as `sensitivities`.
+    make_plan : callable
+        ``make_plan(problem, settings)``, for the problem without sensitivities.
+    columns : list of Column, optional
+        What is differentiated by, where others have found out.
+    """
+
+    def __init__(
+        self,
+        problem: ImplicitDAE | SemiExplicitDAE,
+        settings: Settings,
+        make_plan: Any,
+        columns: list[Column] | None = None,
+    ):
+        self.problem = with_floats(problem)
+        self.settings, self._make_plan = settings, make_plan
+        assert settings.sensitivities is not None
+        self.wanted: Wanted = settings.sensitivities
+        self._bare = replace(settings, sensitivities=None)
+        if settings.fixed_step is not None and settings.formulation == "auto":
+            self._bare = replace(self._bare, formulation="none")
+        self.primal = make_plan(self.problem, self._bare)
+        self.columns = columns_of(self.wanted, self.problem) if columns is None else columns
+        self.names = tuple(column.name for column in self.columns)
+        self.starts = np.zeros((len(self.columns), problem.n))
+        if columns is None:
+            self.starts = given_starts(self.wanted, self.columns, problem.n)
+        self.variational: Variational = self._make_variational()
+        self._inner: Any = None
+
+    # --- plans ------------------------------------------------------------------------------------------------------
+
+    def _make_variational(self) -> Variational:
+        if self._bare.compile != "never":
+            try:
+                return variational_problem(self.problem, self.columns)
+            except Untraceable:
+                if self._bare.compile == "always":
+                    raise
+        return differenced_problem(self.problem, self.columns)
+
+    @property
+    def stands(self) -> bool:
+        """Whether the problem is solved as it stands, not in other unknowns."""
+        return type(self.primal) is TracedPlan
+
+    @property
+    def m(self) -> int:
+        """How many sensitivities there are."""
+        return len(self.columns)
+
+    def is_current(self) -> bool:
+        """Whether the functions read the same from outside as when they were traced."""
+        layout = self.variational.layout
+        if layout is not None and not layout.fits(self.problem.params):
+            return False
+        return self.variational.dependencies.are_unchanged() and getattr(self.primal, "is_current", lambda: True)()
+
+    def with_problem(self, problem: Any) -> FirstOrderSensitivity | None:
+        """The plan for the same problem with other parameters, or None if it must be made anew."""
+        problem = with_floats(problem)
+        layout = self.variational.layout
+        shared = getattr(self.primal, "with_problem", lambda problem: None)(problem)
+        if layout is None or not layout.fits(problem.params) or shared is None:
+            return None
+        other = copy(self)
+        other.problem, other.primal = problem, shared
+        if not self.variational.is_exact:
+            other.variational, other._inner = differenced_problem(problem, self.columns), None
+        return other
+
+    def _takes_copies(self) -> bool:
+        """Whether one matrix serves the problem and its sensitivities, which the method decides."""
+        bare, total = self._bare, self.variational.problem.n
+        if not is_automatic(bare):
+            return named_method("dassl" if bare.method == "auto" else bare.method, bare.options).takes_copies
+        sharp = float(np.min(bare.rtol)) < SHARPEST_IN_ONE
+        return total > _LARGEST_STEP_IN_ONE or sharp or bare.fixed_step is not None or not self.variational.is_exact
+
+    def _plan(self, settings: Settings) -> Any:
+        """The plan for the variational equations, for the tolerances of one run."""
+        if not self.stands:
+            return self._make_plan(self._numbered(self.variational.problem), settings)
+        if self._inner is None:
+            problem, copies = self.variational.problem, 1 + self.m
+            if self._takes_copies():
+                object.__setattr__(problem, "copies", copies)
+            if self.variational.is_exact:
+                problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
+            self._inner = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+        plan = self._inner.with_problem(self._numbered(self._inner.problem))
+        plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
+        plan.sharpest = float(np.min(plan.rtol))
+        return plan
+
+    def _wishes(self) -> dict[str, Any]:
+        if self.wanted.control:
+            return {}
+        return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
+
+    def _numbered(self, problem: Any) -> Any:
+        if problem.params is None:  # differences know the parameters themselves
+            return problem
+        return with_numbers(problem, self.variational.numbers(self.problem.params))
+
+    # --- a run ------------------------------------------------------------------------------------------------------
+
+    def solve(self, request: Request) -> Solution:
+        """Integrate the problem with its sensitivities; with events, the problem first, to know where they are."""
+        bare = replace(request, problem=self.problem, settings=replace(request.settings, sensitivities=None))
+        if self._may_jump(bare):
+            from daedal.sensitivity.events import solve_through_events
+
+            return solve_through_events(self, bare)
+        return self.stretch(bare, *self.start(bare), self.starts)
+
+    def _may_jump(self, request: Request) -> bool:
+        """Whether events or switches interrupt the run."""
+        traced = getattr(self.primal, "traced", None)
+        switches = traced is not None and traced.n_switches and request.settings.switches != "never"
+        return request.settings.events is not None or bool(switches)
+
+    def start(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
+        """Consistent y0 and y0', as the problem without sensitivities begins."""
+        t0 = request.span[0]
+        if self.stands:
+            plan = self.primal.inner
+            course = FirstOrderCourse(plan, replace(request, problem=plan.problem))
+            y0, yp0 = course.y0, course.yp0
+            course.give_back()
+            return np.array(y0), np.array(yp0)
+        from daedal.initial.consistent import consistent_initial, split_initial
+
+        y0, yp0 = split_initial(self.problem, request.initial)
+        return consistent_initial(self.problem.implicit(), t0, (y0, yp0))
+
+    def stretch(self, request: Request, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray) -> Solution:
+        """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
+        t0, initial = request.span[0], request.initial
+        settings = self._tolerances(request.settings, y0)
+        problem = self._numbered(self.variational.problem)
+        s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
+        slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
+        if initial[1] is None and self._begins_with_slopes():
+            slopes = None
+        initial = np.concatenate([y0, s.ravel()]), slopes
+        inner = replace(request, problem=problem, initial=initial, settings=settings)
+        try:
+            found = self._plan(settings).solve(inner)
+        except IntegrationError as error:
+            if error.solution is not None:
+                error.solution = self._split(error.solution, s)
+            raise
+        return self._split(found, s)
+
+    # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
+
+    def slope(self, t: float, y: np.ndarray, sign: float) -> np.ndarray:
+        """y' of a state."""
+        initial = (y[: self.problem.n_y], y[self.problem.n_y :]) if self._is_semi_explicit else (y, None)
+        settings = replace(self._bare, events=None, correct_initial=True)
+        end = t + sign * max(1e-3, 1e-3 * abs(t))
+        return self.start(Request(self.problem, settings, (t, end), initial, t_stop=end))[1]
+
+    @property
+    def _is_semi_explicit(self) -> bool:
+        return isinstance(self.problem, SemiExplicitDAE)
+
+    def from_total(self, request: Request, y0: np.ndarray, total: np.ndarray, tau: np.ndarray) -> Solution:
+        """A stretch from d(state)/dp at a start whose time depends on p as well, with the derivatives `tau`."""
+        y0, yp0 = self.start(request)
+        return self.stretch(request, y0, yp0, total - np.outer(tau, yp0))
+
+    def stacked(self, solution: Solution) -> np.ndarray:
+        """All sensitivities of a solution, (m, n, nt)."""
+        return solution.sensitivities.values
+
+    def _begins_with_slopes(self) -> bool:
+        chosen = self._bare.method
+        return (
+            not is_automatic(self._bare)
+            and named_method("dassl" if chosen == "auto" else chosen, self._bare.options).begins_with_slopes
+        )
+
+    def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
+        """Sensitivities have the relative tolerance of their variable, and its absolute one over the parameter."""
+        n, m = self.problem.n, self.m
+        rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
+        numbers = self.variational.numbers(self.problem.params)
+        sizes = scales(self.columns, np.zeros(0) if numbers is None else numbers, y0)
+        own = atol / sizes[:, None]
+        return replace(
+            settings,
+            rtol=np.tile(rtol, 1 + m),
+            atol=np.concatenate([atol, own.ravel()]),
+            switches="never",
+            correct_initial=False,
+        )
+
+    def _split(self, found: Solution, starts: np.ndarray) -> Solution:
+        """The solution of the problem itself, which holds its sensitivities."""
+        n, m, nt = self.problem.n, self.m, found.t.size
+        semi_explicit = isinstance(self.problem, SemiExplicitDAE)
+        dense = found.dense
+        sensitivities = Sensitivities(
+            self.names,
+            found.t,
+            np.ascontiguousarray(found.y[n:].reshape(m, n, nt)),
+            np.ascontiguousarray(found.yp[n:].reshape(m, n, nt)),
+            None if dense is None else _columns(dense, slice(n, None)),
+            starts,
+        )
+        solution = Solution(
+            t=found.t,
+            y=np.ascontiguousarray(found.y[:n]),
+            yp=np.ascontiguousarray(found.yp[:n]),
+            success=found.success,
+            status=found.status,
+            message=" ".join([found.message, *self.notes]),
+            stats=found.stats,
+            names=tuple(self.problem.label(i) for i in range(n)),
+            method=found.method,
+            drift=found.drift,
+            events=found.events,
+            history=found.history,
+            dense=None if dense is None else _columns(dense, slice(0, n)),
+            n_differential=self.problem.n_y if semi_explicit else None,
+            functions=self.words,
+        )
+        solution.sensitivities = sensitivities
+        return solution
+
+    @property
+    def words(self) -> Any:
+        """How functions and their derivatives were evaluated."""
+        traced = getattr(self.primal, "traced", None)
+        words = {} if traced is None else dict(traced.words)
+        from daedal.tabular import FunctionTable
+
+        exact = self.variational.is_exact
+        return FunctionTable(words | {"sensitivities": "exact derivatives" if exact else "differences"})
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the sensitivities."""
+        notes = []
+        idle = [self.names[k] for k in self.variational.idle if not self.starts[k].any()]
+        if idle:
+            notes.append(f"{', '.join(idle)} does not occur in the equations: the sensitivity is zero.")
+        if not self.variational.is_exact:
+            notes.append("Sensitivities were computed with difference quotients, since functions could not be traced.")
+        return notes
+
+
+def bare_solver(settings: Settings) -> Any:
+    """The linear solver that was asked for."""
+    return settings.options.get("linear_solver", getattr(settings.method, "linear_solver", "auto"))
+
+
+def _columns(dense: DenseOutput, part: slice) -> DenseOutput:
+    return replace(dense, coefficients=np.ascontiguousarray(dense.coefficients[:, part]))

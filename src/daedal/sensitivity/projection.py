@@ -1,0 +1,63 @@
+"""After every step of a mechanism with sensitivities: all of it back onto the constraints, in compiled code."""
+
+import numpy as np
+
+from daedal.kernels.callbacks import CALLBACK, UNEVALUABLE, fetch, is_given, nothing
+from daedal.kernels.compilation import announce, part, pointer
+from daedal.kernels.records import ADDRESS, INTEGER, floats, record_at
+from daedal.kernels.system import HOOK, HOOK_CHANGED
+from daedal.kernels.vectors import largest
+
+_NEGLIGIBLE = 1e-9  # Newton's next correction is the square of this
+_MOST_CORRECTIONS = 5
+
+CORRECTIONS = np.dtype(
+    [
+        ("n", INTEGER),
+        ("leading", INTEGER),  # positions, by which Newton's method is judged
+        ("positions", CALLBACK),
+        ("velocities", CALLBACK),
+        ("sensitivities", CALLBACK),
+        ("change", ADDRESS),
+    ]
+)
+"""Functions that give changes of all unknowns: of q, of v and the sensitivities of q, of those of v."""
+
+
+@pointer(HOOK)
+def correct_all(record, t, h, y):
+    """Newton's method for the positions; the others, which are linear, in turn."""
+    corrections = record_at(record, CORRECTIONS)
+    return _correct_all(corrections, t, floats(y, corrections.n))
+
+
+@part
+def _correct_all(corrections, t, y):
+    if is_given(corrections.positions):
+        for iteration in range(_MOST_CORRECTIONS):
+            status = _add(corrections.positions, corrections, t, y)
+            if status != 0:
+                return status
+            moved = largest(floats(corrections.change, corrections.leading))
+            if moved <= _NEGLIGIBLE * largest(y[: corrections.leading]):
+                break
+            if iteration == _MOST_CORRECTIONS - 1:
+                return UNEVALUABLE
+    status = _add(corrections.velocities, corrections, t, y)
+    if status != 0:
+        return status
+    status = _add(corrections.sensitivities, corrections, t, y)
+    return HOOK_CHANGED if status == 0 else status
+
+
+@part
+def _add(function, corrections, t, y):
+    change = floats(corrections.change, corrections.n)
+    status = fetch(function, t, y, nothing(), nothing(), change)
+    if status == 0:
+        for i in range(corrections.n):
+            y[i] += change[i]
+    return status
+
+
+announce(_correct_all, "the projection of sensitivities")
