@@ -281,8 +281,8 @@ def jax_pendulum(case: dict, counts, tolerance: float = 1e-5) -> None:
             difference = np.abs(np.asarray(found[: len(samples)]) - references)[:, :2]
             error = np.max(difference / (1.0 + np.abs(references[:, :2])))
             print(
-                f"{name:16} pendulum {tolerance:7.0e} {count:9d} {best * 1e3:10.2f} ms {count / best:9.3g}/s error {error:.1e} "
-                f"first call {first:.1f} s",
+                f"{name:16} pendulum {tolerance:7.0e} {count:9d} {best * 1e3:10.2f} ms {count / best:9.3g}/s "
+                f"error {error:.1e} first call {first:.1f} s",
                 flush=True,
             )
 

@@ -52,7 +52,10 @@ MAY_USE = {
     "ensembles": [
         "progress",
         "kernels",
+        "symbolic",
         "problems",
+        "tracing",
+        "events",
         "mechanics",
         "analysis",
         "formulations",

@@ -53,8 +53,8 @@ def solve_on_gpu(
     -------
     Results
         Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
-        (members, times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event); ``steps``,
-        ``rejections``, ``fired``.
+        (members, times, n); ``statuses``, positive for runs that came through (2: finished, 4: ended by an event);
+        ``steps``, ``rejections``, ``fired``.
     """
     on = GPU() if on is None else on
     engine = Engine(on) if engine is None else engine

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 FEWEST_OPERATIONS = 100
-"""Operations of the accelerations from which sorting takes less time than it saves; linearly implicit methods reject few
-steps, and their runs stay as they are."""
+"""Operations of the accelerations from which sorting takes less time than it saves. Linearly implicit methods reject
+few steps; their runs stay as they are."""
 _MOST_COLUMNS = 8
 _BITS = 48  # of the key
 
