@@ -43,6 +43,7 @@ def draw_ignored(figure: Any, result: Any) -> None:
     problem = daedal.ImplicitDAE(lambda t, x, xp: [xp[0] - (5.0 if t > 10.0 else 0.0)], 1)
     options: dict[str, Any] = {"method": "dassl", "rtol": 1e-4, "atol": 1e-4, "switches": "never", "compile": "never"}
     sol = daedal.solve(problem, (0.0, 20.0), ([10.0], [0.0]), **options)
+    assert sol.history is not None
     left, right = figure.subplots(1, 2)
     left.plot(sol.t, sol.y[0], "o-", color=COLOURS[0], markersize=3.0)
     left.set(xlabel="$t$", ylabel="$x$")
