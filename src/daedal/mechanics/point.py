@@ -12,6 +12,10 @@ from daedal.mechanics.probes import check_point
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
+_DEPENDENT = 1e-9  # singular values of rows with norm 1 that are zero,
+_OFF, _LARGEST = 100.0, 1e-6  # more off the manifold, by so many times the distance, but no more than this
+_WEAK, _ITERATIONS = 1e-3, 8  # rows that hardly differ from dependent ones are not used on the way to the manifold
+
 
 @dataclass(frozen=True)
 class Point:
@@ -72,9 +76,11 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
         raise InvalidProblemError(f"{found} at t = {t:g}")
     a, multipliers, rate, algebraic, statuses = assembly.accelerate(t, state, np.concatenate([w, lam])[None])
     acceleration, lam = a[0], multipliers[0]
-    if statuses[0] != 0 or not np.all(np.isfinite(acceleration)) or _is_deficient(values["jacobian"]):
-        acceleration, lam = least_multipliers(values)
-    if system.n_lambda and _is_singular(assembly, t, q, values["jacobian"]):
+    noise = _noise(values, system.n_constraints)
+    rank = _rank(values["jacobian"], noise)
+    if statuses[0] != 0 or not np.all(np.isfinite(acceleration)) or rank < system.n_lambda:
+        acceleration, lam = least_multipliers(values, noise)
+    if rank < system.n_lambda and _is_singular(assembly, t, q, values, rank):
         acceleration, lam = np.full_like(acceleration, np.nan), np.full_like(lam, np.nan)
     return Point(
         t=t,
@@ -93,20 +99,33 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
     )
 
 
-def _is_deficient(jacobian: np.ndarray) -> bool:
-    return jacobian.size > 0 and np.linalg.matrix_rank(scaled_rows(jacobian), tol=1e-9) < jacobian.shape[0]
+def _noise(values: dict[str, np.ndarray], n_constraints: int) -> float:
+    """Singular values of rows with norm 1 that are zero: off the manifold by d, dependent rows are independent by d."""
+    norms = np.linalg.norm(values["jacobian"][:n_constraints], axis=1)
+    away = np.abs(values["level"][0, :n_constraints]) / np.where(norms > 0.0, norms, 1.0)
+    return _DEPENDENT + min(_OFF * float(np.max(away, initial=0.0)), _LARGEST)
 
 
-def _is_singular(assembly: Assembly, t: float, q: np.ndarray, jacobian: np.ndarray) -> bool:
-    """Whether the constraints have a higher rank beside the point."""
-    beside = q + 1e-2 * typical_size(q) * np.cos(0.4 + 1.9 * np.arange(q.size))
-    values = assembly.evaluate(t, np.concatenate([beside, np.zeros(q.size)]))
-    if values is None:
-        return False
-    norms = np.linalg.norm(values["jacobian"], axis=1, keepdims=True)
-    norms = np.where(norms > 0.0, norms, 1.0)
-    here, there = (np.linalg.matrix_rank(rows / norms, tol=1e-6) for rows in (jacobian, values["jacobian"]))
-    return bool(here < there)
+def _rank(jacobian: np.ndarray, noise: float) -> int:
+    return int(np.linalg.matrix_rank(scaled_rows(jacobian), tol=noise)) if jacobian.size else 0
+
+
+def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, np.ndarray], rank: int) -> bool:
+    """Whether the constraints have a higher rank beside the point, on the manifold if the point lies on it."""
+    n_g, size = assembly.system.n_constraints, 1e-2 * typical_size(q)
+    _, _, directions = np.linalg.svd(scaled_rows(values["jacobian"][:n_g] * size))
+    along = directions[_rank(values["jacobian"][:n_g] * size, _LARGEST) :]
+    beside = q + size * (along.T @ (along @ np.cos(0.4 + 1.9 * np.arange(q.size))))
+    for _ in range(_ITERATIONS):
+        found = assembly.evaluate(t, np.concatenate([beside, np.zeros(q.size)]))
+        if found is None:
+            return False
+        if _noise(found, n_g) <= 2.0 * _DEPENDENT:
+            break
+        rows = found["jacobian"][:n_g] * size
+        beside = beside - size * (np.linalg.pinv(rows, rcond=_WEAK) @ found["level"][0, :n_g])
+    norms = np.linalg.norm(found["jacobian"], axis=1, keepdims=True)
+    return bool(np.linalg.matrix_rank(found["jacobian"] / np.where(norms > 0.0, norms, 1.0), tol=_LARGEST) > rank)
 
 
 def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
@@ -115,10 +134,20 @@ def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
     return jacobian / np.where(norms > 0.0, norms, 1.0)
 
 
-def least_multipliers(values: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations, and the multipliers of smallest norm, of an augmented system with dependent rows."""
+def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations, and the multipliers of smallest norm, of an augmented system with dependent rows.
+
+    Of the rows K with norm 1 = U S V^T those of U_r^T K are kept, for singular values above `noise`.
+    """
     mass, jacobian = values["mass"], values["jacobian"]
-    n, k = mass.shape[0], jacobian.shape[0]
-    augmented = np.block([[mass, jacobian.T], [jacobian, np.zeros((k, k))]])
-    solution = np.linalg.lstsq(augmented, np.concatenate([values["force"], -values["bias"]]), rcond=1e-12)[0]
-    return solution[:n], solution[n:]
+    norms = np.linalg.norm(jacobian, axis=1)
+    norms = np.where(norms > 0.0, norms, 1.0)
+    left, singular, _ = np.linalg.svd(jacobian / norms[:, None], full_matrices=False)
+    kept = left[:, singular > noise].T / norms
+    n, rows = mass.shape[0], kept @ jacobian
+    augmented = np.block([[mass, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+    right = np.concatenate([values["force"], -kept @ values["bias"]])
+    solution = np.linalg.lstsq(augmented, right, rcond=1e-14)[0]
+    multipliers = kept.T @ solution[n:]
+    dependent = left[:, singular <= noise].T / norms  # combinations of multipliers without a force
+    return solution[:n], multipliers - np.linalg.pinv(dependent) @ (dependent @ multipliers)
