@@ -76,7 +76,7 @@ class ConstrainedSolution(Solution):
 
     @property
     def multiplier_names(self) -> tuple[str, ...]:
-        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``, ..."""
+        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``."""
         return tuple(f"lambda{name}" if name.startswith("[") else f"lambda_{name}" for name in self._constraints)
 
     @property

@@ -36,7 +36,9 @@ STATISTICS = Record(
 )
 FUNCTIONS = MappingOf(Text(), FunctionTable)
 DRIFT = Optional(MappingOf(Number()))
-_HISTORY = Record({"t": Array("f8", ("steps",)), "h": Array("f8", ("steps",)), "order": Array("i8", ("steps",))}, History)
+_HISTORY = Record(
+    {"t": Array("f8", ("steps",)), "h": Array("f8", ("steps",)), "order": Array("i8", ("steps",))}, History
+)
 
 
 def _wrong_dense(given: dict[str, Any]) -> str | None:
@@ -183,9 +185,7 @@ _CONSTRAINED = COMMON | {
     "formulation": Text(),
     "notes": ListOf(Text(), None, tuple),
     "ending": Text(),
-    "raw": Optional(
-        Record({"t": Array("f8", ("nt",)), "y": Array("f8", ("n", "nt")), "names": names("n")}, RawOutput)
-    ),
+    "raw": Optional(Record({"t": Array("f8", ("nt",)), "y": Array("f8", ("n", "nt")), "names": names("n")}, RawOutput)),
     "constraints": names("n_lambda"),
     "lam": Array("f8", ("n_lambda", "nt")),
     "drifts": Optional(Array("f8", (None, "nt"))),
@@ -232,7 +232,14 @@ def _wrong_mechanical(given: dict[str, Any]) -> str | None:
     if n < 2 * n_q or given["rate"].shape[0] != n - 2 * n_q:
         return f"has {n_q} coordinates, and {n} names"
     n_lambda = len(given["constraints"])
-    if given["stored"] is not None and given["stored"].sizes.tolist() != [n, n_q, n_lambda, n - 2 * n_q, given["n_w"], n_q]:
+    if given["stored"] is not None and given["stored"].sizes.tolist() != [
+        n,
+        n_q,
+        n_lambda,
+        n - 2 * n_q,
+        given["n_w"],
+        n_q,
+    ]:
         return "has dense output of other sizes"
     return _wrong_constrained(given)
 
@@ -248,7 +255,9 @@ def _wrong_hessenberg(given: dict[str, Any]) -> str | None:
 
 def _stored(kind: Any, augmented: tuple[str, ...], given: dict[str, Any]) -> Any:
     own = {f"_{name}" if name in _LATE else name: value for name, value in given.items() if name not in augmented}
-    own = {name: value for name, value in own.items() if value is not None or name in ("history", "dense", "raw", "drift")}
+    own = {
+        name: value for name, value in own.items() if value is not None or name in ("history", "dense", "raw", "drift")
+    }
     own["_augmented"] = tuple(given[name] for name in augmented)
     own["events"] = EventTable(given["events"], {None: given["names"]})
     return kind.stored(**own)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from daedal.constrained_solution import ConstrainedSolution
 from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
-from daedal.constrained_solution import ConstrainedSolution
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers

@@ -239,7 +239,9 @@ class HybridProblem:
         if self.params is None:
             raise InvalidProblemError("params: no mode of the problem was stated with parameters")
         renewed(self.params, params)  # refuses names that no mode has
-        modes = {name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()}
+        modes = {
+            name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()
+        }
         return HybridProblem(modes, [_with_params(transition, params) for transition in self.transitions])
 
     def compiled(self) -> HybridProblem:

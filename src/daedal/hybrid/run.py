@@ -16,8 +16,8 @@ from daedal.errors import InconsistentInitialError, IntegrationError, InvalidPro
 from daedal.hybrid import messages
 from daedal.hybrid.accumulation import AccumulationWatch
 from daedal.hybrid.breakpoints import FEWEST_SPACINGS, Piece, checked_breakpoints, pieces_between
-from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
+from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent

@@ -34,7 +34,12 @@ def _wrong(given: dict[str, Any]) -> str | None:
 def _made(mechanical: Any, stored: Any, **given) -> RecognisedSolution:
     solution = RecognisedSolution.__new__(RecognisedSolution)
     given["events"] = EventTable(given["events"], {None: given["names"]})
-    solution.__dict__ |= {"_found": None, "mechanical": mechanical, "_stored": stored, "dense": mechanical.dense} | given
+    solution.__dict__ |= {
+        "_found": None,
+        "mechanical": mechanical,
+        "_stored": stored,
+        "dense": mechanical.dense,
+    } | given
     return solution
 
 

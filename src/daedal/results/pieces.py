@@ -49,7 +49,9 @@ class Pieces:
         for degree in degrees:
             pairs = np.column_stack([ends[tried], ends[tried + 1]])
             sample = _sampled(function, pairs[:, 0], pairs[:, 1], degree)
-            found = _interpolated(sample, np.repeat(np.arange(tried.size), _BETWEEN.size), np.tile(_BETWEEN, tried.size))
+            found = _interpolated(
+                sample, np.repeat(np.arange(tried.size), _BETWEEN.size), np.tile(_BETWEEN, tried.size)
+            )
             if degree == degrees[-1] or _agree(found, np.concatenate(exact), sizes):
                 break
         return cls(ends, forward, sizes, _sampled(function, ends[:-1], ends[1:], degree))

@@ -193,7 +193,9 @@ class MappingOf(Kind):
     def decode(self, data, path, arrays, sizes):
         """Each of them."""
         expect(isinstance(data, dict), path, "is no mapping")
-        return self.make({name: self.kind.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in data.items()})
+        return self.make(
+            {name: self.kind.decode(entry, f"{path}/{name}", arrays, sizes) for name, entry in data.items()}
+        )
 
 
 @dataclass(frozen=True)
