@@ -10,7 +10,7 @@ import pytest
 import daedal
 from daedal.results.quantities import NamedValues
 
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 pytest.importorskip("xarray")
 
 
@@ -138,8 +138,9 @@ def test_a_dataset_has_dimensions(swing):
 def test_comma_separated_values_keep_all_digits(circle, tmp_path):
     text = circle.to_csv(tmp_path / "new" / "circle.csv")
     assert (tmp_path / "new" / "circle.csv").read_text(encoding="utf-8") == text
-    back = pd.read_csv(io.StringIO(text), index_col="t", float_precision="round_trip")
-    pd.testing.assert_frame_equal(back, circle.to_dataframe(), check_exact=True)
+    assert text.splitlines()[0] == "t,s,c,s',c'"
+    numbers = np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)
+    assert np.array_equal(numbers, np.column_stack([circle.t, circle.y.T, circle.yp.T]))
 
 
 def test_runs_through_modes_have_tables_too(bounce):
@@ -180,7 +181,7 @@ def test_events_are_a_table_and_lists_as_scipy_has_them(swing):
     assert swing.t_events[0][0] == swing.events[0].t and np.array_equal(swing.y_events[0][0], swing.events[0].y)
     frame = swing.events.to_dataframe()
     assert frame.columns.tolist() == ["t", "name", "kind", "direction", "terminal", "x", "y", "x'", "y'"]
-    assert frame["y"][0] == pytest.approx(-0.5, abs=1e-9)
+    assert frame["y"][0] == pytest.approx(-0.5, abs=1e-6)
     assert "direction" in repr(swing.events) and "<table" in swing.events._repr_html_()
     assert daedal.solve(pendulum(), (0.0, 0.1), ([1.0, 0.0], None)).t_events == []
 

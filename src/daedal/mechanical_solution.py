@@ -183,8 +183,9 @@ class MechanicalSolution(ConstrainedSolution):
         return self._results.power(force, t)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
 
+        See :func:`daedal.viz.animate`.
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
         if self.machine is not None and drawing is None:

@@ -370,8 +370,9 @@ class HybridSolution(Tabulated):
         return plot_hybrid(self, *args, **options)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
 
+        See :func:`daedal.viz.animate`.
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
         if drawing is None and self.segments and getattr(self.segments[0].solution, "machine", None) is not None:
