@@ -55,6 +55,6 @@ def test_a_motion_without_a_path_is_a_player(tmp_path):
     written = sol.animate(tmp_path / "swing.html", title='Swing & "turn"').read_text(encoding="utf-8")
     assert inside == written == player.html == player.save(tmp_path / "again.html").read_text(encoding="utf-8")
     assert repr(player) == "Player(title='Swing & \"turn\"')"
-    with pytest.raises(daedal.InvalidProblemError, match="must end in .html"):
+    with pytest.raises(daedal.InvalidProblemError, match=r"must end in \.html"):
         player.save(tmp_path / "swing.gif")
     assert not list(tmp_path.glob("*.gif"))

@@ -117,7 +117,7 @@ class ConstrainedSolution(Solution):
         return " ".join([self._ending, *self.notes])
 
     @cached_property
-    def events(self) -> EventTable:  # type: ignore[override]
+    def events(self) -> EventTable:
         """What fired, when, with the state there."""
         with self.assembled() as assembly:
             return EventTable(self._output.events(assembly), {None: self.names})

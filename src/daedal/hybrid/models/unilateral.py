@@ -93,8 +93,11 @@ def unilateral(
     sets = [frozenset(s) for count in range(len(checked) + 1) for s in itertools.combinations(every, count)]
     transitions = [t for s in sets for t in rules.transitions(s)]
     problem = HybridProblem({rules.name(s): closed(system, sorted(s), checked) for s in sets}, transitions)
-    options = {"law": law, "rest_speed": rest_speed, "touch": touch}
-    return problem.made_of(system, lambda other: unilateral(other, checked, **options))
+
+    def again(other: MechanicalSystem) -> HybridProblem:
+        return unilateral(other, checked, law=law, rest_speed=rest_speed, touch=touch)
+
+    return problem.made_of(system, again)
 
 
 def _check_system(system):
