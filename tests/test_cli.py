@@ -195,7 +195,7 @@ def test_npz_holds_the_solution():
     assert row(ended.out, "saved") == "new/file.npz"
     data = np.load("new/file.npz")
     assert np.array_equal(data["t"], sol.t) and np.array_equal(data["y"], sol.y) and np.array_equal(data["yp"], sol.yp)
-    assert data["names"].tolist() == list(sol.names)
+    assert daedal.load("new/file.npz").names == sol.names
 
 
 def test_csv_holds_the_solution_in_full_precision():

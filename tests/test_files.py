@@ -65,7 +65,7 @@ def rod_pendulum():
 START = ([1.0, 0.0], [0.0, 0.0])
 
 
-# --- there and back -----------------------------------------------------------------------------------------------------
+# --- there and back ---------------------------------------------------------------------------------------------------
 
 
 def test_a_first_order_solution(tmp_path):
@@ -187,7 +187,9 @@ def solutions(draw):
     sol.event_names = ("one",) if sol.events else ()
     leaves = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | texts
     sol.attributes = draw(
-        st.dictionaries(texts, st.recursive(leaves, lambda inner: st.lists(inner, max_size=3), max_leaves=5), max_size=3)
+        st.dictionaries(
+            texts, st.recursive(leaves, lambda inner: st.lists(inner, max_size=3), max_leaves=5), max_size=3
+        )
     )
     return sol
 
@@ -200,7 +202,7 @@ def test_any_solution_goes_there_and_back(tmp_path_factory, sol):
         assert np.array_equal(sol([0.0, 0.3, 1.0]), again([0.0, 0.3, 1.0]))
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +317,9 @@ class Trap:
 def test_a_pickle_is_never_opened(saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pickled = array_bytes(np.array([Trap()], dtype=object), allow_pickle=True)
-    refused(rewritten(saved, tmp_path / "a.npz", members=lambda all: all.update({"y.npy": pickled})), "not plain numbers")
+    refused(
+        rewritten(saved, tmp_path / "a.npz", members=lambda all: all.update({"y.npy": pickled})), "not plain numbers"
+    )
     (tmp_path / "b.npz").write_bytes(pickle.dumps(Trap()))
     refused(tmp_path / "b.npz")
     refused(rewritten(saved, tmp_path / "c.npz", members=lambda all: all.update({"trap.pkl": pickle.dumps(Trap())})))
@@ -340,8 +344,12 @@ def test_bombs_and_tricks_with_names_are_refused(saved, tmp_path):
 def test_arrays_that_lie_about_their_shape_are_refused(saved, tmp_path):
     huge = array_bytes(np.ones(3)).replace(b"'shape': (3,)", b"'shape': (9" + b"9" * 11 + b",)")
     refused(rewritten(saved, tmp_path / "a.npz", members=lambda all: all.update({"y.npy": huge})))
-    refused(rewritten(saved, tmp_path / "b.npz", members=lambda all: all.update({"y.npy": array_bytes(np.ones((2, 3)))})))
-    refused(rewritten(saved, tmp_path / "c.npz", members=lambda all: all.update({"y.npy": array_bytes(np.ones(2) > 0)})))
+    refused(
+        rewritten(saved, tmp_path / "b.npz", members=lambda all: all.update({"y.npy": array_bytes(np.ones((2, 3)))}))
+    )
+    refused(
+        rewritten(saved, tmp_path / "c.npz", members=lambda all: all.update({"y.npy": array_bytes(np.ones(2) > 0)}))
+    )
     for name in ("orders", "starts"):  # what compiled code takes for places in memory
 
         def change(header, name=name):

@@ -11,6 +11,7 @@ from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
+from daedal.problems.description import titled
 from daedal.tabular import Tabular
 
 _COARSE = 1e-4  # tolerance of the trial
@@ -62,6 +63,12 @@ class Advice:
     trial: str = field(default="", repr=False)
 
     def __str__(self) -> str:
+        return f"{self.about}\n{Tabular('ll', self._rows(), indent=2, width=110)}"
+
+    def _repr_html_(self) -> str:
+        return titled(self.about, Tabular("ll", self._rows()))
+
+    def _rows(self) -> list[tuple[str, str]]:
         verdict = self.verdict
         kap1 = max((one.kap1 for one in self.measures), default=np.nan)
         masses = max((one.condM for one in self.measures), default=np.nan)
@@ -83,7 +90,7 @@ class Advice:
             rows.append(("use", f"formulation={call(self.formulation)}, method={call(self.method)}"))
         if self.forbidden:
             rows.append(("avoid", ", ".join(self.forbidden)))
-        return f"{self.about}\n{Tabular('ll', rows, indent=2, width=110)}"
+        return rows
 
 
 def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -> Advice:

@@ -76,7 +76,7 @@ class ConstrainedSolution(Solution):
 
     @property
     def multiplier_names(self) -> tuple[str, ...]:
-        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``, ..."""
+        """By which ``sol[name]`` gives the rows of `lam`: ``lambda_rod`` of a constraint "rod", else ``lambda[0]``."""
         return tuple(f"lambda{name}" if name.startswith("[") else f"lambda_{name}" for name in self._constraints)
 
     @property
@@ -117,7 +117,7 @@ class ConstrainedSolution(Solution):
         return " ".join([self._ending, *self.notes])
 
     @cached_property
-    def events(self) -> EventTable:  # type: ignore[override]
+    def events(self) -> EventTable:
         """What fired, when, with the state there."""
         with self.assembled() as assembly:
             return EventTable(self._output.events(assembly), {None: self.names})

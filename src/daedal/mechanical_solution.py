@@ -118,8 +118,8 @@ class MechanicalSolution(ConstrainedSolution):
             return slope[:, 0] if times.ndim == 0 else slope
         parts = (y[:n], y[n : 2 * n], a, lam, y[2 * n :], w, reaction)
         if times.ndim == 0:
-            return State(float(times), *[part[:, 0].copy() for part in parts], self._state_names)
-        return State(flat, *parts, self._state_names)
+            return State(float(times), *(part[:, 0].copy() for part in parts), names=self._state_names)
+        return State(flat, *parts, names=self._state_names)
 
     def _blocks(self, times: np.ndarray) -> list[np.ndarray]:
         """(q, v, r), a, lam, r', w and reaction at given times."""
@@ -183,8 +183,9 @@ class MechanicalSolution(ConstrainedSolution):
         return self._results.power(force, t)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
 
+        See :func:`daedal.viz.animate`.
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
         if self.machine is not None and drawing is None:

@@ -216,8 +216,11 @@ class Solution(Tabulated):
 
         return plot_solution(self, *args, **options)
 
-    def animate(self, path, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`."""
+    def animate(self, path=None, drawing=None, **options: Any):
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
+
+        See :func:`daedal.viz.animate`.
+        """
         from daedal.viz import animate
 
         return animate(self, path, drawing, **options)

@@ -8,6 +8,10 @@ from typing import Annotated, Any
 import typer
 
 Name = Annotated[str, typer.Argument(help="Name of a problem, as in 'daedal list'.", show_default=False)]
+RunName = Annotated[
+    str,
+    typer.Argument(help="Name of a problem, as in 'daedal list', or FILE.py:NAME of your own.", show_default=False),
+]
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", metavar="PARAMETER=VALUE", help="A parameter of the problem; repeatable.")
 ]
@@ -27,6 +31,16 @@ def assignments(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             values[name.strip()] = value.strip()
     return values
+
+
+def literal(text: str | None, option: str) -> Any:
+    """A Python literal, such as a list of numbers; None if there is none."""
+    if text is None:
+        return None
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise typer.BadParameter(f"'{text}' is no list of numbers, pair or mapping", param_hint=option) from None
 
 
 def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:

@@ -1,25 +1,29 @@
 """``daedal run``."""
 
-import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import daedal
 from daedal.cli.accuracy import quality
-from daedal.cli.arguments import End, Name, Parameters, Plot, assignments, check_ending, check_figure
+from daedal.cli.arguments import End, Parameters, Plot, RunName, assignments, check_ending, check_figure, literal
 from daedal.cli.model import find_model, short, span_of, unknowns
 from daedal.cli.output import print_rows, refuse
+from daedal.cli.own_model import is_own, own_model
 
 
 def run(
-    name: Name,
+    name: RunName,
     method: Annotated[str | None, typer.Option(help="Method of integration.")] = None,
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance; that of the problem by default.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; that of the problem by default.")] = None,
     t_end: End = None,
+    t_span: Annotated[str | None, typer.Option(metavar="BEGIN,END", help="The interval.")] = None,
+    initial: Annotated[
+        str | None, typer.Option(metavar="VALUES", help="Initial values: y0, (q0, v0), or {'x': 1.0} by name.")
+    ] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="Compile the equations first.")] = False,
     plot: Plot = None,
     save: Annotated[Path | None, typer.Option(help="Write the solution to this file (.npz or .csv).")] = None,
@@ -32,17 +36,23 @@ def run(
     ] = None,
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
 ) -> None:
-    """Solve a problem of the library and say what it cost and how accurate it is.
+    """Solve a problem of the library, or one of your own, and say what it cost and how accurate it is.
 
-    Example: daedal run robertson --rtol 1e-8 --set t1=4e10 --plot robertson.png
+    Examples: daedal run robertson --rtol 1e-8 --set t1=4e10 --plot robertson.png;
+    daedal run my_model.py:pendulum --t-span 0,10 --initial "[1.0, 0.0]" --set g=1.62 --save moon.npz
     """
     check_ending("--save", save, ("npz", "csv"))
     check_figure(plot)
-    model = find_model(name, assignments(set_, "--set"))
+    span, start = literal(t_span, "--t-span"), literal(initial, "--initial")
+    if is_own(name):
+        model = own_model(name, assignments(set_, "--set"), span or (t_end and (0.0, t_end)), start)
+    else:
+        found = find_model(name, assignments(set_, "--set"))
+        model = replace(found, t_span=span or found.t_span, initial=found.initial if start is None else start)
     given = {"method": method, "rtol": rtol, "atol": atol}
     options = dict(model.options) | {key: value for key, value in given.items() if value is not None}
     options |= assignments(option, "--option")
-    print(f"{model.title}: {unknowns(model.problem)} unknowns, {model.index_in_words}", flush=True)
+    print(", ".join([f"{model.title}: {unknowns(model.problem)} unknowns", *_index(model)]), flush=True)
     solution, failure = solve_model(model, t_end, compiled, options | {"progress": progress})
     print_rows([("tolerances", _tolerances(options)), *solution.summary(), *quality(model, solution)])
     try:
@@ -83,18 +93,19 @@ def _animated(model, solution) -> Path:
         refuse(f"--animate: {error}")
 
 
+def _index(model) -> list[str]:
+    """The index of a problem of the library in words; that of one's own is not known."""
+    return [model.index_in_words] if model.source or model.index is not None else []
+
+
 def _tolerances(options: dict[str, Any]) -> str:
     if options.get("fixed_step") is not None:
         return f"none: constant steps of {options['fixed_step']:g}"
     return ", ".join(f"{key} {short(options[key])}" for key in ("rtol", "atol") if key in options) or "default"
 
 
-def _save(solution: daedal.Solution, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _save(solution: Any, path: Path) -> None:
     if path.suffix.lower() == ".npz":
-        np.savez(path, t=solution.t, y=solution.y, yp=solution.yp, names=np.array(solution.names))
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["t", *solution.names])
-        writer.writerows(np.column_stack([solution.t, solution.y.T]).tolist())
+        solution.save(path)
+    else:
+        solution.to_csv(path, solution.names)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
-from daedal.problems import Quasilinear
-from daedal.problems.checks import check_flag, check_number, check_positive, check_real
+from daedal.problems import HessenbergDAE, Quasilinear
+from daedal.problems.checks import check_flag, check_number, check_positive, check_real, paired
 from daedal.problems.symbols import check_values
 
 _COMPILE = ("auto", "never", "always")
@@ -180,6 +180,8 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
         initial = initial_by_name(problem, span[0], initial)
     elif isinstance(problem, Quasilinear):
         initial = problem.pair(initial)
+    elif not isinstance(problem, HessenbergDAE) and not hasattr(problem, "modes"):
+        initial = paired(problem, initial)
     return Request(problem, settings, span, initial, times, stop, progress)
 
 

@@ -43,7 +43,7 @@ class ModeSettings:
         own = checked_settings(**mode.options)
         shared = {option: request.problem.tolerance(name, getattr(common, option)) for option in ("rtol", "atol")}
         settings = replace(common, **shared | {option: getattr(own, option) for option in mode.options})
-        self.request = request.changed(problem=mode.problem, settings=settings, progress=False)
+        self.request = request.changed(problem=mode.problem, settings=settings, progress=False, event_names=[])
         self._rtol, self._atol = _numbers(settings.rtol, "rtol"), _numbers(settings.atol, "atol")
 
     def weights(self, y: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ from typing import Any
 from daedal.errors import InvalidProblemError
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
+from daedal.problems.description import parameter_rows, problem_rows, titled
 from daedal.problems.symbols import renewed, symbol_name
-from daedal.tabular import FunctionTable
+from daedal.tabular import FunctionTable, Tabular
 
 ZENO = "zeno"
 _PROBLEMS = (ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE)
@@ -236,6 +237,14 @@ class HybridProblem:
         """What reads contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
         return None
 
+    def _repr_html_(self) -> str:
+        rows: list[Any] = [("mode", name, _in_short(self.modes[name].problem)) for name in self.mode_names]
+        for transition in self.transitions:
+            target = "depends on the state" if callable(transition.target) else transition.target or "the end"
+            rows.append(("transition", transition.name, f"{' or '.join(transition.sources)} → {target}"))
+        rows += [(name, "", shown) for name, shown in parameter_rows(self.params)]
+        return titled(type(self).__name__, Tabular("lll", rows))
+
     def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
         """Note that ``make(system)`` is this problem: other parameters are then those of the system."""
         object.__setattr__(self, "_source", (system, make))
@@ -252,7 +261,9 @@ class HybridProblem:
         if self.params is None:
             raise InvalidProblemError("params: no mode of the problem was stated with parameters")
         renewed(self.params, params)  # refuses names that no mode has
-        modes = {name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()}
+        modes = {
+            name: replace(mode, problem=with_its_params(mode.problem, params)) for name, mode in self.modes.items()
+        }
         transitions = [_with_params(transition, params) for transition in self.transitions]
         return HybridProblem(modes, transitions, self.start)
 
@@ -316,6 +327,11 @@ def _with_params(transition: Transition, params: Any) -> Transition:
     if isinstance(given, Mapping):
         return replace(transition, reset={target: renew(reset) for target, reset in given.items()})
     return replace(transition, reset=renew(given))
+
+
+def _in_short(problem: Any) -> str:
+    [(what, unknowns), *_] = problem_rows(problem)
+    return f"{type(problem).__name__}, {what} {unknowns}"
 
 
 def _checked_modes(modes) -> dict[str, Mode]:

@@ -177,7 +177,7 @@ class HybridSolution(Tabulated):
             count, shown = self.t.size, [Quantity("y", "variable", self.names, lambda: self.y)]
             pairs = list(zip(self.segments, self._chunks)) if self.segments else []
             ends = np.cumsum([chunk.t.size for _, chunk in pairs])
-            parts = [
+            parts: list[tuple[list[Quantity], slice, Any]] = [
                 (segment.solution.quantities(), slice(0, chunk.t.size), slice(end - chunk.t.size, end))
                 for (segment, chunk), end in zip(pairs, ends)
             ]
@@ -342,7 +342,7 @@ class HybridSolution(Tabulated):
         result = np.full((len(self.names), times.size), np.nan)
         for here, segment, state in parts:
             rows = self._rows(self.modes.index(segment.mode))
-            result[np.ix_(rows, np.flatnonzero(here))] = stacked(state)[: len(rows)]
+            result[np.ix_(np.array(rows, dtype=int), np.flatnonzero(here))] = stacked(state)[: len(rows)]
         return result
 
     # --- contacts ---------------------------------------------------------------------------------------------------
@@ -430,8 +430,9 @@ class HybridSolution(Tabulated):
         return plot_hybrid(self, *args, **options)
 
     def animate(self, path=None, drawing=None, **options: Any):
-        """Write the motion to a page (.html) or a picture (.gif); see :func:`daedal.viz.animate`.
+        """The motion as a player, which a notebook shows, or written to a page (.html) or a picture (.gif).
 
+        See :func:`daedal.viz.animate`.
         The motion of a :class:`daedal.multibody.Model` is shown in space: see :meth:`daedal.multibody.Results.animate`.
         """
         if drawing is None and self.segments and getattr(self.segments[0].solution, "machine", None) is not None:
@@ -492,7 +493,7 @@ def _joined_states(times: np.ndarray, parts) -> State:
             joined[: rows.shape[0], here] = rows
         columns.append(joined)
     longest = max((values for _, _, values in parts), key=lambda values: values.lam.shape[0])
-    return State(times, *columns, longest.names)
+    return State(times, *columns, names=longest.names)
 
 
 def _padded(parts: list[np.ndarray]) -> np.ndarray:

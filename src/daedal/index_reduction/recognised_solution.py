@@ -129,7 +129,7 @@ class RecognisedSolution(Solution):
         return {"constraint": largest, **drift}
 
     @cached_property
-    def events(self) -> EventTable:  # type: ignore[override]
+    def events(self) -> EventTable:
         """What fired, when, with the unknowns there."""
         n = self._found.system.n_q
         told = []

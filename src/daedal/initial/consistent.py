@@ -18,7 +18,7 @@ from daedal.initial.unknown_z import REMEDY, TRIED, evaluable_guesses, not_finit
 from daedal.mechanics.sparse.assembly import is_sparse
 from daedal.methods.workspace import Workspace
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
-from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector
+from daedal.problems.checks import check_finite, check_mask, check_tolerances, check_vector, paired
 from daedal.problems.symbols import check_values
 
 _TOLERATED = 0.33  # weighted size of a correction that Newton's method would not notice
@@ -33,7 +33,8 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     t0 : float
     initial : tuple
         (y0, yp0), (y0, z0) for a semi-explicit problem, (x0, y0) for a linear one, (q0, v0) for a mechanical system
-        (with r0, w0 and lam0 behind them where it has them), (x0, xp0) for one of second order; the second may be None.
+        (with r0, w0 and lam0 behind them where it has them), (x0, xp0) for one of second order; the second may be None,
+        or left out.
     fixed : None, "derivative", mask, or list of variables
         What keeps its value. By default the differential variables do: their derivatives and the algebraic variables
         are found (Brown, Hindmarsh and Petzold). "derivative" keeps y' and finds y: with y' = 0 a steady state. A
@@ -66,6 +67,7 @@ def consistent_initial(problem, t0: float, initial, *, fixed=None, rtol=1e-6, at
     [4.] [2.]
     """
     check_values(getattr(problem, "params", None))
+    initial = paired(problem, initial)
     if isinstance(problem, MechanicalSystem):
         q0, v0, r0, w0, lam0 = split_mechanical(initial)
         if hasattr(problem.mass, "tocsr") or is_sparse(problem, check_finite(t0, "t0"), initial):

@@ -2,8 +2,9 @@
 
 import inspect
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.problems.compile import last_argument
 
+_FIRST = ("n_q", "n_x", "n_y", "n")  # the size of what the first part of initial values holds: of a mechanism q, ...
 _SMALLEST_RTOL = 10.0 * float(np.finfo(float).eps)
 
 
@@ -127,6 +129,24 @@ def check_weight(weight, n: int, expected: str) -> np.ndarray:
     if not (np.all(scale > 0.0) and np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > 1e-14):
         raise InvalidProblemError("weight must be positive definite")
     return matrix
+
+
+def paired(problem: Any, initial: Any) -> Any:
+    """(y0, None) where y0 alone was given: as many numbers as the first part of the initial values has."""
+    size = next((getattr(problem, name) for name in _FIRST if isinstance(getattr(problem, name, None), int)), None)
+    if size is None or initial is None or isinstance(initial, str):
+        return initial
+    if not isinstance(initial, np.ndarray) and not all(isinstance(entry, Real) for entry in _entries(initial)):
+        return initial
+    values = np.asarray(initial)
+    if values.shape == (size,) or (values.shape == () and size == 1):
+        return initial, None
+    return initial
+
+
+def _entries(initial: Any) -> Iterable[Any]:
+    """What a list or tuple holds; a number holds itself."""
+    return initial if isinstance(initial, (list, tuple)) else [initial]
 
 
 def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:

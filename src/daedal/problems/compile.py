@@ -42,6 +42,11 @@ class Traceable:
 
         return words(self)
 
+    def _repr_html_(self) -> str:
+        from daedal.problems.description import problem_html
+
+        return problem_html(self)
+
     def with_params(self, params) -> Self:
         """The same problem with other parameters; refused here, where the functions take none."""
         raise InvalidProblemError(

@@ -87,7 +87,7 @@ def renewed(before: Any, params: Any) -> Any:
         return {**before, **named}
     if is_dataclass(before):
         return replace(before, **named)  # type: ignore[type-var]
-    return before._replace(**named) if isinstance(before, tuple) else SimpleNamespace(**known | named)
+    return SimpleNamespace(**known | named) if isinstance(before, SimpleNamespace) else before._replace(**named)
 
 
 def named_params(params: Any) -> dict[Any, Any] | None:

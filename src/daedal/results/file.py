@@ -117,8 +117,8 @@ def _checked_path(path: str | Path) -> Path:
         return target.with_name(f"{target.name}.npz")
     if target.suffix.lower() != ".npz":
         raise InvalidProblemError(
-            f"path={str(path)!r} must end in .npz; for other programs there are sol.to_csv(path), sol.to_dataframe() and "
-            "sol.to_xarray()"
+            f"path={str(path)!r} must end in .npz; for other programs there are sol.to_csv(path), sol.to_dataframe() "
+            "and sol.to_xarray()"
         )
     return target
 

@@ -73,7 +73,7 @@ class Tabulated:
         return dataframe(self._times(t), self._columns(columns, t), self._described())
 
     def to_xarray(self, *, t: Any = None):
-        """The solution as an :class:`xarray.Dataset`: ``y`` over ``variable`` and ``t``, ``lam`` over ``constraint``, ...
+        """The solution as an :class:`xarray.Dataset`: ``y`` over ``variable`` and ``t``, ``lam`` over ``constraint``.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Tabulated:
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the solution to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code in it.
+        """Write the solution to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code.
 
         What the functions of the problem are needed for is computed now. Returns the path, which ends in ``.npz``.
         """

@@ -1,7 +1,7 @@
 """A motion as a page to play or as a GIF."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 import daedal
 from daedal.viz.drawing import Drawing, MovingDrawing
-from daedal.viz.pages import render
+from daedal.viz.pages import framed, render
 
 FEWEST, MOST = 120, 960  # frames
 LARGEST = 60000  # places of points in all frames
@@ -20,19 +20,46 @@ RADIAN = 200  # so many units of an angle
 FLATTEST, STEEPEST = 0.55, 0.75  # height over width of the picture
 SECONDS = (4.0, 20.0)  # a motion that takes so long is shown in its own time, others in SHOWN
 SHOWN = 10.0
+FRAME_HEIGHT = 560  # pixels, in a notebook
+
+
+@dataclass(frozen=True)
+class Player:
+    """A motion in the plane to play: a notebook shows it, ``player.save(path)`` writes the page to a file.
+
+    Attributes
+    ----------
+    html : str
+        The page, which needs no network.
+    title : str
+        Its heading.
+    """
+
+    html: str = field(repr=False)
+    title: str = ""
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, a file that ends in ``.html``."""
+        target = _checked_path(path, (".html",))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(self.html, encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        return framed(self.html, self.title or "animation", FRAME_HEIGHT)
 
 
 def animate(
     sol: Any,
-    path: str | Path,
+    path: str | Path | None = None,
     drawing: Any = None,
     *,
     t_span: tuple[float, float] | None = None,
     frames: int | None = None,
     seconds: float | None = None,
     title: str = "",
-) -> Path:
-    """Write the motion of a mechanism to a file: ``.html``, a page with a player, or ``.gif``.
+) -> Any:
+    """The motion of a mechanism: a player, which notebooks show, or a file, ``.html`` with the player or ``.gif``.
 
     The page is self-contained: play, pause, speed and a slider for time work without a network, with mouse, finger and
     keyboard.
@@ -41,7 +68,7 @@ def animate(
     ----------
     sol : daedal.Solution, daedal.MechanicalSolution, daedal.SecondOrderSolution or daedal.HybridSolution
         The motion. With dense output it is sampled evenly, otherwise stored points are joined by straight lines.
-    path : path
+    path : path, optional
         The file, ending in ``.html`` or ``.gif``.
     drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
         How it is drawn: in the plane by a drawing; in space by a function ``(t, q) -> daedal.viz.Scene`` of times (nt,)
@@ -58,8 +85,8 @@ def animate(
 
     Returns
     -------
-    pathlib.Path
-        The file that was written.
+    pathlib.Path, daedal.viz.animate.Player or daedal.viz.Scene
+        The file that was written, or without a path what a notebook shows: a player, or a scene in space.
 
     Examples
     --------
@@ -69,28 +96,36 @@ def animate(
     >>> sol.animate("crank.html", title=model.title).name
     'crank.html'
     """
-    path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in (".html", ".gif"):
-        raise daedal.InvalidProblemError(f"path={str(path)!r} must end in .html or .gif")
+    target = None if path is None else _checked_path(path, (".html", ".gif"))
+    ending = ".html" if target is None else target.suffix.lower()
     _check_motion(sol)
     chosen = _chosen(sol, drawing)
     if callable(chosen):
         from daedal.viz.solution_scene import solution_scene
 
         in_space = solution_scene(sol, chosen, t_span=t_span, frames=frames, seconds=seconds, title=title)
-        return in_space.save(path, seconds=seconds) if ending == ".html" else in_space.gif(path, seconds=seconds)
+        if target is None:
+            return in_space
+        return in_space.save(target, seconds=seconds) if ending == ".html" else in_space.gif(target, seconds=seconds)
     most = MOST if ending == ".html" else 200
     scene = make_scene(sol, chosen, t_span=t_span, frames=frames, most=most)
     shown = playing_time(scene.t, seconds)
-    path.parent.mkdir(parents=True, exist_ok=True)
     if ending == ".html":
-        path.write_text(player_page(scene, shown, title), encoding="utf-8")
-    else:
-        from daedal.viz.gif import write_gif
+        player = Player(player_page(scene, shown, title), title)
+        return player if target is None else player.save(target)
+    from daedal.viz.gif import write_gif
 
-        write_gif(scene, path, shown, title)
-    return path
+    assert target is not None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_gif(scene, target, shown, title)
+    return target
+
+
+def _checked_path(path: str | Path, endings: Sequence[str]) -> Path:
+    target = Path(path)
+    if target.suffix.lower() not in endings:
+        raise daedal.InvalidProblemError(f"path={str(path)!r} must end in {' or '.join(endings)}")
+    return target
 
 
 # --- from a solution to a scene ---------------------------------------------------------------------------------------

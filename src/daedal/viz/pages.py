@@ -17,6 +17,15 @@ def render(template: str, package: str = _OWN, **values: Any) -> str:
     return Markup(_environment(package).get_template(template).render(values))
 
 
+def framed(page: str, title: str, height: int) -> str:
+    """A page as a frame of another one, for notebooks; scripts and styles of the two do not meet."""
+    from markupsafe import Markup, escape
+
+    style = f"width:100%;height:{height}px;border:0"
+    frame = Markup('<iframe srcdoc="{}" style="{}" title="{}"></iframe>')
+    return str(frame.format(escape(str(page)), style, title))
+
+
 @cache
 def _environment(package: str) -> Any:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined

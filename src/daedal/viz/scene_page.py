@@ -1,14 +1,13 @@
 """A scene in space as a page to play, with three.js in it."""
 
 import base64
-import html
 from typing import Any
 
 import numpy as np
 
 import daedal
 from daedal.viz.animate import playing_time
-from daedal.viz.pages import render
+from daedal.viz.pages import framed, render
 from daedal.viz.scene import Scene
 from daedal.viz.scene_camera import EYES, backdrop, eye_direction, first_view
 from daedal.viz.scene_items import HEAD, Curve, Item, curves, items
@@ -36,9 +35,7 @@ def scene_page(scene: Scene, seconds: float | None = None) -> str:
 
 def scene_frame(scene: Scene) -> str:
     """The page as a frame of another one, for notebooks."""
-    page = html.escape(scene_page(scene), quote=True)
-    style = f"width:100%;height:{_FRAME_HEIGHT}px;border:0"
-    return f'<iframe srcdoc="{page}" style="{style}" title="{html.escape(scene.title or "scene")}"></iframe>'
+    return framed(scene_page(scene), scene.title or "scene", _FRAME_HEIGHT)
 
 
 def scene_element(scene: Scene, seconds: float | None, label: str) -> str:

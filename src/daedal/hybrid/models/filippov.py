@@ -153,7 +153,7 @@ class Filippov(HybridProblem):
     def with_params(self, params) -> Filippov:
         """The same model with other parameters; a mapping replaces those that it names."""
         if self.params is None:
-            return super().with_params(params)
+            raise InvalidProblemError("params: the problem was stated without parameters")
         return Filippov(**dict(self.given, params=renewed(self.params, params)))
 
     def compiled(self) -> Filippov:

@@ -1,0 +1,66 @@
+"""A problem in a small table, for notebooks."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from daedal.problems.symbols import named_params
+from daedal.tabular import Tabular
+
+_MOST_NAMED = 12
+_SIZES = {
+    "n_constraints": "constraints",
+    "n_velocity_constraints": "velocity constraints",
+    "n_z": "algebraic variables",
+}
+
+
+def titled(title: str, table: Tabular) -> str:
+    """A table with a heading, as HTML; both are escaped."""
+    from markupsafe import Markup
+
+    return str(Markup("<p><strong>{}</strong></p>{}").format(title, table))
+
+
+def problem_html(problem: Any) -> str:
+    """Class, unknowns, constraints, functions and parameters of a problem."""
+    return titled(type(problem).__name__, Tabular("ll", problem_rows(problem)))
+
+
+def problem_rows(problem: Any) -> list[tuple[str, str]]:
+    """The rows of the table."""
+    n = getattr(problem, "n_q", problem.n)
+    what = "coordinates" if hasattr(problem, "n_q") else "unknowns"
+    rows = [(what, _listed(n, [problem.label(i) for i in range(min(n, _MOST_NAMED))]))]
+    for name, words in _SIZES.items():
+        if count := getattr(problem, name, 0):
+            names = list(getattr(problem, "constraint_names", None) or ()) if name == "n_constraints" else []
+            rows.append((words, _listed(count, names[:count][:_MOST_NAMED])))
+    given = [field.name for field in fields(problem) if callable(getattr(problem, field.name))]
+    rows.append(("functions", ", ".join(given) or "constants"))
+    if getattr(problem, "bandwidth", None) is not None:
+        rows.append(("structure", "banded, {} below and {} above the diagonal".format(*problem.bandwidth)))
+    elif getattr(problem, "sparsity", None) is not None:
+        rows.append(("structure", f"sparse, {problem.sparsity.nnz} entries"))
+    return rows + parameter_rows(problem.params)
+
+
+def parameter_rows(params: Any) -> list[tuple[str, str]]:
+    """What the parameters are, in one row; none if there are none."""
+    if params is None:
+        return []
+    named = named_params(params)
+    shown = _short(params) if named is None else ", ".join(f"{key} = {_short(value)}" for key, value in named.items())
+    return [("parameters", shown)]
+
+
+def _listed(count: int, names: Sequence[str]) -> str:
+    if not names:
+        return str(count)
+    return f"{count}: {', '.join(names)}" + (", ..." if count > len(names) else "")
+
+
+def _short(value: Any) -> str:
+    import reprlib
+
+    return reprlib.repr(value)
