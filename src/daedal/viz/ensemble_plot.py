@@ -128,7 +128,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
     wide = len(pairs[0])
     size = (max(3.5, 1.9 * wide + 0.8, 6.0 if wide == 2 else 0.0), _HEIGHT * len(pairs) + 0.5)
     with new_figure(size, pyplot, save, title) as figure:
-        shared = "row" if len(columns) > 1 else False
+        shared: Any = "row" if len(columns) > 1 else False
         axes = figure.subplots(len(pairs), wide, sharex="col", sharey=shared, squeeze=False)
         for line, panels in zip(pairs, axes):
             for k, axis in enumerate(panels):
