@@ -31,7 +31,7 @@ class Gradient(NamedTuple):
     gradient: np.ndarray
     names: tuple[str, ...]
 
-    def __getitem__(self, key):  # type: ignore[override]
+    def __getitem__(self, key):
         """The derivative by a parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             return float(self.gradient[self.names.index(key)])

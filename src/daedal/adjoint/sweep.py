@@ -131,7 +131,7 @@ class Sweep:
         flat = places.ravel()
         y, yp = equations.points(solution, flat)
         values = np.array(
-            [equations.evaluated(float(t), *point, params) for t, *point in zip(flat, y, yp, strict=True)]
+            [equations.evaluated(float(t), own, rate, params) for t, own, rate in zip(flat, y, yp, strict=True)]
         )
         slopes = equations.slopes(values).reshape(sizes.size, 3, -1)
         pulled = sizes[:, None, None] * np.einsum("ij,kjn->kin", _A, slopes)
@@ -139,8 +139,8 @@ class Sweep:
         w, mu = back(values, sizes, pulled)
         weights = np.multiply.outer(sizes, _B).ravel()
         found = np.zeros_like(self.gradient)
-        for weight, t, *point in zip(weights, flat, y, yp, mu.reshape(flat.size, -1), strict=True):
-            found += weight * equations.by_parameters(float(t), *point, params)
+        for weight, t, own, rate, adjoint in zip(weights, flat, y, yp, mu.reshape(flat.size, -1), strict=True):
+            found += weight * equations.by_parameters(float(t), own, rate, adjoint, params)
         return Part(w, float(weights @ values[:, -1]), found)
 
     def _dense(self, values: np.ndarray, sizes: np.ndarray, pulled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -124,6 +124,7 @@ def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, 
             break
         rows = found["jacobian"][:n_g] * size
         beside = beside - size * (np.linalg.pinv(rows, rcond=_WEAK) @ found["level"][0, :n_g])
+    assert found is not None
     norms = np.linalg.norm(found["jacobian"], axis=1, keepdims=True)
     return bool(np.linalg.matrix_rank(found["jacobian"] / np.where(norms > 0.0, norms, 1.0), tol=_LARGEST) > rank)
 
