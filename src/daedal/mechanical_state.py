@@ -65,7 +65,7 @@ class State:
     r: np.ndarray
     w: np.ndarray
     reaction: np.ndarray
-    names: StateNames | None = field(default=None, repr=False, compare=False)
+    names: StateNames | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     @property
     def y(self) -> np.ndarray:
