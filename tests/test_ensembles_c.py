@@ -394,6 +394,16 @@ def test_velocity_constraints_and_further_states_run_as_on_threads(host):
 
 
 @needs_compiler
+@pytest.mark.parametrize("method", ["auto", "rosenbrock"])
+def test_ordinary_differential_equations_run_too(method, folder):
+    """y' = -k y."""
+    problem = daedal.ODE(lambda t, y, p: [-p[0] * y[0]], 1, params=np.array([1.0]))
+    k, options = np.array([[0.5], [1.0], [4.0]]), {"method": method, "rtol": 1e-9, "atol": 1e-11}
+    found = daedal.solve_on_gpu(problem, (0.0, 1.0), np.array([1.0]), params=k, engine=HostEngine(folder), **options)
+    np.testing.assert_allclose(found.y, np.exp(-k), rtol=1e-7)
+
+
+@needs_compiler
 def test_solve_on_gpu_takes_and_gives_arrays_of_the_device(folder):
     g = np.linspace(1.0, 10.0, 9)[:, None]
     found = daedal.solve_on_gpu(

@@ -32,7 +32,7 @@ def solve_on_gpu(
 
     Parameters
     ----------
-    problem : MechanicalSystem, ImplicitDAE or SemiExplicitDAE
+    problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
         With functions that can be traced.
     t_span : (float, float)
     initials : tuple of array, or array

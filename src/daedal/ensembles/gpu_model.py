@@ -13,7 +13,7 @@ from daedal.events.event import functions_of, named_events, positional_arguments
 from daedal.methods.rosenbrock import Rosenbrock
 from daedal.methods.rosenbrock_tableaux import TABLEAUX
 from daedal.methods.runge_kutta import DOPRI5
-from daedal.problems import ImplicitDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import ODE, ImplicitDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.checks import check_tolerances
 from daedal.symbolic import Untraceable
 from daedal.tracing.in_c import ProblemInC, problem_in_c, switching_functions_in_c
@@ -53,7 +53,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
 
     Parameters
     ----------
-    problem : MechanicalSystem, ImplicitDAE or SemiExplicitDAE
+    problem : MechanicalSystem, ODE, ImplicitDAE or SemiExplicitDAE
         With functions that can be traced.
     settings : Settings
         Method, tolerances, events.
@@ -71,12 +71,12 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     """
     if not isinstance(problem, (MechanicalSystem, ImplicitDAE, SemiExplicitDAE)):
         raise InvalidProblemError(
-            f"on='gpu' is for MechanicalSystem, ImplicitDAE and SemiExplicitDAE, got {type(problem).__name__}: "
+            f"on='gpu' is for MechanicalSystem, ODE, ImplicitDAE and SemiExplicitDAE, got {type(problem).__name__}: "
             f"{_OTHERWISE}"
         )
     _check_settings(settings)
     rtol, atol = check_tolerances(problem.n, settings.rtol, settings.atol)
-    method = _method(settings.method, isinstance(problem, MechanicalSystem), float(np.min(rtol)))
+    method = _method(settings.method, problem, float(np.min(rtol)))
     try:
         traced = traced_problem(problem, "always") or TracedProblem(problem, None)
         code = problem_in_c(traced, TABLEAUX.get(method), single=single)
@@ -103,13 +103,14 @@ def _check_settings(settings: Any) -> None:
         )
 
 
-def _method(method: Any, is_mechanism: bool, rtol: float) -> str:
+def _method(method: Any, problem: Any, rtol: float) -> str:
+    is_mechanism = isinstance(problem, MechanicalSystem)
     if isinstance(method, Rosenbrock):
         method = method.variant
     elif isinstance(method, DOPRI5):
         method = method.name
     if method == "auto":
-        return "dopri5" if is_mechanism else "rodas4" if rtol >= _SHARP else "rodas5p"
+        return "dopri5" if is_mechanism or isinstance(problem, ODE) else "rodas4" if rtol >= _SHARP else "rodas5p"
     if method == "rosenbrock":
         method = Rosenbrock().variant
     if method not in METHODS:
