@@ -116,6 +116,7 @@ def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, 
     _, _, directions = np.linalg.svd(scaled_rows(values["jacobian"][:n_g] * size))
     along = directions[_rank(values["jacobian"][:n_g] * size, _LARGEST) :]
     beside = q + size * (along.T @ (along @ np.cos(0.4 + 1.9 * np.arange(q.size))))
+    found: dict[str, np.ndarray] | None = values
     for _ in range(_ITERATIONS):
         found = assembly.evaluate(t, np.concatenate([beside, np.zeros(q.size)]))
         if found is None:
@@ -125,8 +126,7 @@ def _is_singular(assembly: Assembly, t: float, q: np.ndarray, values: dict[str, 
         rows = found["jacobian"][:n_g] * size
         beside = beside - size * (np.linalg.pinv(rows, rcond=_WEAK) @ found["level"][0, :n_g])
     assert found is not None
-    norms = np.linalg.norm(found["jacobian"], axis=1, keepdims=True)
-    return bool(np.linalg.matrix_rank(found["jacobian"] / np.where(norms > 0.0, norms, 1.0), tol=_LARGEST) > rank)
+    return bool(np.linalg.matrix_rank(scaled_rows(found["jacobian"]), tol=_LARGEST) > rank)
 
 
 def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
