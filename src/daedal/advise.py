@@ -152,11 +152,13 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
             "advise measures with dense matrices, and this system has sparse ones; "
             "sparse systems are best solved with formulation='ggl' and method='dassl', the automatic choice"
         )
-    sol, ended = _trial(system, t_span, initial, rtol, atol)
+    sol, ended, stumbled = _trial(system, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)
     points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
+    elif stumbled is not None:
+        points.append(_last_point(stumbled, float(steps[-1])))
     samples, h = [], []
     with sol.assembled() as assembly:
         for t, state, step in points:
@@ -184,7 +186,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
-    """A coarse solution, or as much of it as came out, and why it ended early."""
+    """A coarse solution, or as much of it as came out, why it ended early, and what failed before it if it did not."""
     from daedal.solve import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
@@ -192,7 +194,7 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
     partial: Any = None
     for choice in ({"formulation": ProjectedInvariants(projection="CT"), "method": "dassl"}, {}):
         try:
-            return solve(system, t_span, initial, **choice, **options), ""
+            return solve(system, t_span, initial, **choice, **options), "", partial
         except IntegrationError as error:
             if partial is None or _length(error.solution) > _length(partial):
                 partial = error.solution
@@ -201,7 +203,7 @@ def _trial(system, t_span, initial, rtol: float, atol: float):
             if choice == {} and (partial.t.size < 2 or partial.history is None or partial.dense is None):
                 raise
     reason = "the cap on its steps" if partial.stats.steps >= most else "a failure"
-    return partial, f", where {reason} ended it"
+    return partial, f", where {reason} ended it", None
 
 
 def _length(sol) -> float:
