@@ -157,7 +157,7 @@ def advise(system, t_span, initial, *, rtol: float = 1e-6, atol: float = 1e-9) -
     points = [(float(sol.t[i]), sol.y[:, i], float(steps[i])) for i in _sample_points(sol.t, system.n)]
     if ended:
         points.append(_last_point(sol, float(steps[-1])))
-    elif stumbled is not None:
+    elif stumbled is not None and stumbled.dense is not None:
         points.append(_last_point(stumbled, float(steps[-1])))
     samples, h = [], []
     with sol.assembled() as assembly:
