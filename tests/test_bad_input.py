@@ -339,7 +339,7 @@ def test_initial_values(initial, message):
         (([1.0, 1.0], None), r"y0 has shape \(2,\); expected \(1,\)"),
         (([1.0], [1.0, 1.0]), r"z0 has shape \(2,\); expected \(1,\)"),
         (([1.0], [math.nan]), "z0 is not finite"),
-        ([1.0], r"initial must be a pair \(y0, z0\)"),
+        ([1.0, 2.0, 3.0], r"initial must be a pair \(y0, z0\)"),
     ],
 )
 def test_initial_values_of_a_semi_explicit_problem(initial, message):

@@ -63,7 +63,7 @@ def test_a_run_takes_other_parameters_by_symbol_or_name(make, key):
 
 def test_unknown_parameters_are_named():
     with pytest.raises(
-        daedal.InvalidProblemError, match="'h' is not among the parameters of the problem, which are 'm', 'g'"
+        daedal.InvalidProblemError, match="'h' is not among the parameters of the problem; there are 'm', 'g'"
     ):
         daedal.solve(pendulum(params={m: 1.0, g: 1.0}), (0.0, 1.0), {x: 1.0, y: 0.0}, params={"h": 1.0})
     with pytest.raises(daedal.InvalidProblemError, match="must be a number"):

@@ -338,6 +338,8 @@ def documented() -> list[str]:
     ],
 )
 def test_commands_of_the_manual_work(command, reproduced):
+    [file] = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    Path("swing.py").write_text(file, encoding="utf-8")
     ended = daedal_command(*shlex.split(command))
     assert ended.code == 0, ended.err
 

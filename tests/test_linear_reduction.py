@@ -293,6 +293,6 @@ def test_what_the_stabilised_form_cannot_do_is_said():
     with pytest.raises(daedal.InvalidProblemError, match="unknown formulation 'ggl' for a linear DAE"):
         daedal.solve(one(), (0.0, 1.0), ([0.0], [0.0]), formulation="ggl")
     with pytest.raises(daedal.InvalidProblemError, match="initial must be a pair"):
-        daedal.solve(one(), (0.0, 1.0), 3.0, formulation="stabilised_reduction")
+        daedal.solve(one(), (0.0, 1.0), [1.0, 2.0, 3.0], formulation="stabilised_reduction")
     with pytest.raises(daedal.InvalidProblemError, match=r"L has shape \(2,\)"):
         daedal.solve(one(), (0.0, 1.0), ([0.0], [0.0]), formulation=StabilisedReduction([1.0, 2.0]))
