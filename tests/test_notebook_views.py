@@ -36,7 +36,7 @@ def test_problems_are_tables():
     ]
     for problem in others:
         assert type(problem).__name__ in problem._repr_html_() and "<table" in problem._repr_html_()
-    assert "free" in others[-1]._repr_html_() and "→" in others[-1]._repr_html_()
+    assert "free" in others[-1]._repr_html_() and "restitution 0.5" in others[-1]._repr_html_()
 
 
 def test_advice_is_a_table():

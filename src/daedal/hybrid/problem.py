@@ -239,11 +239,17 @@ class HybridProblem:
 
     def _repr_html_(self) -> str:
         rows: list[Any] = [("mode", name, _in_short(self.modes[name].problem)) for name in self.mode_names]
+        rows += self._change_rows()
+        rows += [(name, "", shown) for name, shown in parameter_rows(self.params)]
+        return titled(type(self).__name__, Tabular("lll", rows))
+
+    def _change_rows(self) -> list[tuple[str, str, str]]:
+        """What changes modes, for the view in a notebook."""
+        rows = []
         for transition in self.transitions:
             target = "depends on the state" if callable(transition.target) else transition.target or "the end"
             rows.append(("transition", transition.name, f"{' or '.join(transition.sources)} → {target}"))
-        rows += [(name, "", shown) for name, shown in parameter_rows(self.params)]
-        return titled(type(self).__name__, Tabular("lll", rows))
+        return rows
 
     def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
         """Note that ``make(system)`` is this problem: other parameters are then those of the system."""

@@ -162,6 +162,12 @@ class UnilateralProblem(HybridProblem):
         rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
         return UnilateralProblem(self.system.with_params(params), self.contacts, *rules)
 
+    def _change_rows(self) -> list[tuple[str, str, str]]:
+        return [
+            ("contact", str(one.name), f"restitution {one.restitution:g}" + (f", friction {one.mu:g}" if one.mu else ""))
+            for one in self.contacts
+        ]
+
     @cached_property
     def whole(self) -> MechanicalSystem:
         """The system with all gaps and slips among its constraints, as guards and impacts evaluate it."""
