@@ -133,6 +133,7 @@ def test_many_parameters_of_a_linear_problem_agree_with_its_adjoint_matrix_expon
         ({"cost": lambda t, y, p: np.linalg.eigvals(np.outer(y, y))[0]}, "cost cannot be differentiated"),
         ({"cost": lambda t, y, p: y[0], "parameters": ["kk"]}, "did you mean 'k'"),
         ({"cost": lambda t, y, p: y[0], "checkpoints": 0}, "checkpoints must be a positive"),
+        ({"cost": lambda t, y, p: y[0], "t_eval": [0.0, 0.5]}, "t_eval cannot be given"),
         ({"cost": lambda t, y, p: y[0], "events": lambda t, y, yp: y[0]}, "runs with events"),
     ],
 )
@@ -156,3 +157,22 @@ def test_a_problem_of_index_2_is_refused_with_a_remedy():
     )
     with pytest.raises(daedal.InvalidProblemError, match="index 2 or more"):
         daedal.gradient(problem, (0.0, 1.0), ([0.0, 1.0], None), final_cost=lambda t, y, p: y[1])
+
+
+def test_states_of_first_order_beside_a_mechanism_survive_checkpoints():
+    system = daedal.MechanicalSystem(
+        mass=1.0,
+        force=lambda t, q, v, r, p: [r[0] - p["k"] * q[0]],
+        n_q=1,
+        n_r=1,
+        state_rate=lambda t, q, v, r, p: [-r[0] + v[0]],
+        params={"k": 2},
+        names=["x"],
+    )
+    options = {"final_cost": lambda t, q, v, r, p: q[0] + r[0], "rtol": 1e-9, "atol": 1e-11}
+    start = ([1.0], [0.0], [0.5])
+    whole = daedal.gradient(system, (0.0, 2.0), start, **options)
+    pieces = daedal.gradient(system, (0.0, 2.0), start, checkpoints=2, **options)
+    assert whole.names == ("k",)
+    assert pieces.value == pytest.approx(whole.value, rel=1e-7)
+    assert pieces.gradient == pytest.approx(whole.gradient, rel=1e-6)

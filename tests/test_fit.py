@@ -256,6 +256,10 @@ GOOD = {"t": TIMES, "x": np.exp(-TIMES)}
         (GOOD, ["k"], {"initial": None}, "no initial values"),
         ({"t": [0.0, 1.0], "x": [1.0, np.nan]}, ["k", "x(0)"], {}, "cannot be found from 1"),
         (GOOD, ["k"], {"shooting": 1}, "at least 2"),
+        (GOOD, ["k"], {"loss": "quadratic"}, "unknown loss 'quadratic'"),
+        (GOOD, ["k"], {"outputs": {"z": 3.0}}, "must be a function of t and y"),
+        (daedal.Experiment(GOOD, params={"k": 5.0}), ["k"], {}, "is estimated, and cannot be given for one run"),
+        (daedal.Experiment(GOOD, unknown=["x(0)", "x(0)"]), ["k"], {}, "names something twice"),
     ],
 )
 def test_bad_input_is_named(data, parameters, options, words):
@@ -277,3 +281,51 @@ def test_an_exception_of_the_model_arrives_unchanged():
     problem = daedal.ImplicitDAE(broken, 1, params={"k": 1.0}, names=["x"])
     with pytest.raises(RuntimeError, match="no sensor"):
         daedal.fit(problem, GOOD, ["k"], initial=([1.0], None))
+
+
+def test_an_initial_value_whose_part_is_none_is_refused():
+    data = {"t": TIMES, "x": np.cos(TIMES)}
+    with pytest.raises(daedal.InvalidProblemError, match="its part of initial is None"):
+        daedal.fit(pendulum(), data, {"g": 5.0, "y'(0)": 0.3}, initial=([1.0, 0.0], None))
+
+
+def test_an_estimate_of_zero_is_determined_by_the_data():
+    """x'' = -w^2 x from rest: the initial velocity is 0, and known from the data to be so."""
+    oscillator = daedal.ImplicitDAE(
+        lambda t, y, yp, p: [yp[0] - y[1], yp[1] + p["w"] ** 2 * y[0]], 2, params={"w": 1.3}, names=["x", "v"]
+    )
+    data = {"t": TIMES, "x": np.cos(1.1 * TIMES)}
+    found = daedal.fit(oscillator, data, {"w": 1.0, "v(0)": 0.2}, initial=([1.0, 0.0], None))
+    assert found.params == pytest.approx({"w": 1.1, "v(0)": 0.0}, rel=1e-5, abs=1e-6)
+    assert not found.undetermined
+
+
+def test_an_estimate_at_its_bound_is_named():
+    data, bounds = {"t": TIMES, "x": np.exp(-0.7 * TIMES)}, {"k": (0.9, 2.0)}
+    found = daedal.fit(decay(), data, ["k"], initial=([1.0], None), bounds=bounds)
+    assert found.at_bounds == ("k",) and "ends at a bound" in str(found)
+
+
+def test_multipliers_are_told_apart_by_their_names():
+    """Two equal pendulums whose multipliers have equal values: only the second one knows of h."""
+    twins = daedal.MechanicalSystem(
+        mass=1.0,
+        force=lambda t, q, v, p: [0.0, -9.81, 0.0, -p["h"]],
+        constraint=lambda t, q, p: [0.5 * (q[0] ** 2 + q[1] ** 2 - 1.0), 0.5 * (q[2] ** 2 + q[3] ** 2 - 1.0)],
+        n_q=4,
+        n_constraints=2,
+        params={"h": 9.81},
+        names=["xa", "ya", "xb", "yb"],
+        constraint_names=["a", "b"],
+    )
+    start, t = ([1.0, 0.0, 1.0, 0.0], [0.0] * 4), np.linspace(0.0, 1.0, 11)
+    truth = daedal.solve(twins, (0.0, 1.0), start, t_eval=t, rtol=1e-9, atol=1e-11)
+    found = daedal.fit(twins, {"t": t, "lambda_b": truth["lambda_b"]}, ["h"], initial=start)
+    assert np.abs(found.jacobian).max() > 0.1
+
+
+def test_models_with_modes_are_refused_with_a_remedy():
+    block = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [p["F"]], n_q=1, names=["x"], params={"F": 0.0})
+    rough = daedal.Friction(block, [1.0], mu=0.5, normal=9.81)
+    with pytest.raises(daedal.InvalidProblemError, match="not for a Friction"):
+        daedal.fit(rough, {"t": [0.0, 1.0], "x": [0.0, 1.0]}, ["F"], initial=([0.0], [1.0]))

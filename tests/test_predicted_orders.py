@@ -13,7 +13,7 @@ from daedal import ImplicitRungeKutta, RungeKuttaTableau
 from daedal.methods.named_formulas import formula_names
 
 END = 0.5
-LOWER, UPPER = 0.4, 0.5  # what the logarithm of a quotient of errors may miss the order by
+LOWER, UPPER = 0.42, 0.5  # what the logarithm of a quotient of errors may miss the order by
 STEPS = (2, 4, 8, 16, 32, 64)
 
 

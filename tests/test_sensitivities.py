@@ -304,3 +304,9 @@ def test_exceptions_of_functions_arrive_unchanged():
     problem = daedal.ImplicitDAE(residual, 1, params={"k": 1.0})
     with pytest.raises(Ownership, match="mine"):
         daedal.solve(problem, (0.0, 1.0), ([1.0], None), sensitivities=True)
+
+
+def test_a_solution_with_sensitivities_is_shown_as_a_table():
+    decay = daedal.ODE(lambda t, y, p: [-p["k"] * y[0]], 1, params={"k": 1.0})
+    sol = daedal.solve(decay, (0.0, 1.0), [1.0], sensitivities=["k"])
+    assert "functions" in str(sol) and "<table" in sol._repr_html_()

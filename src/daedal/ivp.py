@@ -11,6 +11,7 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
+from daedal.methods import method_class
 from daedal.methods.base import Method
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
@@ -212,6 +213,10 @@ def _start(y0) -> np.ndarray:
 def _method(method):
     """A method of Daedal's."""
     if isinstance(method, str):
+        if method not in METHODS and method != "auto" and method_class(method) is None:
+            raise InvalidProblemError(
+                f"unknown method '{method}'; SciPy's names are {', '.join(METHODS)}, besides those of daedal.solve"
+            )
         return METHODS.get(method, method)
     if not isinstance(method, Method):
         names = ", ".join(map(repr, ("auto", *METHODS)))

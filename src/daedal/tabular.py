@@ -3,6 +3,7 @@
 And, for sentences, lists, counts and derivatives in words.
 """
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -116,7 +117,8 @@ class FunctionTable(dict):
         others = [row for row in self.items() if row[0] not in traced]
         if others and len({words for _, words in others}) == 1 and not traced:
             return [("functions", others[0][1])]
-        count = sum(int(words.split(", ")[1].split()[0]) for words in traced.values())
+        counts = [re.search(r"(\d+) operation", words) for words in traced.values()]
+        count = sum(int(found.group(1)) for found in counts if found)
         exact = ", exact derivatives" if any(words.startswith("exact") for words in traced.values()) else ""
         operations = f"{count} operation{'s' * (count != 1)}"
         return [("functions", f"traced, {operations}{exact}")] * bool(traced) + others

@@ -123,7 +123,9 @@ class Linearised:
         try:
             traced = self._tracer.trace(function, self._vectors, ())
         except Untraceable as reason:
-            called = "t, q, v" if self.is_mechanical else "t, y, z" if len(self._vectors) == 2 else "t, y"
+            called = "t, y, z" if len(self._vectors) == 2 else "t, y"
+            if self.is_mechanical:
+                called = "t, q, v, r" if self.problem.n_r else "t, q, v"
             called += ", p" if self.problem.params is not None else ""
             raise InvalidProblemError(
                 f"{name} cannot be differentiated: it {reason} (it is called as {name}({called}) and returns a number)"
@@ -142,7 +144,7 @@ class Linearised:
         y, yp = solution.dense.evaluate(times)
         return np.ascontiguousarray(y), np.ascontiguousarray(yp)
 
-    def _arguments(self, y: np.ndarray, yp: np.ndarray, params: Any) -> list[np.ndarray]:
+    def _arguments(self, y: np.ndarray, yp: np.ndarray) -> list[np.ndarray]:
         parts = []
         if self.is_mechanical:
             first = 0
@@ -160,7 +162,7 @@ class Linearised:
 
     def evaluated(self, t: float, y: np.ndarray, yp: np.ndarray, params: Any) -> np.ndarray:
         """The entries of E and of A, the gradient of the running cost, and this cost, in one vector."""
-        return self._matrices(t, *self._arguments(y, yp, params), *self._numbers(params))
+        return self._matrices(t, *self._arguments(y, yp), *self._numbers(params))
 
     def dense(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """E^T and A^T from rows of such vectors."""
@@ -183,15 +185,15 @@ class Linearised:
 
     def by_parameters(self, t: float, y: np.ndarray, yp: np.ndarray, mu: np.ndarray, params: Any) -> np.ndarray:
         """The derivatives of mu^T F + g by all parameters."""
-        return self._by_parameters(t, *self._arguments(y, yp, params), mu, *self._numbers(params))
+        return self._by_parameters(t, *self._arguments(y, yp), mu, *self._numbers(params))
 
     def jump(self, t: float, y: np.ndarray, yp: np.ndarray, mu: np.ndarray, params: Any) -> np.ndarray:
         """The derivatives of mu^T F alone."""
-        return self._jump(t, *self._arguments(y, yp, params), mu, *self._numbers(params))
+        return self._jump(t, *self._arguments(y, yp), mu, *self._numbers(params))
 
     def final(self, t: float, y: np.ndarray, yp: np.ndarray, params: Any) -> tuple[np.ndarray, np.ndarray, float]:
         """The gradient of the final cost by y and by the parameters, and this cost."""
-        found = self._final(t, *self._arguments(y, yp, params), *self._numbers(params))
+        found = self._final(t, *self._arguments(y, yp), *self._numbers(params))
         return found[: self.n], found[self.n : -1], float(found[-1])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ import numpy as np
 import daedal
 from daedal.adjoint.equations import Linearised
 from daedal.adjoint.sweep import Sweep, graded
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, near_names
+from daedal.sensitivity.parameters import with_floats
 
 
 class Gradient(NamedTuple):
@@ -34,6 +34,8 @@ class Gradient(NamedTuple):
     def __getitem__(self, key):
         """The derivative by a parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
+            if key not in self.names:
+                raise InvalidProblemError(f"there is no derivative by {key!r}; there are {', '.join(self.names[:12])}")
             return float(self.gradient[self.names.index(key)])
         return tuple.__getitem__(self, key)
 
@@ -106,8 +108,10 @@ def gradient(
         )
     if options.get("events") is not None:
         raise InvalidProblemError("gradient: runs with events have jumps; use solve(..., sensitivities=[...]) for them")
-    if params is not None:
-        problem = problem.with_params(params)
+    for name in ("t_eval", "dense_output", "sensitivities"):
+        if name in options:
+            raise InvalidProblemError(f"gradient: {name} cannot be given; what is stored of the run is its own matter")
+    problem = with_floats(problem if params is None else problem.with_params(params))
     equations = Linearised(problem, cost, final_cost)
     names = _names(problem, equations, parameters)
     first, last = (float(t) for t in t_span)
@@ -128,19 +132,19 @@ def gradient(
 def _pieces(problem: Any, span: tuple[float, float], initial: Any, checkpoints: int | None, settings: dict):
     """Solutions with dense output over pieces of the interval, the last one first."""
     if checkpoints is None:
-        yield _whole(daedal.solve(problem, span, initial, dense_output=True, **settings), span)
+        yield _whole(daedal.solve(problem, span, initial, dense_output=True, **settings))
         return
     if not isinstance(checkpoints, (int, np.integer)) or checkpoints < 1:
         raise InvalidProblemError(f"checkpoints must be a positive whole number, got {checkpoints!r}")
     marks = np.linspace(*span, int(checkpoints) + 2)
-    kept = _whole(daedal.solve(problem, span, initial, t_eval=marks, dense_output=False, **settings), span)
+    kept = _whole(daedal.solve(problem, span, initial, t_eval=marks, dense_output=False, **settings))
     for k in reversed(range(marks.size - 1)):
         start = initial if k == 0 else _at(kept, k)
         piece = (float(marks[k]), float(marks[k + 1]))
-        yield _whole(daedal.solve(problem, piece, start, dense_output=True, correct_initial=True, **settings), piece)
+        yield _whole(daedal.solve(problem, piece, start, dense_output=True, **(settings | {"correct_initial": True})))
 
 
-def _whole(solution: Any, span: tuple[float, float]) -> Any:
+def _whole(solution: Any) -> Any:
     if not solution.success:
         raise daedal.IntegrationError(f"gradient: the run ended early. {solution.message}", solution)
     if solution.events:
@@ -153,15 +157,15 @@ def _whole(solution: Any, span: tuple[float, float]) -> Any:
 
 def _at(solution: Any, k: int) -> tuple:
     if isinstance(solution, daedal.MechanicalSolution):
-        return (solution.q[:, k], solution.v[:, k])
+        rest = solution.y[2 * solution.n_q :, k]
+        return (solution.q[:, k], solution.v[:, k], *([rest] if rest.size else []))
     if solution.n_differential is not None:
         return (solution.y[: solution.n_differential, k], solution.y[solution.n_differential :, k])
     return (solution.y[:, k], solution.yp[:, k])
 
 
 def _variables(problem: Any) -> list[str]:
-    size = 2 * problem.n_q + problem.n_r if isinstance(problem, daedal.MechanicalSystem) else problem.n
-    return [problem.label(i) for i in range(size)]
+    return [problem.label(i) for i in range(problem.n)]
 
 
 def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) -> tuple[str, ...]:
@@ -175,9 +179,8 @@ def _names(problem: Any, equations: Linearised, wanted: Sequence[str] | None) ->
     known = [*equations.labels, *(f"{name}(0)" for name in _variables(problem))]
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:12])}"
-            raise InvalidProblemError(f"parameters: there is no parameter or initial value {name!r}; {hint}")
+            hint = near_names(name, known) or f"known: {', '.join(known[:12])}"
+            raise InvalidProblemError(f"parameters: there is no parameter or initial value {name!r}; {hint.rstrip()}")
     return names
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, near_names
 
 TIME = "t"
 
@@ -94,9 +93,8 @@ def _read(run: Experiment, k: int, known: list[str], initial: Any, t_span: Any, 
     t = t[order]
     for column in table:
         if column not in known:
-            near = get_close_matches(column, known, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known[:12])}"
-            raise InvalidProblemError(f"{where}: there is no variable or output {column!r}; {hint}")
+            hint = near_names(column, known) or f"there are {', '.join(known[:12])}"
+            raise InvalidProblemError(f"{where}: there is no variable or output {column!r}; {hint.rstrip()}")
     values = np.array([table[column][order] for column in table])
     if np.any(np.isinf(values)):
         raise InvalidProblemError(f"{where}: infinite values; leave out what was not measured, or give NaN")
@@ -169,14 +167,18 @@ def _deviations(sigma: Any, columns: tuple[str, ...], shape: tuple, order: np.nd
         missing = [name for name in columns if name not in sigma]
         if missing:
             raise InvalidProblemError(f"{where}: sigma has nothing for {', '.join(missing)}")
-        found = np.array([np.broadcast_to(_ordered(sigma[name], order), shape[1]) for name in columns], dtype=float)
+        given = [sigma[name] for name in columns]
     else:
-        try:
+        given = [sigma]
+    try:
+        if isinstance(sigma, Mapping):
+            found = np.array([np.broadcast_to(_ordered(one, order), shape[1]) for one in given], dtype=float)
+        else:
             found = np.broadcast_to(_ordered(sigma, order), shape).astype(float)
-        except (TypeError, ValueError):
-            raise InvalidProblemError(
-                f"{where}: sigma must be a number, a mapping by name, or one number for each of {shape} values"
-            ) from None
+    except (TypeError, ValueError):
+        raise InvalidProblemError(
+            f"{where}: sigma must be a number, a mapping by name, or one number for each of {shape} values"
+        ) from None
     if not np.all(np.isfinite(found) & (found > 0.0)):
         raise InvalidProblemError(f"{where}: sigma must be positive and finite")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import daedal
 from daedal.errors import InvalidProblemError
 from daedal.fitting.experiment import measurements
 from daedal.fitting.residuals import Comparison, Point
@@ -12,6 +13,7 @@ from daedal.fitting.result import Fit
 from daedal.fitting.shooting import shoot
 from daedal.fitting.unknowns import Unknowns
 
+_LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient that end the search
 
 
@@ -27,6 +29,7 @@ def fit(
     log: Any = None,
     outputs: Mapping[str, Callable] | None = None,
     loss: str = "linear",
+    f_scale: float = 1.0,
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
@@ -64,7 +67,10 @@ def fit(
     outputs : mapping, optional
         Measured quantities that are no variables: ``{name: function(t, y)}`` or ``function(t, y, p)``, y the state.
     loss : str
-        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers.
+        As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
+        not know of it.
+    f_scale : float
+        The weighted residual from which on `loss` counts a value as an outlier; give it, or `sigma`.
     shooting : int, optional
         Multiple shooting with so many pieces, for unstable or chaotic models: every piece has initial values of its
         own, and gaps between them are closed in the course of the search.
@@ -83,9 +89,9 @@ def fit(
     Notes
     -----
     Runs that fail for some values do not end the search: such values count as bad. The covariance is
-    :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the weighted residuals, 1 where `sigma` is given and
-    ``Fit.confidence(scaled=False)``; combinations of parameters to which the data say nothing are named. BCP section
-    7.5 has the sensitivities; H. G. Bock's boundary value approach, 1987, the pieces.
+    :math:`s^2 (J^T J)^{-1}`, with :math:`s^2` the mean square of the residuals, or 1 where `sigma` is given;
+    combinations of parameters to which the data say nothing are named. BCP section 7.5 has the sensitivities; H. G.
+    Bock's boundary value approach, 1987, the pieces.
 
     Examples
     --------
@@ -99,7 +105,17 @@ def fit(
     """
     from scipy.optimize import least_squares
 
+    if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
+        raise InvalidProblemError(
+            "fit is for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE or a MechanicalSystem, not for a "
+            f"{type(problem).__name__}; for models with modes give scipy.optimize.least_squares residuals of whole runs"
+        )
     outputs = dict(outputs or {})
+    for name, function in outputs.items():
+        if not callable(function):
+            raise InvalidProblemError(f"outputs[{name!r}] must be a function of t and y, got {type(function).__name__}")
+    if loss not in _LOSSES:
+        raise InvalidProblemError(f"unknown loss {loss!r}; known: {', '.join(_LOSSES)}")
     runs = measurements(data, _known(problem, outputs), initial, t_span, sigma)
     unknowns = Unknowns(problem, parameters, bounds, log, runs)
     count = sum(run.count for run in runs)
@@ -108,7 +124,7 @@ def fit(
             f"parameters: {len(unknowns.all)} numbers cannot be found from {count} measured values"
         )
     comparison = Comparison(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
-    with _bar(progress) as bar:
+    with _Bar(progress) as bar:
         comparison.told = bar
         x = unknowns.start()
         interrupted = False
@@ -124,6 +140,7 @@ def fit(
                 bounds=unknowns.bounds(),
                 x_scale="jac",
                 loss=loss,
+                f_scale=f_scale,
                 xtol=_ENOUGH,
                 ftol=_ENOUGH,
                 gtol=_ENOUGH,
@@ -142,13 +159,14 @@ def fit(
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
     """Names that measurements may have."""
-    size = getattr(problem, "n_state", None) or problem.n
-    names = [problem.label(i) for i in range(size)]
-    constraints = getattr(problem, "constraint_names", None) or ()
-    return [*names, *(f"lambda_{name}" for name in constraints), *map(str, outputs)]
+    names = [problem.label(i) for i in range(problem.n)]
+    named = getattr(problem, "constraint_names", None)
+    count = getattr(problem, "n_lambda", 0)
+    multipliers = [f"lambda_{name}" for name in named] if named else [f"lambda[{i}]" for i in range(count)]
+    return [*names, *multipliers, *map(str, outputs)]
 
 
-class _bar:
+class _Bar:
     """A progress bar that counts evaluations and shows the cost; nothing where it is not wanted."""
 
     def __init__(self, wanted: bool):
@@ -163,7 +181,7 @@ class _bar:
             self._bar.set_postfix_str("failed" if point.failure else f"sum of squares {2.0 * point.cost:.4g}")
             self._bar.update()
 
-    def __enter__(self) -> _bar:
+    def __enter__(self) -> _Bar:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -137,16 +137,15 @@ class Comparison:
         found = []
         for name, one in zip(self.unknowns.quantities(k), sensitivities, strict=True):
             s = np.asarray(one)
+            step = _state_step(states, s)
+            slope = (evaluated(states + step * s, values) - evaluated(states - step * s, values)) / (2.0 * step)
             places = [i for i, quantity in numbers.items() if quantity == name and not name.endswith("(0)")]
-            size = np.abs(s).max(initial=0.0)
-            scale = max(np.abs(values[places]).max(initial=0.0), np.abs(states).max() / size if size else 0.0) or 1.0
-            step = _STEP * scale
-            shift = np.zeros_like(values)
-            shift[places] = step
-            found.append(
-                (evaluated(states + step * s, values + shift) - evaluated(states - step * s, values - shift))
-                / (2.0 * step)
-            )
+            if places:  # parameters in the output itself
+                shift = np.zeros_like(values)
+                shift[places] = _STEP * (np.abs(values[places]).max() or 1.0)
+                reach = 2.0 * shift[places[0]]
+                slope = slope + (evaluated(states, values + shift) - evaluated(states, values - shift)) / reach
+            found.append(slope)
         return evaluated(states, values), np.array(found)
 
 
@@ -155,13 +154,21 @@ def component(sol: Any, column: str, sensitivity: Any) -> np.ndarray:
     names = list(sol.names)
     if column in names:
         return np.asarray(sensitivity)[names.index(column)]
-    for i, row in enumerate(np.atleast_2d(getattr(sol, "lam", np.zeros((0, 0))))):
-        if row is sol[column] or np.array_equal(row, sol[column]):
-            return sensitivity.lam[i]
+    multipliers = list(getattr(sol, "multiplier_names", ()))
+    if column in multipliers:
+        return sensitivity.lam[multipliers.index(column)]
     raise InvalidProblemError(f"the derivative of {column!r} by parameters is not known; give it as one of the outputs")
+
+
+def _state_step(states: np.ndarray, s: np.ndarray) -> float:
+    """The step of a difference along s that is small for every component of the state."""
+    sizes, rates = np.abs(states).max(axis=1), np.abs(s).max(axis=1)
+    ratios = sizes[rates > 0.0] / rates[rates > 0.0]
+    ratios = ratios[ratios > 0.0]
+    return _STEP * float(ratios.min() if ratios.size else 1.0 / max(float(rates.max(initial=0.0)), 1.0))
 
 
 def _takes_params(function: Callable) -> bool:
     from inspect import signature
 
-    return len(signature(function).parameters) > 2
+    return sum(one.default is one.empty for one in signature(function).parameters.values()) > 2

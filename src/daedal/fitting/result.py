@@ -43,6 +43,8 @@ class Fit:
     undetermined : tuple of dict
         Combinations of estimates that the data say nothing about: ``{"a": 1.0, "b": -0.5}`` means that a may grow while
         b falls by half as much, and nothing changes. An estimate alone has no influence.
+    at_bounds : tuple of str
+        Estimates that end at one of their bounds.
     """
 
     params: dict[str, float]
@@ -56,10 +58,12 @@ class Fit:
     evaluations: int
     failed: int
     undetermined: tuple[dict[str, float], ...]
+    at_bounds: tuple[str, ...]
     experiments: tuple[Any, ...] = field(repr=False)
     logarithmic: tuple[bool, ...] = field(repr=False)
     with_sigma: bool = field(repr=False)
     models: tuple[np.ndarray, ...] = field(repr=False)
+    unknowns: tuple[Any, ...] = field(repr=False)
 
     @classmethod
     def of(cls, comparison: Comparison, best: Point, result: Any, interrupted: bool) -> Fit:
@@ -86,10 +90,12 @@ class Fit:
             evaluations=comparison.evaluations,
             failed=comparison.failed,
             undetermined=_undetermined(jacobian, numbers, list(values)),
+            at_bounds=unknowns.at_bounds(best.x),
             experiments=tuple(comparison.runs),
             logarithmic=tuple(one.logarithmic for one in unknowns.all),
             with_sigma=all(run.with_sigma for run in comparison.runs),
             models=models,
+            unknowns=tuple(unknowns.all),
         )
 
     @property
@@ -149,14 +155,13 @@ class Fit:
         """Standard deviations of the solution of run k that follow from the covariance of the estimates."""
         from daedal.fitting.uncertainty import uncertainty
 
-        own = {
-            name.split(" in ")[0]: name
-            for name in self.params
-            if " in " not in name or name.endswith(f" in {self.experiments[k].name}")
-        }
+        if not 0 <= k < len(self.solutions):
+            raise InvalidProblemError(f"there is no run {k}; there are {len(self.solutions)}, numbered from 0")
         sol = self.solutions[k]
+        # where a run has an unknown of its own, it stands behind the shared one of the same quantity
+        own = {one.quantity: i for i, one in enumerate(self.unknowns) if one.experiment in (None, k)}
         used = [name for name in sol.sensitivities.names if name in own]
-        places = [list(self.params).index(own[name]) for name in used]
+        places = [own[name] for name in used]
         return uncertainty(sol, self.covariance[np.ix_(places, places)], used)
 
     def plot(self, **options: Any) -> Any:
@@ -182,13 +187,15 @@ class Fit:
 
     def __str__(self) -> str:
         lines = [
-            f"Fit of {len(self.params)} parameters to {self.residuals.size} values of {_runs(len(self.experiments))}",
+            f"Fit of {_parameters(len(self.params))} to {self.residuals.size} values of {_runs(len(self.experiments))}",
             str(self.table()),
             f"  sum of squares {2.0 * self.cost:.6g}, {self.degrees_of_freedom} degrees of freedom, "
             f"root mean square {np.sqrt(self.variance):.3g}",
         ]
         for one in self.undetermined:
             lines.append(f"  Not determined by the data: {_in_words(one)}")
+        for name in self.at_bounds:
+            lines.append(f"  {name} ends at a bound: the data ask for a value beyond it, and its interval says little")
         strong = self._strongest()
         if strong:
             lines.append(f"  {strong}")
@@ -222,7 +229,7 @@ _ENDINGS = {
 def _undetermined(jacobian: np.ndarray, values: np.ndarray, names: list[str]) -> tuple[dict[str, float], ...]:
     """Directions that the Jacobian does not see: single columns first, then combinations."""
     lengths = np.linalg.norm(jacobian, axis=0)
-    sizes = np.maximum(np.abs(values), 1e-300)
+    sizes = np.where(values == 0.0, 1.0, np.abs(values))
     none = lengths * sizes <= 1e-12 * max(float((lengths * sizes).max()), 1e-300)
     found = [{names[k]: 1.0} for k in np.flatnonzero(none)]
     seen = np.flatnonzero(~none)
@@ -242,6 +249,10 @@ def _in_words(combination: dict[str, float]) -> str:
         return f"{next(iter(combination))} has no influence on what was measured"
     moved = ", ".join(f"{name} by {factor:+.3g}" for name, factor in combination.items())
     return f"the combination that changes {moved}"
+
+
+def _parameters(count: int) -> str:
+    return "one parameter" if count == 1 else f"{count} parameters"
 
 
 def _runs(count: int) -> str:

@@ -64,9 +64,9 @@ class _Pieces:
             for i, t in enumerate(self._edges[k][1:-1]):
                 state = self._advanced(k, i, x, state)
                 for j, name in enumerate(self._variables):
-                    if name in run.columns:
-                        row = run.columns.index(name)
-                        seen = run.weights[row] > 0.0
+                    row = run.columns.index(name) if name in run.columns else -1
+                    seen = run.weights[row] > 0.0
+                    if row >= 0 and seen.any():
                         order = np.argsort(run.t[seen])
                         state[j] = np.interp(t, run.t[seen][order], run.values[row][seen][order])
                 found.append(state.copy())

@@ -27,7 +27,10 @@ class Uncertainty:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """The standard deviation of a variable by its name."""
-        return self.std[list(self.solution.names).index(name)]
+        names = list(self.solution.names)
+        if name not in names:
+            raise InvalidProblemError(f"there is no variable {name!r}; there are {', '.join(names[:12])}")
+        return self.std[names.index(name)]
 
     def plot(self, *names: str, level: float = 0.95, **options: Any) -> Any:
         """Curves with bands; see :func:`daedal.viz.plot_uncertainty`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError
+from daedal.errors import InvalidProblemError, near_names
 from daedal.fitting.experiment import Measurements
 from daedal.tracing.parameters import ParameterLayout
 
@@ -53,7 +53,11 @@ class Unknowns:
         self._numbers = np.zeros(0) if self._layout is None else self._layout.numbers(problem.params)
         self._variables = _variables(problem)
         starts = _starts(given)
-        limits, logarithmic = _bounds(bounds, starts), _logarithmic(log, starts)
+        own = [f"{quantity} in {run.name}" for run in runs for quantity in run.unknown]
+        if len(set(own)) < len(own):
+            raise InvalidProblemError(f"unknown names something twice: {', '.join(own)}")
+        estimated = [*starts, *own]
+        limits, logarithmic = _bounds(bounds, estimated), _logarithmic(log, estimated)
         self.all: list[Unknown] = []
         for name, start in starts.items():
             value = self._own(name, runs[0].initial) if start is None else start
@@ -69,8 +73,12 @@ class Unknowns:
         if not self.all:
             raise InvalidProblemError("parameters names nothing to be estimated")
         for run in runs:
-            for name in run.params:
+            for name, value in run.params.items():
                 self._position(name)
+                if name in starts:
+                    raise InvalidProblemError(f"{run.name}: {name!r} is estimated, and cannot be given for one run")
+                if not isinstance(value, Real):
+                    raise InvalidProblemError(f"{run.name}: params[{name!r}] must be a number, got {value!r}")
 
     def _add(self, name: str, quantity: str, start: Any, limits: Mapping, log: Any, experiment: int | None) -> None:
         try:
@@ -127,6 +135,13 @@ class Unknowns:
             high = [np.log(one.high) if one.logarithmic else one.high for one in self.all]
         return np.array(low), np.array(high)
 
+    def at_bounds(self, scaled: np.ndarray) -> tuple[str, ...]:
+        """Those that are at one of their bounds, or as near as makes no difference."""
+        low, high = self.bounds()
+        near = 1e-6 * np.maximum(np.abs(scaled), 1e-300)
+        there = (scaled - low <= near) | (high - scaled <= near)
+        return tuple(one.name for one, at in zip(self.all, there, strict=True) if at)
+
     def values(self, scaled: np.ndarray) -> dict[str, float]:
         """The estimates by name."""
         return {one.name: one.value(x) for one, x in zip(self.all, scaled, strict=True)}
@@ -166,8 +181,7 @@ class Unknowns:
 
 
 def _variables(problem: Any) -> list[str]:
-    size = getattr(problem, "n_state", None) or problem.n
-    return [problem.label(i) for i in range(size)]
+    return [problem.label(i) for i in range(problem.n)]
 
 
 def _starts(given: Any) -> dict[str, Any]:
@@ -183,7 +197,7 @@ def _starts(given: Any) -> dict[str, Any]:
     raise InvalidProblemError(f"parameters must be names, or a mapping of names to starting values, got {given!r}")
 
 
-def _bounds(given: Any, starts: Mapping) -> dict[str, tuple[float, float]]:
+def _bounds(given: Any, starts: list[str]) -> dict[str, tuple[float, float]]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -201,13 +215,13 @@ def _bounds(given: Any, starts: Mapping) -> dict[str, tuple[float, float]]:
             raise InvalidProblemError(
                 f"bounds of {name!r}: the lower one, {low:g}, must be below the upper one, {high:g}"
             )
-        if str(name) not in starts and " in " not in str(name):
+        if str(name) not in starts:
             raise InvalidProblemError(f"bounds: {_unknown(str(name), list(starts))}")
         found[str(name)] = (low, high)
     return found
 
 
-def _logarithmic(given: Any, starts: Mapping) -> Any:
+def _logarithmic(given: Any, starts: list[str]) -> Any:
     if given is True:
         return True
     names = (
@@ -220,9 +234,8 @@ def _logarithmic(given: Any, starts: Mapping) -> Any:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:12])}"
-    return f"there is no parameter or initial value {name!r}; {hint}"
+    hint = near_names(name, known) or f"known: {', '.join(known[:12])}"
+    return f"there is no parameter or initial value {name!r}; {hint.rstrip()}"
 
 
 def _initial_value(initial: Any, variables: list[str], quantity: str) -> float:
@@ -249,10 +262,12 @@ def _replaced(initial: Any, changes: Mapping[int, float]) -> Any:
         if part is None:
             made.append(None)
             continue
-        values = np.array(part, dtype=float)
+        values = np.atleast_1d(np.array(part, dtype=float))
         for place, value in changes.items():
             if offset <= place < offset + values.size:
                 values[place - offset] = value
         offset += values.size
         made.append(values)
+    if any(place >= offset for place in changes):
+        raise InvalidProblemError("an initial value is to be estimated, but its part of initial is None: give numbers")
     return tuple(made) if isinstance(initial, tuple) else made[0]

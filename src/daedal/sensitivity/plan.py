@@ -26,11 +26,16 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
         from daedal.sensitivity.mechanism import MechanismSensitivity
 
         return MechanismSensitivity(problem, settings, make_plan)
+    if isinstance(problem, HybridProblem) and problem.contact_record() is not None:
+        raise InvalidProblemError(
+            "sensitivities: contacts of daedal.unilateral are not differentiated. Remedy: state the model as a "
+            "HybridProblem whose transitions reset by daedal.impact; their jumps are followed"
+        )
     if isinstance(problem, HybridProblem):
         from daedal.sensitivity.hybrid import HybridSensitivity
 
         return HybridSensitivity(problem, settings, make_plan)
     raise InvalidProblemError(
-        "sensitivities are computed for an ImplicitDAE, a SemiExplicitDAE, a LinearDAE and a MechanicalSystem, not for "
-        f"a {type(problem).__name__}"
+        "sensitivities are computed for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a LinearDAE, a "
+        f"MechanicalSystem and a HybridProblem, not for a {type(problem).__name__}"
     )

@@ -164,7 +164,11 @@ class UnilateralProblem(HybridProblem):
 
     def _change_rows(self) -> list[tuple[str, str, str]]:
         return [
-            ("contact", str(one.name), f"restitution {one.restitution:g}" + (f", friction {one.mu:g}" if one.mu else ""))
+            (
+                "contact",
+                str(one.name),
+                f"restitution {one.restitution:g}" + (f", friction {one.mu:g}" if one.mu else ""),
+            )
             for one in self.contacts
         ]
 
