@@ -21,6 +21,7 @@ PRINTED = {
     "robertson": "relative errors at the end",
     "rolling_disc": "largest error of the rolling speed",
     "second_order": "changes of the step size",
+    "sobol_indices": "first order",
     "trajectory_control": "relative error",
     "truck": "modified BDF, thesis",
     "transistor_amplifier": "relative errors at the end",

@@ -58,7 +58,7 @@ class AnyIndexPlan(TracedPlan):
         if request.settings.switches != "never" and request.settings.fixed_step is None:
             message = self._unfollowed.warning(self._reduced.reduction.equations, request.span)
             if message is not None:
-                warnings.warn(message, SwitchWarning, stacklevel=6)
+                warnings.warn(message, SwitchWarning, stacklevel=7)
         return self._reduced.solve(request)
 
     @cached_property

@@ -177,7 +177,7 @@ class TracedPlan:
                 f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and its "
                 "kin, all factors 1). It is used as it is. Remedy: correct it, or leave it out, then it is computed",
                 DerivativeWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return None
 
@@ -206,7 +206,7 @@ class TracedPlan:
             f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
             "they are; compile='never' does so at once",
             TraceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return self._told(self._plan(None).solve(request), self._untraced)
 
@@ -229,13 +229,13 @@ class TracedPlan:
             if self._took_its_branches(switched, follower, solution):
                 return solution
         except Unfollowable as reason:
-            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=5)
+            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=6)
         except DaedalError as error:  # it may come from the switches, or be raised again
             failure = error
         solution = self._plan(left_out).solve(request)
         if failure is not None:
             first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
-            warnings.warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning, stacklevel=5)
+            warnings.warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning, stacklevel=6)
         return solution
 
     def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:

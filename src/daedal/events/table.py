@@ -33,8 +33,8 @@ class EventTable(Sequence):
     ... )
     >>> sol.events
     t            name          kind   direction  terminal
-    3.141593...  through zero  event  -1         False
-    6.283186...  through zero  event  1          False
+    3.14159...  through zero  event  -1         False
+    6.28318...  through zero  event  1          False
     """
 
     def __init__(self, records: Sequence[Any] = (), names: Mapping[str | None, Sequence[str]] | None = None):

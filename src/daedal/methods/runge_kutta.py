@@ -237,7 +237,7 @@ class DOP853(_Explicit):
     >>> import daedal, numpy as np
     >>> problem = daedal.ODE(lambda t, y: [y[1], -y[0]], 2)
     >>> sol = daedal.solve(problem, (0.0, 20.0 * np.pi), [1.0, 0.0], method="dop853", rtol=1e-12, atol=1e-12)
-    >>> print(sol.stats.steps < 200, abs(sol.y[0, -1] - 1.0) < 1e-10)
+    >>> print(sol.stats.steps < 400, abs(sol.y[0, -1] - 1.0) < 1e-10)
     True True
     """
 

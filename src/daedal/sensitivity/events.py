@@ -63,7 +63,7 @@ def warn_of_switches(events: Sequence[Any]):
             "sensitivities jump as well, and that is not computed. Remedy: state the branches as modes of a "
             "HybridProblem",
             SensitivityWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -89,7 +89,7 @@ def timed_events(
                 f"the time of event '{record.name}' at t = {record.t:.6g} has no derivative: its function only touches "
                 "zero there",
                 SensitivityWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         names = [column.name for column in plan.columns]
         found.append(replace(record, sensitivity=dict(zip(names, tau.tolist(), strict=True))))

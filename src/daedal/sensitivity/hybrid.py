@@ -297,7 +297,7 @@ class _Walk:
             f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
             "nan from there on",
             SensitivityWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 

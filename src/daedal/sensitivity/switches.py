@@ -171,7 +171,7 @@ class _Walk:
                 f"sensitivities do not exist behind t = {b:.6g}, where the solution only touches the surface of "
                 f"'{name}': they are nan from there on",
                 SensitivityWarning,
-                stacklevel=7,
+                stacklevel=8,
             )
         return tau
 

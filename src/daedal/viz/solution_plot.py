@@ -100,7 +100,7 @@ def plot_solution(
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     >>> figure = sol.plot(title=model.title, **model.plot)
     >>> len(figure.axes)
-    3
+    2
     """
     check_choice("panels", panels, ("auto", "one", "each"))
     check_choice("xscale", xscale, ("auto", "linear", "log"))
