@@ -83,5 +83,5 @@ def test_structural_indices_of_the_library(name, index, degrees_of_freedom):
 
 
 def test_what_has_no_equations_is_refused():
-    with pytest.raises(daedal.InvalidProblemError, match="a HybridProblem has no equations"):
+    with pytest.raises(daedal.InvalidProblemError, match="a UnilateralProblem has no equations"):
         Equations(daedal.library.get("bouncing_ball").problem)

@@ -63,5 +63,5 @@ def test_misspelt_parameters_are_refused():
     problem = daedal.ImplicitDAE(lambda t, y, yp, p: [yp[0] + p["k"] * y[0]], 1, params={"k": 1.0}, names=["x"])
     with pytest.raises(daedal.InvalidProblemError, match="'K' is not among the parameters"):
         daedal.solve(problem, (0.0, 1.0), {"x": 1.0}, params={"K": 5.0})
-    with pytest.raises(daedal.InvalidProblemError, match="which are 'k'"):
+    with pytest.raises(daedal.InvalidProblemError, match="did you mean 'k'"):
         problem.with_params({"K": 5.0})
