@@ -41,9 +41,8 @@ def solve(
 
     Parameters
     ----------
-    problem : ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE, MechanicalSystem, \
-            HessenbergDAE, HybridProblem
-        What is to be solved.
+    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ODE, ...
+        What is to be solved; also a MassMatrixDAE, LinearDAE, SecondOrderDAE, HessenbergDAE or HybridProblem.
     t_span : (float, float)
         Start and end; the end may lie before the start.
     initial : tuple
