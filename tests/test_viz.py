@@ -227,7 +227,9 @@ def test_every_variable_is_in_one_panel_and_fills_a_part_of_it(exponents, seed):
 # --- figures ---
 
 
-def test_robertson_is_shown_over_log_time_with_steps_and_order(robertson):
+def test_robertson_is_shown_over_log_time_with_steps_and_order():
+    model = daedal.library.get("robertson")
+    robertson = daedal.solve(model.problem, model.t_span, model.initial, **{**model.options, "method": "dassl"})
     figure = plot(robertson)
     large, small, steps, order = figure.axes
     assert [axes.get_xscale() for axes in figure.axes] == ["log"] * 4
@@ -237,6 +239,18 @@ def test_robertson_is_shown_over_log_time_with_steps_and_order(robertson):
     assert 1e-8 < large.get_xlim()[0] < 1e-4 and large.get_xlim()[1] == 1e11
     h, k = steps.get_lines()[0].get_ydata(), order.get_lines()[0].get_ydata()
     assert np.array_equal(h, robertson.history.h) and np.array_equal(k, robertson.history.order)
+
+
+def test_an_order_that_does_not_change_is_not_shown(robertson):
+    assert np.ptp(robertson.history.order) == 0
+    assert [axes.get_ylabel() for axes in plot(robertson).axes][1:] == ["$y_{2}$", "step size"]
+
+
+def test_step_sizes_end_at_a_terminal_event():
+    stop = daedal.Event(lambda t, y, yp: y[0] - 0.5, terminal=True)
+    sol = daedal.solve_dae(lambda t, y, yp: [yp[0] + y[0]], (0.0, 10.0), [1.0], [-1.0], events=stop, method="dassl")
+    steps = plot(sol).axes[1].get_lines()[0].get_xdata()
+    assert steps.max() == sol.t[-1] == pytest.approx(np.log(2.0), rel=1e-4)
 
 
 def test_factors_scale_curves_and_appear_in_labels(robertson):
