@@ -149,7 +149,7 @@ def test_the_library_shows_its_problems_and_nothing_that_it_imports():
     assert in_a_new_process("from daedal.library import *; print(*(name for name in dir() if name[0] != '_'))") == dir(
         library
     )
-    assert len(library.names()) == 108
+    assert len(library.names()) == 112
 
 
 def test_problems_are_imported_when_one_is_asked_for():
