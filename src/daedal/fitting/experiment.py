@@ -63,7 +63,7 @@ class Measurements:
     weights: np.ndarray  # 1 / sigma, 0 where nothing was measured
     t_span: tuple[float, float]
     initial: Any
-    params: Mapping[str, float]
+    params: Mapping[str, Any]
     unknown: tuple[str, ...]
     with_sigma: bool = field(default=False)
 

@@ -248,7 +248,7 @@ class HybridProblem:
         rows = []
         for transition in self.transitions:
             target = "depends on the state" if callable(transition.target) else transition.target or "the end"
-            rows.append(("transition", transition.name, f"{' or '.join(transition.sources)} → {target}"))
+            rows.append(("transition", str(transition.name), f"{' or '.join(transition.sources)} → {target}"))
         return rows
 
     def made_of(self, system: Any, make: Callable[[Any], HybridProblem]) -> HybridProblem:
