@@ -102,7 +102,9 @@ def test_no_vector_of_the_krylov_space_has_a_smaller_residual(seed, iterations):
     image = np.linalg.solve(system.P, system.G @ basis) / system.weights[:, None]
     target = np.linalg.solve(system.P, system.b) / system.weights
     best = basis @ np.linalg.lstsq(image, target, rcond=None)[0]
-    assert system.preconditioned_residual(x) <= system.preconditioned_residual(best) * (1.0 + 1e-6) + 1e-9
+    # products with G are differences of the residual: their noise is some 1e-11 of where the iteration begins
+    noise = 1e-10 * system.preconditioned_residual(np.zeros(N))
+    assert system.preconditioned_residual(x) <= system.preconditioned_residual(best) * (1.0 + 1e-6) + noise
 
 
 @settings(max_examples=15)
