@@ -29,7 +29,7 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
     if isinstance(problem, HybridProblem) and problem.contact_record() is not None:
         raise InvalidProblemError(
             "sensitivities: contacts of daedal.unilateral are not differentiated. Remedy: state the model as a "
-            "HybridProblem with guards and resets as functions of the parameters, Transition(..., guard=lambda t, q, v, "
+            "HybridProblem with guard and reset as functions of the parameters: Transition(..., guard=lambda t, q, v, "
             "p: ..., reset=lambda t, q, v, p: ...); their jumps are followed"
         )
     if isinstance(problem, HybridProblem):
