@@ -71,7 +71,7 @@ MAY_USE = {
     "viz": [PUBLIC],
     "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "tracing", "viz"],
-    "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
+    "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],

@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
-from daedal.multibody.chains import chains_of
+from daedal.multibody.chains import Chains, chains_of
 from daedal.multibody.closure import ACROSS, Closures, gradients
 from daedal.multibody.constraints import Constraint
 from daedal.multibody.constraints.couplings import Thread
@@ -106,9 +106,14 @@ class Layout:
         )
 
     @cached_property
+    def arrays(self) -> tuple[Tree, Closures, Chains]:
+        """Tree, conditions and their chains."""
+        return self.tree, self.closures, chains_of(self.tree, self.closures)
+
+    @cached_property
     def packed(self) -> Record:
-        """Tree, conditions and their chains for kernels that take them by their address."""
-        return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
+        """The same for kernels that take them by their address."""
+        return packed(*self.arrays)
 
     @cached_property
     def no_loads(self) -> LoadBlock:
