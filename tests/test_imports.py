@@ -70,7 +70,7 @@ MAY_USE = {
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
     "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
-    "fitting": [PUBLIC, "tracing", "viz"],
+    "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
