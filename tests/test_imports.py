@@ -72,6 +72,8 @@ MAY_USE = {
     "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
+    "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
+    "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
     "library": [PUBLIC, "viz", "multibody"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],

@@ -16,7 +16,7 @@ import numpy as np
 from daedal.drive.finish import joined_dense_output
 from daedal.drive.request import Request
 from daedal.problems.compile import with_numbers
-from daedal.sensitivity.first_order import FirstOrderSensitivity
+from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.saltation import Point, event_time
 from daedal.sensitivity.variational import variational_problem
@@ -36,7 +36,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def __init__(self, plan: FirstOrderSensitivity):
         vars(self).update(vars(copy(plan)))
         self.variational = variational_problem(plan.problem, plan.columns, follow=plan.primal.traced.n_switches)
-        self._inner = self._traced = None
+        self._kept = Kept()
         self.modes = np.full(len(self.variational.switches), np.nan)
 
     def _numbered(self, problem: Any) -> Any:
