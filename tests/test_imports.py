@@ -72,7 +72,8 @@ MAY_USE = {
     "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "tracing", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
-    "library": [PUBLIC, "viz", "multibody"],
+    "circuits": [PUBLIC],
+    "library": [PUBLIC, "viz", "multibody", "circuits"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
