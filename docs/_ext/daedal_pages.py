@@ -58,6 +58,7 @@ MEMBERS = {"HEM4": "family"}
 # Modules with public names of their own, and which of them are shown, where that is not all of them.
 MODULES = {
     "library": "",
+    "circuits": "",
     "linear": "",
     "ensembles": "Histogram, Quantiles, Reduction",
     "multibody": "",

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import daedal
+from daedal.circuits.consistency import LARGEST, consistent_start
 from daedal.circuits.elements import GROUND, Branch, Element
 from daedal.circuits.equations import FORMS, Equations
-from daedal.circuits.hidden_constraints import LARGEST, with_hidden_constraints
 from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
 from daedal.circuits.topology import Topology, independent_states, topology
@@ -181,8 +181,8 @@ class Circuit:
         """
         levels, equations = self._levels(given or {}, empty), self.equations(form)
         x = state_at_rest(equations, self.params, float(t0), levels)
-        if self.topology.index(form) not in (0, 1) and len(x) <= LARGEST:
-            found = with_hidden_constraints(equations, self.params, float(t0), x)
+        if len(x) <= LARGEST:
+            found = consistent_start(equations, self.params, float(t0), x, self.topology.index(form))
             if found is not None:
                 return found
         return daedal.consistent_initial(self.problem(form), float(t0), (x, None), atol=self.tolerances(form))

@@ -20,9 +20,8 @@ Value = Callable[[str], Any]
 
 
 def junction(v: Any, saturation: Any, voltage: Any) -> Any:
-    """Shockley's equation ``I_S (exp(v / V) - 1)``; infinity beyond the range of floats, and the solver steps back."""
-    with np.errstate(over="ignore"):
-        return saturation * (np.exp(v / voltage) - 1.0)
+    """Shockley's equation ``I_S (exp(v / V) - 1)``."""
+    return saturation * (np.exp(v / voltage) - 1.0)
 
 
 def depletion_charge(v: Any, capacitance: Any, built_in: Any, grading: Any, forward: Any) -> Any:

@@ -93,11 +93,14 @@ class Equations:
         rate = State(self.places, t, xp, params)
         r: list[Any] = [0.0] * len(self.names)
         write = self._tableau_branch if self.form == "tableau" else self._nodal_branch
-        for branch in self.branches:
-            current = write(branch, now, rate, r)
-            for node, sign in ((branch.positive, 1.0), (branch.negative, -1.0)):
-                if node != GROUND:
-                    r[self.places[f"v({node})"]] += sign * current
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # junctions beyond the range of floats: the solver steps back
+            for branch in self.branches:
+                current = write(branch, now, rate, r)
+                for node, sign in ((branch.positive, 1.0), (branch.negative, -1.0)):
+                    if node != GROUND:
+                        r[self.places[f"v({node})"]] += sign * current
         return r
 
     def _nodal_branch(self, branch: Branch, now: State, rate: State, r: list[Any]) -> Any:
