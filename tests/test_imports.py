@@ -74,7 +74,8 @@ MAY_USE = {
     "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
     "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
     "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
-    "library": [PUBLIC, "viz", "multibody"],
+    "circuits": [PUBLIC],
+    "library": [PUBLIC, "viz", "multibody", "circuits"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
