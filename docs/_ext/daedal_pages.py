@@ -28,19 +28,6 @@ ROOMS_WITH_MEMBERS = {
 }
 MEMBERS = {"HEM4": "family"}
 
-# Modules with public names of their own, and which of them are shown, where that is not all of them.
-MODULES = {
-    "library": "",
-    "circuits": "",
-    "linear": "",
-    "ensembles": "Histogram, Quantiles, Reduction",
-    "multibody": "",
-    "order_conditions": "",
-    "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
-    "viz": "",
-    "viz.gallery": "build_gallery, Gallery, Card",
-    "reproduce": "",
-}
 LONGEST_VALUE = 200  # characters of a constant that are shown
 SHORTEST_SENTENCE = 30  # characters of a cell of a table
 
