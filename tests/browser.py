@@ -155,7 +155,7 @@ class Browser:
             time.sleep(0.05)
 
     def click(self, selector: str) -> None:
-        """A click with the mouse on the middle of an element, once fonts have loaded and the page has been drawn there."""
+        """A click with the mouse on the middle of an element, once fonts have loaded and the page has been drawn."""
         x, y = self.evaluate(
             f"(async () => {{ const e = document.querySelector({json.dumps(selector)}); await document.fonts.ready; "
             "e.scrollIntoView({block: 'center', behavior: 'instant'}); "
