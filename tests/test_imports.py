@@ -20,6 +20,7 @@ PUBLIC = "public"
 MAY_USE = {
     "errors": [],
     "tabular": [],
+    "messages": [],
     "progress": [],
     "results": [],
     "kernels": [],
@@ -51,6 +52,7 @@ MAY_USE = {
     "ivp": ["events", "problems", "methods", "solution", "solve"],
     "ensembles": [
         "progress",
+        "results",
         "kernels",
         "symbolic",
         "problems",
@@ -77,7 +79,7 @@ MAY_USE = {
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
-OPEN = {"errors", "tabular"}  # to all rooms
+OPEN = {"errors", "tabular", "messages"}  # to all rooms
 ROOM_OF = dict.fromkeys(
     ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
     "solution",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,8 +20,10 @@ from daedal.hybrid.models.unilateral import UnilateralProblem
 from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.reset import BoundTransition, make_consistent
 from daedal.hybrid.run import solve_hybrid
-from daedal.hybrid.solution import HybridSegment, HybridSolution
+from daedal.hybrid.segments import HybridSegment
+from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm, positional_names
+from daedal.messages import warn
 from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
 from daedal.sensitivity.events import SensitivityWarning, warn_of_switches
 from daedal.sensitivity.first_order import FirstOrderSensitivity
@@ -323,11 +324,10 @@ class _Walk:
         )
 
     def _say(self, event: HybridEvent, why: str):
-        warnings.warn(
+        warn(
             f"sensitivities do not exist behind the transition '{event.name}' at t = {event.t:.6g}, {why}: they are "
             "nan from there on",
             SensitivityWarning,
-            stacklevel=7,
         )
 
 

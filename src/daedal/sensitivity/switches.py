@@ -6,7 +6,6 @@ state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from daedal.drive.finish import joined_dense_output
 from daedal.drive.request import Request
+from daedal.messages import warn
 from daedal.problems.compile import with_numbers
 from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
 from daedal.sensitivity.result import Sensitivities
@@ -167,11 +167,10 @@ class _Walk:
             from daedal.sensitivity.events import SensitivityWarning
 
             name = plan.variational.switches[fired].name
-            warnings.warn(
+            warn(
                 f"sensitivities do not exist behind t = {b:.6g}, where the solution only touches the surface of "
                 f"'{name}': they are nan from there on",
                 SensitivityWarning,
-                stacklevel=8,
             )
         return tau
 

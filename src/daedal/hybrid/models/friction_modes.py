@@ -11,6 +11,7 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.switching_surface import compiler
 from daedal.hybrid.state_form import positional_names
+from daedal.messages import unknown_name
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
 from daedal.problems.compile import last_argument
@@ -219,8 +220,12 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
     if isinstance(constraint, str):
         names = system.constraint_names or ()
         if constraint not in names:
-            known = ", ".join(names) if names else "none has a name"
-            raise InvalidProblemError(f"constraint: the system has no constraint '{constraint}'; there are: {known}")
+            if not names:
+                raise InvalidProblemError(
+                    f"constraint={constraint!r}: the constraints of the system have no names; give the number of one, "
+                    "or constraint_names to the system"
+                )
+            raise unknown_name(constraint, names, "constraint", "constraint")
         return list(names).index(constraint)
     if isinstance(constraint, bool) or not isinstance(constraint, (int, np.integer)):
         raise InvalidProblemError(f"constraint must be the number or the name of a constraint, got {constraint!r}")
