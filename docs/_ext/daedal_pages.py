@@ -8,10 +8,11 @@ import importlib
 import inspect
 from pathlib import Path
 
-import daedal
-import daedal.library
 from docutils import nodes
 from reference_groups import GROUPS, MODULES, Group
+
+import daedal
+import daedal.library
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {
