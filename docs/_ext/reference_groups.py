@@ -199,7 +199,7 @@ GROUPS = (
     Group(
         "large-systems",
         "Large systems",
-        "Iterative solvers. Banded and sparse matrices need only ``bandwidth=`` or ``sparsity=`` of the problem.",
+        "Iterative linear algebra. Banded and sparse matrices need only ``bandwidth=`` or ``sparsity=``.",
         ("GMRES", "ILUPreconditioner", "BandedPreconditioner", "BlockDiagonalPreconditioner", "Preconditioner"),
     ),
     Group(

@@ -61,8 +61,8 @@ def solve(
         "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
         ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
         for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
-        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). An ODE begins with
-        DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
+        it changes to another one during the run where that suits better (``sol.method``, ``sol.message``). An ODE
+        begins with DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
         for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
         be traced) and hands over to DASSL where that is stiff.
     formulation : str or formulation object
