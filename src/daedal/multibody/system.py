@@ -33,6 +33,11 @@ class MultibodySystem(MechanicalSystem):
         """What a solution needs to speak of bodies and joints."""
         return Machine(self.model, self.layout)
 
+    @property
+    def typical_sizes(self) -> np.ndarray:
+        """What coordinates are small beside: 1 for angles, the size of the machine for displacements."""
+        return self.layout.typical_sizes
+
     def motion(self, q, v, r=()) -> Motion:
         """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
 
