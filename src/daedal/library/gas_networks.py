@@ -188,7 +188,7 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     -----
     The last two unknowns are the mass of gas in kg that was supplied and that was consumed.
     ``model.extra["mass"](y)`` is the mass in the pipes: it differs from the first less the second by a constant, which
-    Rosenbrock methods keep to rounding. The jumps of the demand and the outage are hidden switches, which a run follows.
+    Rosenbrock methods keep to rounding. Jumps of the demand and the outage are hidden switches, which a run follows.
     ``model.extra["network"]`` has nodes, pipes, machines and demands.
 
     Examples
