@@ -80,20 +80,20 @@ def test_cavity_starts_with_consistent_pressure():
 def test_cavity_has_order_2_in_space_in_velocities_and_pressure():
     """Against a solution of the partial differential equations; pressures up to their mean."""
     errors = []
-    for cells in (8, 16):
+    for cells in (14, 28):
         model = library.cavity(cells=cells, reynolds=20.0, lid="known", t1=1.0)
         difference = run(model, rtol=1e-6, atol=1e-8).y[:, -1] - model.extra["pde"](1.0)
         n_y = model.problem.n_y
-        errors.append((np.abs(difference[:n_y]).max(), np.abs(np.append(difference[n_y:], 0.0)).std()))
+        errors.append((np.sqrt(np.mean(difference[:n_y] ** 2)), np.append(difference[n_y:], 0.0).std()))
     for coarse, fine in zip(*errors):
         assert 1.7 < order(coarse, fine) < 2.4
-    assert errors[1][0] < 0.02
+    assert errors[1][0] < 3e-3
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_pressure_has_the_order_of_bdf(k):
-    model = library.cavity(cells=4, reynolds=20.0, lid="known", t1=1.0)
-    exact = run(model, method="radau", rtol=1e-11, atol=1e-12).y[:, -1]
+    model = library.cavity(cells=14, reynolds=20.0, lid="known", t1=1.0)
+    exact = run(model, method="radau", rtol=1e-9, atol=1e-10).y[:, -1]
     errors = []
     for steps in (20, 40):
         method = daedal.Multistep(f"bdf{k}")

@@ -258,7 +258,7 @@ class CavityEquations:
     + \mathbf f,\qquad 0 = \nabla\cdot\mathbf u,\qquad \mathbf u = (1, 0)\ \text{on the lid},\quad
     \mathbf u = 0\ \text{on the other walls}""",
 )
-def cavity(cells: int = 10, reynolds: float = 100.0, lid: str = "sudden", t1: float = 20.0) -> Model:
+def cavity(cells: int = 16, reynolds: float = 100.0, lid: str = "sudden", t1: float = 20.0) -> Model:
     r"""Flow in a square cavity below a moving lid, on a staggered grid of finite volumes.
 
     Parameters
@@ -288,7 +288,7 @@ def cavity(cells: int = 10, reynolds: float = 100.0, lid: str = "sudden", t1: fl
     Examples
     --------
     >>> import daedal
-    >>> model = daedal.library.cavity(cells=16)
+    >>> model = daedal.library.cavity()
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     >>> (y, u), (x, v) = model.extra["grid"].centre_lines(sol.y[:, -1])
     >>> print(f"{u.min():.3f} {v.max():.3f}")  # published: -0.211, 0.175
