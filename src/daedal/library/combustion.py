@@ -113,6 +113,7 @@ def ignition(
     >>> model = daedal.library.ignition(nodes=21)
     >>> sol = daedal.solve(model.problem, model.t_span, model.initial, **model.options)
     >>> print(f"{sol['p20'][-1]:.2f}")  # the pressure in the end
+    1.73
     """
     if heat < 0.0 or rate < 0.0 or not np.isfinite(heat + rate):
         raise daedal.InvalidProblemError(f"heat={heat!r} and rate={rate!r} must not be negative")
