@@ -248,8 +248,8 @@ class _SparseLU:
 
     A nearly symmetric structure is first tried without pivoting, unless there are zeros on the diagonal: SuperLU pivots
     there in any case, which spoils an ordering made for symmetric factors (6816 unknowns of a flow: 17 million entries
-    instead of 0.8). The factors are tested on a known solution; if they are not accurate, this and all later matrices of
-    the run are factored with pivoting.
+    instead of 0.8). The factors are tested on a known solution; if they are not accurate, all matrices of
+    the run are factored with pivoting from then on.
     """
 
     def __init__(self, pattern):
