@@ -71,7 +71,7 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
-    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
+    "adjoint": [PUBLIC, "kernels", "symbolic", "problems", "tracing", "sensitivity"],
     "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
     "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
     "circuits": [PUBLIC],
