@@ -81,7 +81,14 @@ MAY_USE = {
 }
 OPEN = {"errors", "tabular", "messages"}  # to all rooms
 ROOM_OF = dict.fromkeys(
-    ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
+    (
+        "constrained_solution",
+        "machine_record",
+        "mechanical_solution",
+        "mechanical_state",
+        "second_order_solution",
+        "solution_layout",
+    ),
     "solution",
 ) | {"__main__": "cli"}
 
