@@ -28,6 +28,7 @@ ROOMS_WITH_MEMBERS = {
     "second_order_solution",
 }
 MEMBERS = {"HEM4": "family"}
+
 LONGEST_VALUE = 200  # characters of a constant that are shown
 SHORTEST_SENTENCE = 30  # characters of a cell of a table
 

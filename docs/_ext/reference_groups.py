@@ -17,6 +17,7 @@ class Group:
 # Modules with pages of their own: the title, and which names are shown where that is not all of them.
 MODULES = {
     "multibody": ("Bodies and joints", ""),
+    "circuits": ("Circuits from netlists", ""),
     "viz": ("Plots, scenes and animations", ""),
     "viz.gallery": ("The gallery", "build_gallery, Gallery, Card"),
     "ensembles": ("Reductions of ensembles", "Histogram, Quantiles, Reduction"),
@@ -44,9 +45,11 @@ GROUPS = (
             "LinearDAE",
             "HessenbergDAE",
             "from_sympy",
+            "circuits",
             "Table",
             "Unevaluable",
         ),
+        ("circuits",),
     ),
     Group(
         "mechanisms",

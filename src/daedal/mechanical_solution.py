@@ -13,7 +13,7 @@ from daedal.mechanical_state import State, StateNames
 from daedal.problems.checks import check_real
 from daedal.problems.compile import last_argument
 from daedal.results.quantities import Quantity
-from daedal.tabular import Tabular
+from daedal.tabular import Tabular, plural
 
 _ENERGIES = ("kinetic energy", "potential energy", "energy")
 
@@ -201,7 +201,7 @@ class MechanicalSolution(ConstrainedSolution):
 
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of a mechanical system with {self.n_q} coordinates\n{rows}\n  {self.message}"
+        return f"Solution of a mechanical system with {plural(self.n_q, 'coordinate')}\n{rows}\n  {self.message}"
 
     # --- by name ----------------------------------------------------------------------------------------------------
 

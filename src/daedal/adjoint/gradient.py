@@ -11,6 +11,7 @@ import daedal
 from daedal.adjoint.equations import Linearised
 from daedal.adjoint.sweep import Sweep, graded
 from daedal.errors import InvalidProblemError, near_names
+from daedal.messages import unknown_name
 from daedal.sensitivity.parameters import with_floats
 
 
@@ -35,7 +36,7 @@ class Gradient(NamedTuple):
         """The derivative by a parameter of that name; otherwise as for a tuple."""
         if isinstance(key, str):
             if key not in self.names:
-                raise InvalidProblemError(f"there is no derivative by {key!r}; there are {', '.join(self.names[:12])}")
+                raise unknown_name(key, self.names, "derivative by")
             return float(self.gradient[self.names.index(key)])
         return tuple.__getitem__(self, key)
 

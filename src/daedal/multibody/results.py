@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import Course
 from daedal.multibody.forces import Force
@@ -161,10 +162,7 @@ class Results:
         for force in self.model.forces:
             if force.name == name:
                 return force
-        known = ", ".join(f"'{force.name}'" for force in self.model.forces)
-        raise InvalidProblemError(
-            f"there is no force '{name}'; " + (f"there are {known}" if known else "there is none")
-        )
+        raise unknown_name(name, [force.name for force in self.model.forces], "force")
 
     # --- motions at given times -------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ FUNCTIONS = (
 _LARGEST_DENSE_DIAGONAL = 2000  # coordinates up to which a constant diagonal mass is kept as a full matrix
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanicalSystem(Compilable):
     r"""A mechanical system with holonomic and nonholonomic constraints,
 

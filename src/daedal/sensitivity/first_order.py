@@ -8,7 +8,7 @@ methods need the whole matrix; their steps are straight-line code, which elimina
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ from daedal.symbolic import Untraceable
 from daedal.tracing.first_order import traced_implicit
 
 _LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+
+
+@dataclass
+class Kept:
+    """What is made in the first run and serves all plans that differ in the values of the parameters alone."""
+
+    plan: Any = None
+    problem: Any = None  # the variational equations as machine code
 
 
 class FirstOrderSensitivity:
@@ -71,8 +79,7 @@ class FirstOrderSensitivity:
         if columns is None:
             self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
-        self._inner: Any = None
-        self._traced: Any = None
+        self._kept = Kept()
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -112,8 +119,7 @@ class FirstOrderSensitivity:
         other = copy(self)
         other.problem, other.primal = problem, shared
         if not self.variational.is_exact:
-            other.variational, other._inner = differenced_problem(problem, self.columns), None
-            other._traced = None
+            other.variational, other._kept = differenced_problem(problem, self.columns), Kept()
         return other
 
     def _takes_copies(self) -> bool:
@@ -128,26 +134,25 @@ class FirstOrderSensitivity:
         """The plan for the variational equations, for the tolerances of one run."""
         if not self.stands:
             return self._make_plan(self._numbered(self.variational.problem), settings)
-        if self._inner is None:
+        kept = self._kept
+        if kept.plan is None:
             problem = self.traced_problem()
-            self._inner = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
-        plan = self._inner.with_problem(self._numbered(self._inner.problem))
+            kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+        plan = kept.plan.with_problem(self._numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
         return plan
 
     def traced_problem(self) -> ImplicitDAE:
         """The variational equations as machine code, with the matrix that the method takes."""
-        if self._inner is not None:
-            return self._inner.problem
-        if self._traced is None:
+        if self._kept.problem is None:
             problem = self.variational.problem
             if self._takes_copies():
                 object.__setattr__(problem, "copies", 1 + self.m)
             if self.variational.is_exact:
                 problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
-            self._traced = problem
-        return self._traced
+            self._kept.problem = problem
+        return self._kept.problem
 
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy of the problem itself."""

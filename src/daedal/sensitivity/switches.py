@@ -6,7 +6,6 @@ state goes on, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,9 @@ import numpy as np
 
 from daedal.drive.finish import joined_dense_output
 from daedal.drive.request import Request
+from daedal.messages import warn
 from daedal.problems.compile import with_numbers
-from daedal.sensitivity.first_order import FirstOrderSensitivity
+from daedal.sensitivity.first_order import FirstOrderSensitivity, Kept
 from daedal.sensitivity.result import Sensitivities
 from daedal.sensitivity.saltation import Point, event_time
 from daedal.sensitivity.variational import variational_problem
@@ -36,7 +36,7 @@ class ModedSensitivity(FirstOrderSensitivity):
     def __init__(self, plan: FirstOrderSensitivity):
         vars(self).update(vars(copy(plan)))
         self.variational = variational_problem(plan.problem, plan.columns, follow=plan.primal.traced.n_switches)
-        self._inner = self._traced = None
+        self._kept = Kept()
         self.modes = np.full(len(self.variational.switches), np.nan)
 
     def _numbered(self, problem: Any) -> Any:
@@ -167,11 +167,10 @@ class _Walk:
             from daedal.sensitivity.events import SensitivityWarning
 
             name = plan.variational.switches[fired].name
-            warnings.warn(
+            warn(
                 f"sensitivities do not exist behind t = {b:.6g}, where the solution only touches the surface of "
                 f"'{name}': they are nan from there on",
                 SensitivityWarning,
-                stacklevel=8,
             )
         return tau
 

@@ -40,8 +40,11 @@ class Dependencies:
             self._names[id(namespace), name] = namespace, name, namespace.get(name, _MISSING)
 
     def function(self, function: FunctionType):
-        """The code of a function, its defaults, and what its closure holds."""
+        """The code of a function, and its defaults."""
         self.attributes(function, ("__code__", "__defaults__", "__kwdefaults__"))
+
+    def cells(self, function: FunctionType):
+        """What the closure of a function holds."""
         for cell in function.__closure__ or ():
             self._cells[id(cell)] = cell, _contents(cell)
 
