@@ -25,9 +25,10 @@ def test_equations(often, words):
 ROOT = Path(__file__).parent.parent
 # Words that a reader stumbles over, mostly taken from German, and codes that say nothing to a user.
 STUMBLING_BLOCKS = re.compile(
-    r"handed behind|\bbelongs? into\b|\binside of\b|\bbe had\b|\bso[ -]called\b|\bthat what\b"
+    r"handed (to [^.:;]{0,80} )?behind|\bbelongs? into\b|\binside of\b|\bbe had\b|\bso[ -]called\b|\bthat what\b"
     r"|\bfurther (ado|wishes)\b|\bmore seldom\b|\b(allow|enable|permit)s? to\b|\binformations\b|\bbins? of yours\b"
-    r"|\b(IDID|IRES)\b|\bcase [1-4]\b|\bin mid-run\b"
+    r"|\b(IDID|IRES)\b|\bcase [1-4]\b|\bin mid-run\b",
+    re.IGNORECASE,
 )
 
 
@@ -43,9 +44,7 @@ def sources() -> dict[str, str]:
 def own_words(source: str) -> list[str]:
     """Every string in a file that is not a docstring: messages, for the most part."""
     nodes = list(ast.walk(ast.parse(source)))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bodies = [node.body for node in nodes if isinstance(node, documented)]
-    docstrings = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     strings = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
     return [node.value for node in strings if isinstance(node.value, str)]
 

@@ -47,7 +47,7 @@ def solve(
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
-        the multipliers behind them where its forces depend on them. The second may be None, or y0 given alone: it is
+        the multipliers after them where its forces depend on them. The second may be None, or y0 given alone: it is
         then computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0);
         for one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
