@@ -58,6 +58,7 @@ MAY_USE = {
         "events",
         "mechanics",
         "analysis",
+        "initial",
         "formulations",
         "methods",
         "drive",
