@@ -143,3 +143,22 @@ def test_events_that_cannot_be_traced_are_left_to_the_driver(handed_back):
     assert handed_back == [1, 1]  # two members are solved before chunks are made
     [alone] = of_driver(pendulum(), (0.0, 2.0), START, [{"g": G[3]}], events=bottom)
     assert ensemble.t_final[3] == alone.events[-1].t
+
+
+def test_a_zarr_group_holds_what_an_npz_file_holds_and_is_replaced_as_a_whole(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    ensemble = daedal.solve_many(pendulum(), (0.0, 1.0), START, params={"g": G}, t_eval=[0.5, 1.0], workers=1)
+    for _ in range(2):
+        ensemble.save(tmp_path / "sweep.zarr")
+    ensemble.save(tmp_path / "sweep.npz")
+    group = zarr.open_group(tmp_path / "sweep.zarr", mode="r")
+    with np.load(tmp_path / "sweep.npz") as stored:
+        for name in ("y", "final", "t", "t_final", "failed"):
+            assert_array_equal(group[name][:], stored[name])
+        assert_array_equal(group["parameter/g"][:], stored["parameter:g"])
+        assert group.attrs["names"] == stored["names"].tolist()
+        assert [group.attrs["status"][code] for code in group["status"][:]] == stored["status"].tolist()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.npz", "sweep.zarr"]
+    (tmp_path / "notes.zarr").mkdir()
+    with pytest.raises(daedal.InvalidProblemError, match="no Zarr group"):
+        ensemble.save(tmp_path / "notes.zarr")

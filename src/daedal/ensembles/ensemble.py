@@ -185,7 +185,10 @@ class Ensemble:
         return to_xarray(self)
 
     def save(self, path: Any) -> None:
-        """Write the arrays to an NPZ file: final and y, outputs by name, what varies, status."""
+        """Write the arrays to a file: final and y, outputs by name, what varies, status.
+
+        A name that ends in ``.zarr`` makes a Zarr group, which is read in parts; any other an NPZ file.
+        """
         from daedal.ensembles.tables import save
 
         save(self, path)
