@@ -68,6 +68,28 @@ def test_events_of_mechanisms_have_the_bits_of_the_driver(handed_back):
             assert_array_equal(ensemble.final.y[k], last.y)
 
 
+def test_velocity_constraints_run_in_the_loop(handed_back):
+    """A skate on an inclined plane, which glides along cycloids (Neimark, Fufaev)."""
+
+    def blade(t, q, v, p):
+        return [np.sin(q[2]) * v[0] - np.cos(q[2]) * v[1]]
+
+    skate = daedal.MechanicalSystem(
+        1.0,
+        lambda t, q, v, p: [p["g"], 0.0, 0.0],
+        n_q=3,
+        velocity_constraint=blade,
+        n_velocity_constraints=1,
+        params={"g": 1.0},
+    )
+    start = [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]
+    ensemble = daedal.solve_many(skate, (0.0, 3.0), start, params={"g": G}, workers=1, chunk_size=5)
+    assert sum(handed_back) == 0
+    [alone] = of_driver(skate, (0.0, 3.0), start, [{"g": G[4]}])
+    assert_array_equal(ensemble.final.q[4], alone.q[:, -1])
+    np.testing.assert_allclose(ensemble.final.q[:, 0], 0.5 * G * np.sin(3.0) ** 2, rtol=1e-4)
+
+
 def test_an_output_by_name_is_that_at_the_event(handed_back):
     bottom = daedal.Event(lambda t, q, v: q[0], terminal=True)
     options = {"params": {"g": G}, "events": bottom, "workers": 1}

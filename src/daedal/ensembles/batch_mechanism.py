@@ -11,7 +11,6 @@ from daedal.drive.mechanism import MechanismCourse, MechanismPlan
 from daedal.drive.request import checked_request
 from daedal.ensembles.batch import Batch, Image, Unsuited, direct_plan, machine_events
 from daedal.ensembles.columns import Chunk, Vectors
-from daedal.mechanics.probes import asks_for_time
 from daedal.mechanics.setting import missing_derivatives
 from daedal.progress import Progress
 
@@ -40,7 +39,8 @@ class MechanismBatch(Batch):
             raise Unsuited("starts are not vectors")
         if system.contact is not None or system.n_w or system.force_uses_multipliers or start[1] is None:
             raise Unsuited("multipliers or algebraic variables are searched for")
-        if missing_derivatives(system) or asks_for_time(system):
+        nonholonomic = system.velocity_jacobian, system.velocity_bias
+        if missing_derivatives(system) or (system.velocity_constraint is not None and None in nonholonomic):
             raise Unsuited("derivatives of constraints are differences")
         one = checked_request(
             plan.problem, self._settings, request.span, start, t_eval=request.times, t_stop=request.t_stop
@@ -68,8 +68,10 @@ class MechanismBatch(Batch):
             np.array_equal(reduction.y0, state) and np.array_equal(reduction.yp0, slope)
         ):
             raise Unsuited("the unknowns of the formulation are others")
-        if task.guess is not None or ready.workspace is not None or reduction.inspection is not None:
-            raise Unsuited("the method is implicit, or constraints are compared with their derivatives")
+        if task.guess is not None or ready.workspace is not None:
+            raise Unsuited("the method is implicit")
+        if reduction.inspection is not None:
+            image.add(reduction.inspection.data.view(np.int64), _block(reduction.inspection.array("q")))
         monitor = reduction.monitor
         if monitor is not None:
             monitor.array("norms")[:] = 0.0
