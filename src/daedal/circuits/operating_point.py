@@ -145,12 +145,12 @@ class _Search:
 
     def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
         """From one pair of conductance and part of the sources to the next."""
-        found: np.ndarray | None = x
         for gmin, scale in course:
-            found = self.newton(found, gmin, scale)
+            found = self.newton(x, gmin, scale)
             if found is None:
                 return None
-        return found
+            x = found
+        return x
 
     def newton(self, x: np.ndarray, gmin: float, scale: float) -> np.ndarray | None:
         """A zero near `x`, or None."""
