@@ -81,7 +81,7 @@ def state_at_rest(
             holding = Branch(name, node, GROUND, "C", lambda state, v: v)
             branches += at_rest(holding, levels)
     check_at_rest(equations.branches, branches, equations.nodes)
-    search = _Search(Equations(tuple(branches), equations.nodes, "nodal"), dict(params), t)
+    search = _Search(Equations(tuple(branches), equations.nodes, "nodal", levels), dict(params), t)
     return _completed(equations, search, levels)
 
 
@@ -117,7 +117,8 @@ class _Search:
             return equations.residual(t, x, xp, p["values"], p["gmin"], p["scale"])
 
         given: dict[str, Any] = {"values": params, "gmin": 0.0, "scale": 1.0}
-        bare = daedal.ImplicitDAE(residual, len(equations.names), params=given)
+        sparsity = equations.sparsity(params)
+        bare = daedal.ImplicitDAE(residual, len(equations.names), params=given, sparsity=sparsity)
         self.problem = bare.compiled(backend="trace")
         self.junctions = [branch for branch in equations.branches if branch.junction]
 
