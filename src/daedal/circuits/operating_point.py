@@ -81,7 +81,8 @@ def state_at_rest(
             holding = Branch(name, node, GROUND, "C", lambda state, v: v)
             branches += at_rest(holding, levels)
     check_at_rest(equations.branches, branches, equations.nodes)
-    search = _Search(Equations(tuple(branches), equations.nodes, "nodal", levels), dict(params), t)
+    currents = {b.name: levels[b.name] for b in equations.branches if b.kind == "L" and b.name in levels}
+    search = _Search(Equations(tuple(branches), equations.nodes, "nodal", currents), dict(params), t)
     return _completed(equations, search, levels)
 
 

@@ -216,7 +216,8 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     The last two unknowns are the mass of gas in kg that was supplied and that was consumed.
     ``model.extra["mass"](y)`` is the mass in the pipes: it differs from the first less the second by a constant, which
     Rosenbrock methods keep to rounding. Jumps of the demand and the outage are hidden switches, which a run follows.
-    ``model.extra["network"]`` has nodes, pipes, machines and demands.
+    ``model.extra["network"]`` has nodes, pipes, machines and demands. Beyond 12 stations lines are divided more
+    finely; the characteristics of compressors become flatter, the problem comes close to index 2, and takes more steps.
 
     Examples
     --------
