@@ -519,10 +519,13 @@ def test_tables_files_and_words(tmp_path):
     data = ensemble.to_xarray()
     assert data["y"].shape == (3, 4, 2)
     assert_array_equal(data["y"].sel(variable="x", time=0.5), ensemble["x"][:, 0])
-    ensemble.save(tmp_path / "runs.npz")
-    with np.load(tmp_path / "runs.npz") as stored:
+    path = ensemble.save(tmp_path / "runs.npz")
+    with np.load(path) as stored:
         assert_array_equal(stored["y"], ensemble.y)
-        assert_array_equal(stored["parameter:g"], GRAVITIES[:3])
+    again = daedal.load(path)
+    assert repr(again) == repr(ensemble)
+    assert_array_equal(again.final.q, ensemble.final.q)
+    assert_array_equal(again.parameters()["g"], GRAVITIES[:3])
     assert "3 finished" in repr(ensemble) and "runs a second" in repr(ensemble)
     assert_array_equal(pickle.loads(pickle.dumps(ensemble)).final.q, ensemble.final.q)
 

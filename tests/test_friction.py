@@ -333,7 +333,7 @@ POINT = daedal.MechanicalSystem(1.0, lambda t, q, v: [0.0], n_q=1)
         ({}, "either normal, a force, or constraint"),
         ({"normal": 1.0, "constraint": 0}, "either normal, a force, or constraint"),
         ({"constraint": 0}, "constraint 0 does not exist"),
-        ({"constraint": "rail"}, "no constraint 'rail'"),
+        ({"constraint": "rail"}, "constraint='rail': the constraints of the system have no names"),
         ({"normal": 1.0, "mu": -0.1}, "mu must not be negative"),
         ({"normal": 1.0, "mu": math.nan}, "mu"),
         ({"normal": 1.0, "mu_static": 0.1}, "mu_static = 0.1 is less"),

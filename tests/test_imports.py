@@ -20,6 +20,7 @@ PUBLIC = "public"
 MAY_USE = {
     "errors": [],
     "tabular": [],
+    "messages": [],
     "progress": [],
     "results": [],
     "kernels": [],
@@ -51,6 +52,7 @@ MAY_USE = {
     "ivp": ["events", "problems", "methods", "solution", "solve"],
     "ensembles": [
         "progress",
+        "results",
         "kernels",
         "symbolic",
         "problems",
@@ -69,17 +71,24 @@ MAY_USE = {
     "advise": ["problems", "mechanics", "analysis", "formulations", "solve"],
     "comparison": ["problems", "formulations", "methods", "drive", "solve", "advise"],
     "viz": [PUBLIC],
-    "adjoint": [PUBLIC, "symbolic", "problems", "tracing", "sensitivity"],
-    "fitting": [PUBLIC, "tracing", "viz"],
-    "multibody": [PUBLIC, "kernels", "problems", "solution", "viz"],
+    "adjoint": [PUBLIC, "kernels", "symbolic", "problems", "tracing", "sensitivity"],
+    "fitting": [PUBLIC, "problems", "tracing", "hybrid", "viz"],
+    "multibody": [PUBLIC, "kernels", "symbolic", "problems", "solution", "viz"],
     "circuits": [PUBLIC],
     "library": [PUBLIC, "viz", "multibody", "circuits"],
     "reproduce": [PUBLIC, "order_conditions", "viz", "library"],
     "cli": [PUBLIC, "viz", "library", "reproduce"],
 }
-OPEN = {"errors", "tabular"}  # to all rooms
+OPEN = {"errors", "tabular", "messages"}  # to all rooms
 ROOM_OF = dict.fromkeys(
-    ("constrained_solution", "mechanical_solution", "mechanical_state", "second_order_solution", "solution_layout"),
+    (
+        "constrained_solution",
+        "machine_record",
+        "mechanical_solution",
+        "mechanical_state",
+        "second_order_solution",
+        "solution_layout",
+    ),
     "solution",
 ) | {"__main__": "cli"}
 

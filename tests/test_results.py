@@ -136,8 +136,8 @@ def test_a_dataset_has_dimensions(swing):
 
 
 def test_comma_separated_values_keep_all_digits(circle, tmp_path):
-    text = circle.to_csv(tmp_path / "new" / "circle.csv")
-    assert (tmp_path / "new" / "circle.csv").read_text(encoding="utf-8") == text
+    text = circle.to_csv(tmp_path / "circle.csv")
+    assert (tmp_path / "circle.csv").read_text(encoding="utf-8") == text
     assert text.splitlines()[0] == "t,s,c,s',c'"
     numbers = np.loadtxt(io.StringIO(text), delimiter=",", skiprows=1)
     assert np.array_equal(numbers, np.column_stack([circle.t, circle.y.T, circle.yp.T]))

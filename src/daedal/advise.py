@@ -12,7 +12,7 @@ from daedal.formulations import ProjectedInvariants
 from daedal.problems import HessenbergDAE, MechanicalSystem
 from daedal.problems.checks import check_positive
 from daedal.problems.description import titled
-from daedal.tabular import Tabular
+from daedal.tabular import Tabular, plural
 
 _COARSE = 1e-4  # tolerance of the trial
 _MOST_STEPS = 2000
@@ -239,7 +239,7 @@ def _accuracy_steps(sol, rtol: float) -> np.ndarray:
 def _about(system, t_span, rtol: float) -> str:
     t0, t1 = (float(t) for t in t_span)
     if isinstance(system, HessenbergDAE):
-        what, constraints = f"a Hessenberg DAE of order {system.order} with {system.n_x} unknowns", system.n_y
+        what, constraints = f"a Hessenberg DAE of order {system.order} with {plural(system.n_x, 'unknown')}", system.n_y
     else:
         what, constraints = f"a mechanical system with {counted(system.n_q, 'coordinate')}", system.n_lambda
     return f"Advice for {what}, {counted(constraints, 'constraint')}, from t = {t0:g} to {t1:g} with rtol = {rtol:g}"

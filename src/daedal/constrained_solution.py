@@ -61,6 +61,11 @@ class ConstrainedSolution(Solution):
         self._constraints = constraint_labels(system)
 
     @property
+    def system(self) -> Any:
+        """The problem as it was stated; None if the solution was stored."""
+        return self._system
+
+    @property
     def evaluator(self):
         """What lends the system ready for evaluation; None if the solution was stored."""
         return self._evaluator

@@ -11,16 +11,19 @@ import numpy as np
 
 from daedal.errors import IntegrationError, InvalidProblemError
 from daedal.events.event import Event, named_events
+from daedal.messages import warn
 from daedal.methods import method_class
 from daedal.methods.base import Method
 from daedal.problems import ODE, MassMatrixDAE
 from daedal.problems.checks import check_callable, check_real
-from daedal.solution import Solution
+from daedal.solution import DenseOutput, Solution, Statistics
 from daedal.solve import solve
+from daedal.tabular import Tabular
 
 METHODS = {"RK45": "dopri5", "RK23": "dopri5", "DOP853": "dop853", "Radau": "radau", "BDF": "dassl", "LSODA": "auto"}
 """SciPy's names of methods, each with the nearest one here."""
 
+_SMALLEST_RTOL = 100.0 * float(np.finfo(float).eps)
 _STATUS = {"finished": 0, "event": 1}
 
 
@@ -33,7 +36,7 @@ class IVPResult:
     t : numpy.ndarray, shape (nt,)
     y : numpy.ndarray, shape (n, nt)
     sol : DenseSolution or None
-        ``sol(t)`` inside of the interval, with `dense_output`.
+        ``sol(t)`` inside the interval, with `dense_output`.
     t_events, y_events : list of numpy.ndarray or None
         Times and states at the zeros of each event.
     nfev, njev, nlu : int
@@ -64,9 +67,26 @@ class IVPResult:
             raise KeyError(key)
         return getattr(self, key)
 
+    def __repr__(self) -> str:
+        """SciPy's fields, arrays by their shapes."""
+        rows = [(name, _in_words(getattr(self, name))) for name in sorted(set(self.keys()) - {"solution"})]
+        return f"IVPResult\n{Tabular('ll', rows, indent=2)}"
+
     def keys(self) -> list[str]:
         """The names of the fields."""
         return [field.name for field in fields(self)]
+
+
+def _in_words(value: Any) -> str:
+    """A field in one line."""
+    if isinstance(value, np.ndarray):
+        if value.size <= 4:
+            return str(value.tolist())
+        ends = f", {value[0]:g} to {value[-1]:g}" if value.ndim == 1 else ""
+        return f"array of shape {value.shape}{ends}"
+    if isinstance(value, list):
+        return f"[{', '.join(_in_words(one) for one in value)}]"
+    return str(value)
 
 
 class DenseSolution:
@@ -77,6 +97,9 @@ class DenseSolution:
         assert solution.dense is not None
         self.t_min, self.t_max = solution.dense.interval
         self.ts = np.concatenate([[solution.dense.t0], solution.dense.ends])
+
+    def __repr__(self) -> str:
+        return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {self.ts.size - 1} steps"
 
     def __call__(self, t) -> np.ndarray:
         """Shape (n,) for a number, (n, len(t)) for an array."""
@@ -174,6 +197,9 @@ def solve_ivp(
         problem = ODE(f, start.size, **structure)
     else:
         problem = MassMatrixDAE(f, start.size, _mass(mass, params), **structure)
+    span = check_real(t_span, "t_span", "be a pair (t0, tf) of numbers")
+    if span.shape == (2,) and span[0] == span[1]:
+        return _at_one_time(problem, float(span[0]), start, t_eval, events, dense_output)
     given = None if events is None else [_event(event, params) for event in named_events(events)]
     max_step = options.pop("max_step", None)
     options.pop("min_step", None)
@@ -183,7 +209,7 @@ def solve_ivp(
             t_span,
             (start, None),
             method=_method(method),
-            rtol=rtol,
+            rtol=_reachable(rtol),
             atol=atol,
             t_eval=t_eval,
             events=given or None,
@@ -212,6 +238,8 @@ def _start(y0) -> np.ndarray:
 
 def _method(method):
     """A method of Daedal's."""
+    if isinstance(method, type) and method.__name__ in METHODS and method.__module__.startswith("scipy."):
+        method = method.__name__
     if isinstance(method, str):
         if method not in METHODS and method != "auto" and method_class(method) is None:
             raise InvalidProblemError(
@@ -220,8 +248,20 @@ def _method(method):
         return METHODS.get(method, method)
     if not isinstance(method, Method):
         names = ", ".join(map(repr, ("auto", *METHODS)))
-        raise InvalidProblemError(f"method must be one of {names}, a name or a method of Daedal's, got {method!r}")
+        raise InvalidProblemError(
+            f"method must be one of {names}, one of SciPy's classes of these names, or a name or a method of Daedal's, "
+            f"got {method!r}"
+        )
     return method
+
+
+def _reachable(rtol):
+    """SciPy takes the smallest tolerance that makes sense in place of smaller ones, and warns."""
+    values = np.asarray(rtol)
+    if values.dtype.kind not in "fiu" or not np.any((values >= 0.0) & (values < _SMALLEST_RTOL)):
+        return rtol
+    warn(f"rtol is too small; {_SMALLEST_RTOL:.3g} is taken in its place, as SciPy does")
+    return np.maximum(values, _SMALLEST_RTOL)
 
 
 def _right_hand_side(fun, params, vectorized: bool):
@@ -261,6 +301,21 @@ def _event(event: Event, params) -> Event:
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
+
+
+def _at_one_time(problem, t: float, y: np.ndarray, t_eval, events, dense_output: bool) -> IVPResult:
+    """The result on an interval of length 0: the initial values, twice, as in SciPy; or at t_eval."""
+    times = np.array([t, t]) if t_eval is None else np.atleast_1d(check_real(t_eval, "t_eval", "be a vector"))
+    if np.any(times != t):
+        raise InvalidProblemError(f"t_eval must lie in t_span, which begins and ends with {t:g}")
+    values = np.repeat(y[:, None], times.size, axis=1)
+    names = tuple(problem.label(i) for i in range(y.size))
+    dense = DenseOutput(t, np.array([t]), np.array([0]), np.array([0]), np.ones((1, 1)), y[None, :].copy())
+    message = f"The end of the interval, t = {t:g}, was reached."
+    solution = Solution(
+        times, values, np.full_like(values, np.nan), True, "finished", message, Statistics(), names, dense=dense
+    )
+    return _result(solution, None if events is None else len(named_events(events)), dense_output)
 
 
 def _result(solution: Solution, n_events: int | None, dense_output: bool) -> IVPResult:

@@ -64,8 +64,9 @@ class SecondOrderSolution(Solution):
         """Second derivatives, shape (n, nt)."""
         return self._split(self.y, self.yp)[2]
 
-    def __repr__(self) -> str:
-        return super().__repr__().replace(f"{self.y.shape[0]} variables", f"{self.order.size} variables", 1)
+    @property
+    def _n_stated(self) -> int:
+        return self.order.size
 
     def at(self, t) -> SecondOrderState:
         """Dense output in terms of x, x' and x''."""

@@ -10,7 +10,7 @@ from daedal.events.table import EventTable
 from daedal.problems.checks import check_real
 from daedal.results.quantities import NamedValues, Quantity, row_named, values_and_slopes
 from daedal.results.tabulated import Tabulated
-from daedal.tabular import FunctionTable, Tabular
+from daedal.tabular import FunctionTable, Tabular, plural
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Solution(Tabulated):
         drift = ", ".join(f"{name} {size:.1e}" for name, size in (self.drift or {}).items() if name.isalpha())
         return [
             ("status", self.status),
-            ("time", f"{interval} ({self.t.size} points)"),
+            ("time", f"{interval} ({plural(self.t.size, 'point')})"),
             ("method", self.method),
             ("steps", f"{stats.steps} accepted, {stats.rejected} rejected"),
             ("evaluations", f"{stats.residual_evaluations} ({stats.jacobian_residual_evaluations} for Jacobians)"),
@@ -243,9 +243,14 @@ class Solution(Tabulated):
             *self.functions.summary(),
         ]
 
+    @property
+    def _n_stated(self) -> int:
+        """How many variables the problem was stated with."""
+        return self.y.shape[0]
+
     def __repr__(self) -> str:
         rows = Tabular("ll", self.summary(), indent=2)
-        return f"Solution of {self.y.shape[0]} variables\n{rows}\n  {self.message}"
+        return f"Solution of {plural(self._n_stated, 'variable')}\n{rows}\n  {self.message}"
 
     def _repr_html_(self) -> str:
         from daedal.viz import solution_html

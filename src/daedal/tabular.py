@@ -120,8 +120,7 @@ class FunctionTable(dict):
         counts = [re.search(r"(\d+) operation", words) for words in traced.values()]
         count = sum(int(found.group(1)) for found in counts if found)
         exact = ", exact derivatives" if any(words.startswith("exact") for words in traced.values()) else ""
-        operations = f"{count} operation{'s' * (count != 1)}"
-        return [("functions", f"traced, {operations}{exact}")] * bool(traced) + others
+        return [("functions", f"traced, {plural(count, 'operation')}{exact}")] * bool(traced) + others
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
@@ -133,6 +132,11 @@ def listing(parts: Iterable[str], total: int | None = None) -> str:
     if not named:
         return "none"
     return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 equation``, ``2 equations``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def times(count: int) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 from daedal.drive.request import Request
 from daedal.drive.traced import TracedPlan
 from daedal.errors import InconsistentInitialError, IntegrationError, InvalidProblemError
+from daedal.messages import warn
 from daedal.structure.unfollowed import UnfollowedSwitches
 from daedal.tracing import SwitchWarning
 
@@ -58,7 +58,7 @@ class AnyIndexPlan(TracedPlan):
         if request.settings.switches != "never" and request.settings.fixed_step is None:
             message = self._unfollowed.warning(self._reduced.reduction.equations, request.span)
             if message is not None:
-                warnings.warn(message, SwitchWarning, stacklevel=7)
+                warn(message, SwitchWarning)
         return self._reduced.solve(request)
 
     @cached_property

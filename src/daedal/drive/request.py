@@ -174,7 +174,7 @@ def checked_request(problem, settings: Settings, t_span, initial, *, t_eval=None
         step = _check_fixed_step(settings.fixed_step, span, settings.max_steps)
         settings = replace(settings, fixed_step=step)
     check_values(getattr(problem, "params", None))
-    if isinstance(initial, Mapping):
+    if isinstance(initial, Mapping) and not hasattr(problem, "modes"):
         from daedal.initial.by_name import initial_by_name
 
         initial = initial_by_name(problem, span[0], initial)

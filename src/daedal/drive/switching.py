@@ -7,7 +7,6 @@ the rates of the switching function on both sides (7.4): the other branch, or a 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf, isfinite
@@ -17,6 +16,7 @@ import numpy as np
 from daedal.drive.request import Request
 from daedal.errors import DaedalError
 from daedal.events.event import EventRecord, SwitchingFunctions, no_functions
+from daedal.messages import warn
 from daedal.tracing import SwitchWarning
 from daedal.tracing.modal import Moded
 from daedal.tracing.switched import Followed, SwitchedProblem
@@ -292,4 +292,4 @@ class Follower:
         self._set(j, np.nan)
         note = f"From t = {t:.6g} on '{self.switches[j].name}' is left to the step size control: {why}."
         self.notes.append(note)
-        warnings.warn(note, SwitchWarning, stacklevel=2)
+        warn(note, SwitchWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -16,6 +15,7 @@ from daedal.drive.request import Request, Settings
 from daedal.errors import DaedalError, IntegrationError
 from daedal.initial.mechanical import split_mechanical
 from daedal.mechanics.sparse.assembly import is_sparse
+from daedal.messages import warn
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.compile import with_numbers
 from daedal.tabular import FunctionTable
@@ -83,7 +83,9 @@ class TracedPlan:
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
-        return self.traced is None or self.traced.is_current(self.problem.params)
+        if self.traced is not None:
+            return self.traced.is_current(self.problem.params)
+        return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
 
     def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""
@@ -173,11 +175,10 @@ class TracedPlan:
         self._seen.compared = True
         wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
         if wrong is not None:
-            warnings.warn(
+            warn(
                 f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and its "
                 "kin, all factors 1). It is used as it is. Remedy: correct it, or leave it out, then it is computed",
                 DerivativeWarning,
-                stacklevel=6,
             )
         return None
 
@@ -202,11 +203,10 @@ class TracedPlan:
         return None
 
     def _repeated(self, request: Request, found: Disagreement):
-        warnings.warn(
+        warn(
             f"{found} is not what it was when the functions were traced. The run is repeated with the functions as "
             "they are; compile='never' does so at once",
             TraceWarning,
-            stacklevel=6,
         )
         return self._told(self._plan(None).solve(request), self._untraced)
 
@@ -229,13 +229,13 @@ class TracedPlan:
             if self._took_its_branches(switched, follower, solution):
                 return solution
         except Unfollowable as reason:
-            warnings.warn(f"switches are not followed: {reason}", SwitchWarning, stacklevel=6)
+            warn(f"switches are not followed: {reason}", SwitchWarning)
         except DaedalError as error:  # it may come from the switches, or be raised again
             failure = error
         solution = self._plan(left_out).solve(request)
         if failure is not None:
             first = str(failure).splitlines()[0].split(". ")[0].rstrip(".")
-            warnings.warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning, stacklevel=6)
+            warn(f"switches are not followed, since that run stopped: {first}", SwitchWarning)
         return solution
 
     def _took_its_branches(self, switched: SwitchedProblem, follower: Any, solution: Any) -> bool:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from daedal.ensembles.layout import StateLayout
 from daedal.ensembles.part import NOT_RUN, Part
 from daedal.ensembles.request import EnsembleRequest
 from daedal.errors import InvalidProblemError
+from daedal.messages import warn
 
 _SECONDS = 1.0  # between two files
 
@@ -57,7 +57,7 @@ class Checkpoint:
             try:
                 yield _read(file)
             except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-                warnings.warn(f"checkpoint: {file} cannot be read ({error}); its members are run again", stacklevel=2)
+                warn(f"checkpoint: {file} cannot be read ({error}); its members are run again")
 
     def add(self, part: Part) -> None:
         """Keep a part; several of them are written at once, every second."""
@@ -74,7 +74,7 @@ class Checkpoint:
                 _write(self.path / f"part-{part.first:010d}-{part.count}.npz", _packed(part))
             except OSError as error:
                 self.trouble = f"No checkpoints after {part.first} members: {error}."
-                warnings.warn(f"checkpoint: {error}; the runs go on without", stacklevel=2)
+                warn(f"checkpoint: {error}; the runs go on without")
         self._waiting = []
         self._written = time.monotonic()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from daedal.ensembles.columns import Listed, Members, Named
 from daedal.ensembles.layout import StateLayout
 from daedal.ensembles.part import EVENT, EVENT_FIELDS, FINISHED, NOT_RUN, STATUS
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.tabular import Tabular
 
 
@@ -64,6 +66,8 @@ class Ensemble:
     inputs: Members | None = None
     varied: dict[str, np.ndarray] | None = None  # what varies, where it has other names than the inputs
     again: Any = None  # solves some of the members with other options
+    attributes: dict[str, Any] = field(default_factory=dict)  # notes of the user, which files keep
+    params: ClassVar[Any] = None
 
     # --- states -----------------------------------------------------------------------------------------------------
 
@@ -120,8 +124,7 @@ class Ensemble:
         if name in self.outputs:
             return self.outputs[name]
         if name not in self.names:
-            known = [*self.outputs, *self.names]
-            raise KeyError(f"no output or variable '{name}'; there are {', '.join(known[:20])}")
+            raise unknown_name(name, [*self.outputs, *self.names], "output or variable")
         values = self._parts("y" if "y" in self.arrays else "final")["y"]
         return values[:, self.names.index(name)]
 
@@ -184,11 +187,15 @@ class Ensemble:
 
         return to_xarray(self)
 
-    def save(self, path: Any) -> None:
-        """Write the arrays to an NPZ file: final and y, outputs by name, what varies, status."""
-        from daedal.ensembles.tables import save
+    def save(self, path: Any) -> Path:
+        """Write the ensemble to a file that :func:`daedal.load` reads: an archive of NumPy arrays (.npz), no code.
 
-        save(self, path)
+        ``numpy.load`` reads ``t``, ``final``, ``y`` and ``t_final`` of it as well. Returns the path, which ends in
+        ``.npz``. What was loaded has everything but ``retry``.
+        """
+        from daedal.results.file import save
+
+        return save(self, path)
 
     def plot(self, kind: str = "auto", **options: Any) -> Any:
         """Bands, lines or a scatter matrix; see :func:`daedal.viz.plot_ensemble`."""

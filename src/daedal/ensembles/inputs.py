@@ -10,6 +10,7 @@ import numpy as np
 from daedal.ensembles.columns import SHARED, Column, Listed, Named, Streamed, Vectors
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
+from daedal.messages import unknown_name
 from daedal.problems import HessenbergDAE, LinearDAE, MechanicalSystem, Quasilinear, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_real
 from daedal.problems.symbols import symbol_name
@@ -98,7 +99,7 @@ def _of_mode(problem: Any, initials: Any) -> Any:
     mode, inner = initials
     modes = getattr(problem, "modes", {})
     if mode not in modes:
-        raise InvalidProblemError(f"initials: there is no mode {mode!r}; there are {', '.join(map(repr, modes))}")
+        raise unknown_name(mode, modes, "mode", "initials")
     of_mode = modes[mode].problem
     if isinstance(inner, np.ndarray):
         stacked = _stacked(of_mode, inner)

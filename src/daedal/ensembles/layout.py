@@ -30,6 +30,10 @@ class StateLayout:
         """Length of a state."""
         return len(self.names)
 
+    def without(self, hidden: tuple[str, ...]) -> StateLayout:
+        """The same without names that no output shows."""
+        return StateLayout(tuple(name for name in self.names if name not in hidden), self.n_q)
+
     def parts(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Views of states with the axis of variables second: y, and q and v of a mechanism."""
         found = {"y": values}
@@ -56,7 +60,8 @@ class StateLayout:
             names = _mode_names(solution, record)
         result = np.full(self.n, np.nan)
         for name, value in zip(names, values):
-            result[self.names.index(name)] = value
+            if name in self.names:
+                result[self.names.index(name)] = value
         return result
 
 
@@ -68,10 +73,10 @@ def _mode_names(solution: Any, record: Any) -> tuple[str, ...]:
 def layout_of(problem: Any) -> StateLayout | None:
     """The layout, where it is known before the first run."""
     if isinstance(problem, HybridProblem):
-        inner = [layout_of(mode.problem) for mode in problem.modes.values()]
-        if any(part is None for part in inner):
+        inner = {name: layout_of(mode.problem) for name, mode in problem.modes.items()}
+        if any(part is None for part in inner.values()):
             return None
-        known = [part for part in inner if part is not None]
+        known = [part.without(problem.hidden_names(name)) for name, part in inner.items() if part is not None]
         coordinates = {part.n_q for part in known}
         names = tuple(dict.fromkeys(name for part in known for name in part.names))
         same = len(coordinates) == 1 and all(names[: part.n] == part.names for part in known)

@@ -1,8 +1,7 @@
-"""An ensemble as a frame, a data set or a file."""
+"""An ensemble as a frame or a data set."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,28 +49,6 @@ def to_xarray(ensemble: Any) -> Any:
         inner = ("time",) if timed else tuple(f"{name}_{k}" for k in range(1, values.ndim))
         data[name] = (("member", *inner), values)
     return xarray.Dataset(data, coordinates, {"message": ensemble.message})
-
-
-def save(ensemble: Any, path: Any) -> None:
-    """An NPZ file."""
-    columns: dict[str, Any] = {f"parameter:{name}": values for name, values in ensemble.parameters().items()}
-    columns |= {name.removeprefix("output:"): values for name, values in ensemble.arrays.items()}
-    for name, quantities in ensemble.reduced.items():
-        for quantity, value in quantities.items():
-            parts = value if isinstance(value, dict) else {"": value}
-            columns |= {f"{name}:{quantity}" + (f":{k}" if k else ""): np.asarray(v) for k, v in parts.items()}
-    if ensemble.t is not None:
-        columns["t"] = ensemble.t
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        path,
-        names=np.array(ensemble.names, dtype=str),
-        status=ensemble.status.astype(str),
-        failed=ensemble.failed,
-        t_final=ensemble.t_final,
-        messages=np.array([ensemble.messages.get(int(k), "") for k in ensemble.failed], dtype=str),
-        **columns,
-    )
 
 
 def imported(package: str, what: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Uncertainty:
         """The standard deviation of a variable by its name."""
         names = list(self.solution.names)
         if name not in names:
-            raise InvalidProblemError(f"there is no variable {name!r}; there are {', '.join(names[:12])}")
+            raise unknown_name(name, names)
         return self.std[names.index(name)]
 
     def plot(self, *names: str, level: float = 0.95, **options: Any) -> Any:

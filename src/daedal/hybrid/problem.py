@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daedal.errors import InvalidProblemError
+from daedal.hybrid.derived import Derived
 from daedal.problems import HessenbergDAE, ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 from daedal.problems.checks import check_callable, check_flag
 from daedal.problems.description import parameter_rows, problem_rows, titled
@@ -120,7 +121,7 @@ class Transition:
         return self.reset.get(target) if isinstance(self.reset, Mapping) else self.reset
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HybridProblem:
     r"""Equations that change: modes, each a problem of any class, and transitions between them.
 
@@ -206,6 +207,11 @@ class HybridProblem:
         object.__setattr__(self, "start", start)
 
     @property
+    def records_idle(self) -> bool:
+        """Whether transitions that change nothing are events; those of contacts are round-off."""
+        return True
+
+    @property
     def functions(self) -> dict[str, FunctionTable]:
         """For each mode how its functions are evaluated by default."""
         return {name: mode.problem.functions for name, mode in self.modes.items()}
@@ -233,9 +239,24 @@ class HybridProblem:
             return initial
         return self.start(initial) if callable(self.start) else (self.start, initial)
 
+    def hidden_names(self, mode: str) -> tuple[str, ...]:
+        """Names of what a mode has beside the variables of the user, for the model's own use: no output shows them."""
+        return ()
+
+    def derived(self) -> Derived | None:
+        """Quantities that solutions have beside the variables of the modes; None if there are none."""
+        return None
+
     def contact_record(self) -> Any:
         """What reads contacts from a solution, for ``sol.contact``; None for a problem without contacts."""
         return None
+
+    def __repr__(self) -> str:
+        changes: dict[str, list[str]] = {}
+        for what, name, _ in self._change_rows():
+            changes.setdefault(f"{what}s", []).append(name)
+        rows = [("modes", ", ".join(self.mode_names)), *((what, ", ".join(names)) for what, names in changes.items())]
+        return f"<{type(self).__name__}: {'; '.join(f'{a} {b}' for a, b in [*rows, *parameter_rows(self.params)])}>"
 
     def _repr_html_(self) -> str:
         rows: list[Any] = [("mode", name, _in_short(self.modes[name].problem)) for name in self.mode_names]

@@ -21,6 +21,7 @@ from daedal.hybrid.by_mode import ByMode
 from daedal.hybrid.guards import Guards, GuardsAtStart, ModeEnd
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
+from daedal.hybrid.named_start import values_by_name
 from daedal.hybrid.problem import HybridProblem
 from daedal.hybrid.reset import BoundTransition, ModeInitial, make_consistent
 from daedal.hybrid.solution import HybridSolution
@@ -107,7 +108,8 @@ class HybridRun:
         self.before: ModeEnd | None = None
         self.ended: np.ndarray | None = None  # the values of the guards one float before a break point
         self.came_by: BoundTransition | None = None  # the last transition in this piece
-        self._begin(problem.entry(request.span, request.initial), settings.common.correct_initial)
+        initial = values_by_name(problem, request.span[0], request.initial)
+        self._begin(problem.entry(request.span, initial), settings.common.correct_initial)
 
     def _begin(self, initial, correct: bool):
         """The mode in which the run begins; its initial values are kept as they were given."""
@@ -249,11 +251,15 @@ class HybridRun:
             begin = self._consistent(target, begin)
         except InconsistentInitialError as error:
             raise self._refused(transition.name, source, target, error) from error
-        self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        idle = target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y))
+        if not idle or self.problem.records_idle:
+            self._note(t if at is None else at, transition.name, kind, target, y, begin.y, direction)
+        else:
+            self.store.n_events += 1
         crossed = transition.name if kind == "transition" else None
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
-        if target == source and np.max(np.abs(begin.y - y)) <= _IDLE * np.max(np.abs(y)):
+        if idle:
             self.steps.pop(target, None)  # round-off at the start of a motion away: its steps lead to the next of these
         if self.store.n_events >= self.max_events:
             raise _Stop(False, "failed", messages.too_many(self.store.n_events, t))

@@ -3,8 +3,11 @@
 from typing import Any
 
 from daedal.events.table import EventTable
+from daedal.hybrid.derived import Derived
 from daedal.hybrid.hybrid_event import HybridEvent
-from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution
+from daedal.hybrid.models.contact_history import Readings, StoredContacts
+from daedal.hybrid.segments import Chunk, HybridSegment
+from daedal.hybrid.solution import HybridSolution
 from daedal.results.file import AnySolution
 from daedal.results.schema import Array, Flag, Integer, ListOf, MappingOf, Number, Optional, Record, Text, names
 from daedal.solution_layout import FUNCTIONS, STATISTICS
@@ -35,6 +38,21 @@ _EVENT = Record(
     },
     HybridEvent,
 )
+_READINGS = Record(
+    {
+        "gap": Array("f8", ("contacts", "nt")),
+        "normal": Array("f8", ("contacts", "nt")),
+        "friction": ListOf(Array("f8", (None, "nt")), "contacts"),
+        "slip": ListOf(Array("f8", (None, "nt")), "contacts"),
+    },
+    Readings,
+)
+_WORDS = ListOf(Text(), None, tuple)
+_CONTACTS = Record({"names": _WORDS, "states": MappingOf(_WORDS), "readings": Optional(_READINGS)}, StoredContacts)
+_DERIVED = Record(
+    {"names": names("derived"), "values": Optional(Array("f8", ("derived", None)))},
+    lambda names, values: Derived(names, None, values),
+)
 _FIELDS = {
     "modes": names("modes"),
     "labels": ListOf(ListOf(Text(), None, tuple), "modes"),
@@ -50,11 +68,15 @@ _FIELDS = {
     "stats": STATISTICS,
     "drift": MappingOf(Number()),
     "functions": MappingOf(FUNCTIONS),
+    "contacts": Optional(_CONTACTS),
+    "hidden": MappingOf(_WORDS),
+    "derived": Optional(_DERIVED),
 }
 
 
 def _taken(solution: HybridSolution) -> dict[str, Any]:
-    inside = {name: getattr(solution, f"_{name}") for name in ("labels", "n_q", "chunks")}
+    inside = {name: getattr(solution, f"_{name}") for name in ("labels", "n_q", "chunks", "hidden")}
+    inside |= {"contacts": solution.stored_contacts(), "derived": solution.stored_derived()}
     return {name: inside[name] if name in inside else getattr(solution, name) for name in _FIELDS}
 
 
@@ -70,6 +92,24 @@ def _wrong(given: dict[str, Any]) -> str | None:
         return "has other stretches than output"
     if any(event.source not in modes or event.target not in (None, *modes) for event in given["events"]):
         return "has events of modes that do not exist"
+    points = sum(chunk.t.size for chunk in chunks)
+    if given["derived"] is not None and given["derived"].values is not None:
+        if given["derived"].values.shape[1] != points:
+            return "has derived quantities at other points"
+    return _wrong_contacts(given["contacts"], {segment.mode for segment in segments}, points)
+
+
+def _wrong_contacts(contacts: StoredContacts | None, modes: set[str], points: int) -> str | None:
+    """What is wrong with contacts of a run through `modes`."""
+    if contacts is None:
+        return None
+    count, readings = len(contacts.names), contacts.readings
+    if not modes <= set(contacts.states) or any(len(states) != count for states in contacts.states.values()):
+        return "has contacts without a state in each mode"
+    if readings is not None and readings.gap.shape != (count, points):
+        return "has contacts at other points"
+    if readings is not None and not all(part.shape[0] for part in (*readings.friction, *readings.slip)):
+        return "has contacts without a direction of friction"
     return None
 
 

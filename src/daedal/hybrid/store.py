@@ -6,7 +6,8 @@ from dataclasses import fields
 from daedal.events.table import EventTable
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.problem import HybridProblem
-from daedal.hybrid.solution import Chunk, HybridSegment, HybridSolution, add_drift
+from daedal.hybrid.segments import Chunk, HybridSegment, add_drift
+from daedal.hybrid.solution import HybridSolution
 from daedal.hybrid.state_form import StateForm
 from daedal.solution import Solution, Statistics
 from daedal.tabular import FunctionTable
@@ -20,7 +21,8 @@ class OutputStore:
     def __init__(
         self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool
     ):
-        self._forms, self._contacts = forms, problem.contact_record()
+        self._forms, self._contacts, self._derived = forms, problem.contact_record(), problem.derived()
+        self._hidden = problem.hidden_names
         self._keeps_segments, self._records_events = keeps_segments, records_events
         self._index = {name: i for i, name in enumerate(problem.mode_names)}  # and what is met on the way
         self.segments: list[HybridSegment] = []
@@ -48,12 +50,17 @@ class OutputStore:
         form = self._forms[mode]
         self._functions[mode] = solution.functions
         if self._keeps_segments:
-            self.segments.append(HybridSegment(mode, t0, t1, solution, form.labels))
+            self.segments.append(HybridSegment(mode, t0, t1, solution, self._labels(mode)))
         else:
             add_drift(self._drift, solution)
         if count or self._keeps_segments:
             index = self._index.setdefault(mode, len(self._index))
             self.chunks.append(Chunk(index, solution.t[:count], form.output(solution)[:, :count]))
+
+    def _labels(self, mode: str) -> tuple[str, ...]:
+        """The names of the variables of a mode, without those at its end that are the model's own."""
+        hidden = self._hidden(mode)
+        return tuple(label for label in self._forms[mode].labels if label not in hidden)
 
     def drop_last_point(self):
         """Forget the last output point, for which a later state is to come."""
@@ -67,11 +74,11 @@ class OutputStore:
         named = dict.fromkeys([*self._index, *(event.source for event in self.events)])
         return HybridSolution(
             modes=tuple(self._index),
-            labels=[form.labels for form in forms],
+            labels=[self._labels(name) for name in self._index],
             n_q=[getattr(form.problem, "n_q", None) for form in forms],
             chunks=self.chunks,
             segments=self.segments,
-            events=EventTable(self.events, {name: self._forms[name].labels for name in named}),
+            events=EventTable(self.events, {name: self._labels(name) for name in named}),
             n_events=self.n_events,
             success=success,
             status=status,
@@ -80,4 +87,6 @@ class OutputStore:
             drift=self._drift,
             functions=self._functions,
             contacts=self._contacts,
+            hidden={name: hidden for name in self._index if (hidden := self._hidden(name))},
+            derived=self._derived,
         )

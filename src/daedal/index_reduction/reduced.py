@@ -23,7 +23,7 @@ from daedal.structure.signature import Signature
 from daedal.structure.singularity import equations_named, unknowns_named
 from daedal.structure.system_jacobian import Regularity, SystemJacobian
 from daedal.symbolic.machine import MachineFunction
-from daedal.tabular import listing, times
+from daedal.tabular import listing, plural, times
 
 _MOST_NAMED = 12
 
@@ -186,7 +186,7 @@ class ReducedProblem:
             told.append(f"Differentiated: {'; '.join(done)} (counted from 0).")
         free = self.signature.degrees_of_freedom
         freedom = f"{free} degree{'s' * (free != 1)} of freedom"
-        return [*told, f"Solved by {self.by} in {self.problem.n} unknowns with {freedom}."]
+        return [*told, f"Solved by {self.by} in {plural(self.problem.n, 'unknown')} with {freedom}."]
 
     def __repr__(self) -> str:
         names = listing((self.problem.label(i) for i in range(min(self.problem.n, _MOST_NAMED))), self.problem.n)

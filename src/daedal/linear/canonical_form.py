@@ -9,8 +9,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.linear.rank import RankDecision, decision_table
 from daedal.linear.series import compress, constant, inverse, product, rate
-from daedal.linear.words import Shown, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown
+from daedal.tabular import Tabular, plural
 
 
 @dataclass(frozen=True, repr=False)

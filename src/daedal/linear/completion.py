@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daedal.linear.derivative_array import array_matrices
-from daedal.linear.words import Shown, numbers, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown, numbers
+from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
     from daedal.linear.time_varying import TimeVarying

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daedal.errors import InconsistentInitialError
-from daedal.linear.words import Shown, combination, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown, combination
+from daedal.tabular import Tabular, plural
 
 _OVERALL = 1e-3  # part of the size of all unknowns with which the violation of a constraint is compared
 _NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below it are rounding errors

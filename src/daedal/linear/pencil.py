@@ -17,8 +17,8 @@ from daedal.linear.scaling import scale_pencil
 from daedal.linear.solution import LinearSolution, solve_constant, start_of
 from daedal.linear.staircase import staircase
 from daedal.linear.weierstrass import WeierstrassForm, shuffle, weierstrass_form
-from daedal.linear.words import Shown, check_matrix, check_names, numbers, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown, check_matrix, check_names, numbers
+from daedal.tabular import Tabular, plural
 
 _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil has its normal rank, almost surely
 _TAKES_PART = 1e-6  # smallest coefficient with which an equation or an unknown is named

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
+
+from daedal.messages import warn
 
 _TOLERANCE, _WORST = 1e-11, 1e-8  # relative error that is asked for, and from which on its estimate is told
 _INTERVALS = 400  # at most
@@ -43,12 +44,11 @@ def variation_of_constants(
     )[:2]
     allowed = _WORST * max(float(np.max(np.abs(integral))), size)
     if not error <= allowed:
-        warnings.warn(
+        warn(
             f"the integral of f from t = {t0:g} to {t:g} has an estimated error of {error:.2g}, above {allowed:.2g}. "
             "Remedy: begin anew, with t0 and x0, where f jumps or changes fast, or give f in closed form "
             "(linear.polynomial, linear.exponential, linear.sine)",
             IntegrationWarning,
-            stacklevel=2,
         )
     return exponential(t0 - t) @ start + (integral if t > t0 else -integral)
 

@@ -16,8 +16,8 @@ from daedal.linear.scaling import scale_pencil
 from daedal.linear.second_order_passes import SecondOrderValues, second_order_passes
 from daedal.linear.solution import LinearSolution
 from daedal.linear.time_varying import TimeVarying
-from daedal.linear.words import Shown, check_matrix, check_names, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown, check_matrix, check_names
+from daedal.tabular import Tabular, plural
 
 _CANCELLED = 1e-13  # part of the largest entry that a difference of equal numbers leaves
 

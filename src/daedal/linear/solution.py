@@ -11,8 +11,8 @@ from daedal.linear.coefficients import Coefficient
 from daedal.linear.constraints import Consistency, consistency
 from daedal.linear.forcing import QuasiPolynomial, as_forcing
 from daedal.linear.quadrature import variation_of_constants
-from daedal.linear.words import Shown, numbers, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown, numbers
+from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
     from daedal.linear.pencil import Pencil

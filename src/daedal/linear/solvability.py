@@ -9,8 +9,8 @@ import numpy as np
 
 from daedal.linear.derivative_array import determine_rates
 from daedal.linear.rank import RankDecision
-from daedal.linear.words import Shown, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown
+from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
     from daedal.linear.time_varying import TimeVarying

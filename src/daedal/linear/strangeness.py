@@ -14,8 +14,8 @@ import numpy as np
 
 from daedal.linear.rank import RankDecision, decision_table
 from daedal.linear.series import compress, product, rate
-from daedal.linear.words import Shown, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown
+from daedal.tabular import Tabular, plural
 
 
 class CharacteristicValues(NamedTuple):

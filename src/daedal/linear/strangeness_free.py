@@ -10,8 +10,8 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 from daedal.linear.derivative_array import balanced_array
 from daedal.linear.rank import RankDecision, decision_table, rank_decision, require_clear
-from daedal.linear.words import Shown, plural
-from daedal.tabular import Tabular
+from daedal.linear.words import Shown
+from daedal.tabular import Tabular, plural
 
 if TYPE_CHECKING:
     from daedal.linear.time_varying import TimeVarying

@@ -21,7 +21,8 @@ from daedal.linear.solvability import Solvability, solvability
 from daedal.linear.start import InitialValues, array_consistency, initial_values
 from daedal.linear.strangeness import Strangeness, strangeness_passes
 from daedal.linear.strangeness_free import StrangenessFree, strangeness_free
-from daedal.linear.words import check_names, plural
+from daedal.linear.words import check_names
+from daedal.tabular import plural
 
 _LARGEST_ARRAY = 800  # unknowns of a derivative array: beyond it ranks take long
 _FIRST_COUNT = 8  # Taylor coefficients with which the strangeness index is looked for at first

@@ -13,11 +13,6 @@ from daedal.tabular import Tabular
 _LINE = 118
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 equation``, ``2 equations``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def combination(coefficients: np.ndarray, names: Sequence[str], *, digits: int = 4) -> str:
     """A linear combination as text: ``x1 - 2 x3``. Coefficients at the level of rounding errors are left out."""
     size = np.max(np.abs(coefficients), initial=0.0)

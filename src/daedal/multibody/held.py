@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.multibody.joints import Joint
 from daedal.multibody.poses import pose_of
 from daedal.multibody.rotation import matrix_of, parameters_of
@@ -76,8 +77,7 @@ def named_coordinates(joints: Mapping[str, StatedJoint], key: Any) -> tuple[Join
     if name in joints:
         known = ", ".join(f"'{name}.{part}'" for part in joints[name].joint.coordinates)
         raise InvalidProblemError(f"joint '{name}' has no coordinate '{part}'; it has {known}")
-    known = ", ".join(f"'{name}'" for name in joints)
-    raise InvalidProblemError(f"there is no joint '{key}'; there are {known}")
+    raise unknown_name(key, joints, "joint")
 
 
 def _value(joint: Joint, which: np.ndarray, key: str, value: Any) -> Held:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.multibody.joints import X, Y, Z
 from daedal.multibody.tree import ABOUT_Z_AND_Y, ANY_ROTATION
 
@@ -54,8 +55,7 @@ def coordinate_of(layout, joint: Any, which: str | None) -> JointCoordinate:
     for stated in layout.stated:
         if stated.name == name:
             check_coordinate(stated, which)
-    known = ", ".join(f"'{one.name}'" for one in layout.stated)
-    raise InvalidProblemError(f"there is no joint '{name}'; there are {known or 'none'}")
+    raise unknown_name(name, [one.name for one in layout.stated], "joint")
 
 
 def check_coordinate(joint, which: str | None):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from daedal import HybridProblem
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.multibody.analyses import Analyses
 from daedal.multibody.body import Body
 from daedal.multibody.checks import check_parts
@@ -298,5 +299,4 @@ def _found(parts, given: Any, what: str):
     for part in parts:
         if part.name == name:
             return part
-    known = ", ".join(f"'{part.name}'" for part in parts)
-    raise InvalidProblemError(f"there is no {what} '{name}'; there are {known or 'none'}")
+    raise unknown_name(name, [part.name for part in parts], what)

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.machine_record import RecordedMachine
+from daedal.messages import unknown_name
 from daedal.multibody.body import GROUND, ground
 from daedal.multibody.course import Course
 from daedal.multibody.forces import Force
 from daedal.multibody.joint_view import JointView
 from daedal.multibody.layout import Layout
 from daedal.multibody.reactions import JointForces
+from daedal.multibody.recorded import recorded
 from daedal.multibody.stored import without_functions
 from daedal.multibody.views import BodyView, ForceView
 from daedal.problems.checks import check_real
@@ -161,10 +164,7 @@ class Results:
         for force in self.model.forces:
             if force.name == name:
                 return force
-        known = ", ".join(f"'{force.name}'" for force in self.model.forces)
-        raise InvalidProblemError(
-            f"there is no force '{name}'; " + (f"there are {known}" if known else "there is none")
-        )
+        raise unknown_name(name, [force.name for force in self.model.forces], "force")
 
     # --- motions at given times -------------------------------------------------------------------------------------
 
@@ -244,6 +244,10 @@ class Machine:
     def results(self, solution: Any) -> Results:
         """Bodies, joints and forces of a solution."""
         return Results(self.model, self.layout, solution)
+
+    def recorded(self, solution: Any) -> RecordedMachine:
+        """The same as numbers at the output points, for a file."""
+        return recorded(self.results(solution))
 
     def __reduce__(self):
         return Machine, without_functions(self.model, self.layout)

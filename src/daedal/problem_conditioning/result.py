@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.problem_conditioning.advice import advice, verdict
 from daedal.problem_conditioning.effective_index import EffectiveIndex
 from daedal.problem_conditioning.findings import Constant
@@ -114,14 +115,14 @@ class Conditioning:
     def __getitem__(self, name: str) -> float:
         """A constant by its name."""
         if name not in self.constants:
-            raise KeyError(f"no constant '{name}' for this problem; there are {', '.join(self.constants) or 'none'}")
+            raise unknown_name(name, self.constants, "constant for this problem")
         return self.constants[name].value
 
     def factor(self, effect: str, source: str) -> float:
         """The largest amplification of a source, "x(0)", "p", "q" or "q'", in the effect "x" or "y"."""
         if (effect, source) not in self.amplification:
-            pairs = ", ".join(f"({a}, {b})" for a, b in self.amplification)
-            raise KeyError(f"no factor ({effect}, {source}) for this problem; there are {pairs or 'none'}")
+            pairs = [f"({a}, {b})" for a, b in self.amplification]
+            raise unknown_name(f"({effect}, {source})", pairs, "factor for this problem")
         return float(np.nanmax(self.amplification[effect, source]))
 
     def perturbed(self, *, dA: Any = None, dB: Any = None, dC: Any = None, at: float | None = None) -> PerturbedIndex2:

@@ -42,6 +42,11 @@ class Traceable:
 
         return words(self)
 
+    def __repr__(self) -> str:
+        from daedal.problems.description import problem_line
+
+        return problem_line(self)
+
     def _repr_html_(self) -> str:
         from daedal.problems.description import problem_html
 

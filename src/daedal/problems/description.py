@@ -1,11 +1,11 @@
-"""A problem in a small table, for notebooks."""
+"""A problem in a line, and in a small table for notebooks."""
 
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from daedal.problems.symbols import named_params
-from daedal.tabular import Tabular
+from daedal.tabular import Tabular, plural
 
 _MOST_NAMED = 12
 _SIZES = {
@@ -27,6 +27,18 @@ def problem_html(problem: Any) -> str:
     return titled(type(problem).__name__, Tabular("ll", problem_rows(problem)))
 
 
+def problem_line(problem: Any) -> str:
+    """The same in one line, for ``repr``."""
+    parts = []
+    for what, shown in problem_rows(problem):
+        count, _, names = shown.partition(": ")
+        if not count.isdecimal():
+            parts.append(f"{what} {shown}")
+        else:
+            parts.append(plural(int(count), what.removesuffix("s")) + (f" ({names})" if names else ""))
+    return f"<{type(problem).__name__}: {'; '.join(parts)}>"
+
+
 def problem_rows(problem: Any) -> list[tuple[str, str]]:
     """The rows of the table."""
     n = getattr(problem, "n_q", problem.n)
@@ -36,7 +48,10 @@ def problem_rows(problem: Any) -> list[tuple[str, str]]:
         if count := getattr(problem, name, 0):
             names = list(getattr(problem, "constraint_names", None) or ()) if name == "n_constraints" else []
             rows.append((words, _listed(count, names[:count][:_MOST_NAMED])))
-    given = [field.name for field in fields(problem) if callable(getattr(problem, field.name))]
+    made = {"residual"} if hasattr(problem, "f") else set()  # of M and f
+    given = [
+        field.name for field in fields(problem) if callable(getattr(problem, field.name)) and field.name not in made
+    ]
     rows.append(("functions", ", ".join(given) or "constants"))
     if getattr(problem, "bandwidth", None) is not None:
         rows.append(("structure", "banded, {} below and {} above the diagonal".format(*problem.bandwidth)))

@@ -13,7 +13,7 @@ from daedal.problems.coefficients import coefficient_at, derivatives_by_differen
 from daedal.problems.compile import Traceable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HessenbergDAE(Traceable):
     r"""A linear Hessenberg DAE of order m, Ascher and Petzold (2.3),
 

@@ -25,7 +25,7 @@ from daedal.problems.compile import Compilable, compiled_functions, last_argumen
 _LARGE = 2.0**30
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImplicitDAE(Compilable):
     r"""A fully implicit differential-algebraic equation :math:`F(t, y, y') = 0`.
 

@@ -13,7 +13,7 @@ from daedal.problems.compile import Traceable
 from daedal.problems.semi_explicit import SemiExplicitDAE
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearDAE(Traceable):
     r"""A linear semi-explicit DAE, Wijckmans section 6.2,
 

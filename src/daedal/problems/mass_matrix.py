@@ -16,7 +16,7 @@ from daedal.problems.compile import compiled_function, compiled_params
 from daedal.problems.quasilinear import NewtonMatrix, OfTime, Quasilinear
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class MassMatrixDAE(Quasilinear):
     r"""A differential-algebraic equation with a mass matrix, :math:`M(t, y)\, y' = f(t, y)`; M may be singular.
 

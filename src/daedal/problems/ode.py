@@ -12,7 +12,7 @@ from daedal.problems.compile import compiled_function, compiled_params
 from daedal.problems.quasilinear import NewtonMatrix, Quasilinear
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class ODE(Quasilinear):
     r"""An ordinary differential equation :math:`y' = f(t, y)`.
 

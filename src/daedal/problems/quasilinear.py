@@ -26,7 +26,7 @@ from daedal.problems.implicit import ImplicitDAE
 from daedal.problems.symbols import renewed
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Quasilinear(ImplicitDAE):
     """Equations linear in y', with the right-hand side f and a mass matrix; None stands for the identity.
 

@@ -24,7 +24,7 @@ from daedal.problems.compile import Compilable, compiled_functions, last_argumen
 from daedal.problems.implicit import ImplicitDAE
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SecondOrderDAE(Compilable):
     r"""A differential-algebraic equation of second order, :math:`F(t, x, \dot x, \ddot x) = 0`.
 

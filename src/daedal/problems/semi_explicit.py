@@ -16,7 +16,7 @@ from daedal.problems.compile import Compilable, compiled_functions, last_argumen
 from daedal.problems.implicit import ImplicitDAE
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SemiExplicitDAE(Compilable):
     r"""A semi-explicit DAE :math:`y' = f(t, y, z),\; 0 = g(t, y, z)`.
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.lib import format as npy
 
-from daedal.errors import InvalidFileError
+from daedal.errors import InvalidFileError, InvalidProblemError
 from daedal.results.schema import Arrays, expect, refuse
 
 HEADER = "header.json"
@@ -90,9 +90,15 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48
 
 
+def check_folder(path: Path) -> None:
+    """Refuse to write into a folder that does not exist: a slip of the pen would make another one."""
+    if not path.parent.is_dir():
+        raise InvalidProblemError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+
+
 def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarray]) -> None:
     """Write the file at once: what was there before stays until the new one is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_folder(path)
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with part.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

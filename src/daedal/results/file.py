@@ -19,6 +19,8 @@ _LAYOUTS = {  # the classes that a file may hold: the module with the layout of 
     "HessenbergSolution": "daedal.solution_layout",
     "RecognisedSolution": "daedal.index_reduction.recognised_layout",
     "HybridSolution": "daedal.hybrid.solution_layout",
+    "KinematicSolution": "daedal.machine_record",
+    "Ensemble": "daedal.ensembles.ensemble_layout",
 }
 _KEYS = ("format", "version", "daedal", "class", "solution", "params", "attributes")
 
@@ -33,7 +35,7 @@ def save(solution: Any, path: str | Path) -> Path:
     target = _checked_path(path)
     name = type(solution).__name__
     if name not in _LAYOUTS:
-        raise InvalidProblemError(f"a {name} cannot be saved; there are {', '.join(_LAYOUTS)}")
+        raise InvalidProblemError(f"a {name} cannot be saved; {', '.join(_LAYOUTS)} can")
     if not is_plain(solution.attributes):
         raise InvalidProblemError(
             "attributes must hold numbers, texts, arrays, and lists and mappings (with texts as keys) of them"
@@ -53,7 +55,7 @@ def save(solution: Any, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Any:
-    """Read a solution from a file that ``sol.save(path)`` has written.
+    """Read a solution or an ensemble from a file that ``sol.save(path)`` has written.
 
     The file holds numbers and words, and nothing of it is run. The solution has the same values, names, events and
     statistics, and is asked and plotted in the same way, without the functions of the problem.
@@ -64,7 +66,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Solution
+    Solution or Ensemble
         Of the class that was saved.
 
     Raises

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import DaedalError, UnknownNameError
-from daedal.results.quantities import Quantity, unknown
+from daedal.errors import DaedalError
+from daedal.messages import unknown_name
+from daedal.results.archive import check_folder
+from daedal.results.quantities import Quantity
 
 TIME = "t"
 
@@ -51,7 +53,7 @@ def columns_of(quantities: Iterable[Quantity], chosen: Any = None) -> dict[str, 
             places.setdefault(name, (quantity, i))
     for name in wanted:
         if name not in places:
-            raise UnknownNameError(f"columns: {unknown(name, list(places))}")
+            raise unknown_name(name, places, where="columns")
     values = {id(quantity): quantity.rows() for quantity, _ in (places[name] for name in wanted)}
     return {name: values[id(places[name][0])][places[name][1]] for name in wanted}
 
@@ -90,6 +92,6 @@ def comma_separated(times: np.ndarray, columns: Mapping[str, Any], path: Any = N
     writer.writerows(zip(times.tolist(), *(np.asarray(column).tolist() for column in columns.values())))
     if path is not None:
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        check_folder(target)
         target.write_text(text.getvalue(), encoding="utf-8", newline="")
     return text.getvalue()

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from daedal.errors import InvalidProblemError, UnknownNameError, near_names
+from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.tabular import derivative_name
-
-_MOST_NAMED = 20  # names in a message
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,7 @@ def row_named(quantities: Iterable[Quantity], name: Any) -> np.ndarray:
         if name in quantity.names:
             return np.asarray(quantity.rows())[quantity.names.index(name)]
         known += quantity.names
-    raise UnknownNameError(unknown(name, known))
-
-
-def unknown(name: Any, known: Sequence[str], what: str = "variable") -> str:
-    """The message about a name that does not exist, with those that do."""
-    listed = list(dict.fromkeys(known))
-    shown = ", ".join(listed[:_MOST_NAMED]) + (", ..." if len(listed) > _MOST_NAMED else "")
-    return f"no {what} {str(name)!r}; {near_names(name, listed)}there are {shown or 'none'}"
+    raise unknown_name(name, known)
 
 
 class NamedValues(np.ndarray):

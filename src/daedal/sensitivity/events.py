@@ -6,7 +6,6 @@ First-order problems are solved with their events first; the sensitivities follo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ import numpy as np
 from daedal.drive.request import Request
 from daedal.events.event import EventRecord, named_events
 from daedal.hybrid.state_form import StateForm
+from daedal.messages import warn
 from daedal.sensitivity.parameters import layout_of
 from daedal.sensitivity.saltation import Point, event_time
 from daedal.solution import Solution
@@ -57,13 +57,12 @@ def warn_of_switches(events: Sequence[Any]):
     """Say so where the equations have passed to another branch: sensitivities may jump there, which is not followed."""
     passed = [event for event in events if event.kind != "event"]
     if passed:
-        warnings.warn(
+        warn(
             f"the equations pass to another branch at t = {passed[0].t:.6g}, '{passed[0].name}'"
             f"{f' and {len(passed) - 1} times more' if len(passed) > 1 else ''}. Where their right sides jump there, "
             "sensitivities jump as well, and that is not computed. Remedy: state the branches as modes of a "
             "HybridProblem",
             SensitivityWarning,
-            stacklevel=7,
         )
 
 
@@ -85,11 +84,10 @@ def timed_events(
         size = max(float(np.max(np.abs(guard(Point(float(t), _state(solution, t), view.theta))))) for t in times)
         tau, grazing = event_time(guard, at, slope, sensitivities(record.t), length, size)
         if grazing:
-            warnings.warn(
+            warn(
                 f"the time of event '{record.name}' at t = {record.t:.6g} has no derivative: its function only touches "
                 "zero there",
                 SensitivityWarning,
-                stacklevel=7,
             )
         names = [column.name for column in plan.columns]
         found.append(replace(record, sensitivity=dict(zip(names, tau.tolist(), strict=True))))

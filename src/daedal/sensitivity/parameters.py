@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ import numpy as np
 from daedal.drive.request import Wanted
 from daedal.errors import InvalidProblemError
 from daedal.kernels.functions import is_compiled
+from daedal.messages import unknown_name
 from daedal.problems.checks import check_vector
 from daedal.tracing.parameters import ParameterLayout
-
-_MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,8 @@ def given_starts(wanted: Wanted, columns: list[Column], n: int) -> np.ndarray:
     names = [column.name for column in columns]
     for name, value in given.items():
         if name not in names:
-            raise InvalidProblemError(
-                f"initial_sensitivities: {_unknown(str(name), names)}; they are for what sensitivities names"
+            raise unknown_name(
+                name, names, "parameter or initial value among the sensitivities", "initial_sensitivities"
             )
         stacked = np.concatenate([np.atleast_1d(part) for part in value]) if isinstance(value, tuple) else value
         start[names.index(name)] = check_vector(stacked, n, f"initial_sensitivities[{name!r}]")
@@ -138,11 +136,5 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
         return [Column(known[k], k) for k in parts]
     if not text.endswith("(0)"):
         _require_parameters(known)
-    raise InvalidProblemError(f"sensitivities: {_unknown(text, [*known, *(f'{label}(0)' for label in labels)])}")
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    by_letters = {label.lower(): label for label in known}
-    near = [by_letters[x] for x in get_close_matches(name.lower(), by_letters, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(known[:_MOST_LISTED])}"
-    return f"there is no parameter or initial value '{name}'; {hint}"
+    everything = [*known, *(f"{label}(0)" for label in labels)]
+    raise unknown_name(text, everything, "parameter or initial value", "sensitivities")

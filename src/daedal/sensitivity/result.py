@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daedal.errors import InvalidProblemError
+from daedal.messages import unknown_name
 from daedal.problems.checks import check_real
 from daedal.solution import DenseOutput
 
@@ -19,7 +20,7 @@ def column_of(names: tuple[str, ...], parameter: Any) -> int:
             return int(parameter) % len(names)
     elif str(parameter) in names:
         return names.index(str(parameter))
-    raise InvalidProblemError(f"there is no sensitivity to {parameter!r}; solve was asked for {', '.join(names)}")
+    raise unknown_name(parameter, names, "sensitivity to")
 
 
 @dataclass(frozen=True)

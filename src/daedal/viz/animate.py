@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import daedal
+from daedal.viz.default_drawing import default_drawing
 from daedal.viz.drawing import Drawing, MovingDrawing
 from daedal.viz.pages import framed, render
 
@@ -73,7 +74,9 @@ def animate(
     drawing : daedal.viz.Drawing, callable, daedal.library.Model or problem, optional
         How it is drawn: in the plane by a drawing; in space by a function ``(t, q) -> daedal.viz.Scene`` of times (nt,)
         and states (n, nt). Models of the library know how; solutions of their mechanical systems find it themselves. Of
-        a mechanical system with coordinates called x and y, or x1, y1, x2, y2, ..., the points are shown.
+        a mechanical system the points or bodies are shown that its coordinates stand for, with the rods, pins, anchors
+        and guides that its constraints amount to: coordinates called x and y, or x1, y1, x2, y2, ..., angles beside
+        them, or others that such constraints explain.
     t_span : tuple of float, optional
         The part of the solution to show.
     frames : int, optional
@@ -213,9 +216,10 @@ def _chosen(sol: Any, drawing: Any) -> Any:
         if isinstance(drawing, dict):
             raise daedal.InvalidProblemError("drawing is a dict; pass daedal.viz.Drawing(points=..., rods=...)")
     names = tuple(sol.names)
-    if isinstance(sol, daedal.MechanicalSolution):
-        names = names[: sol.n_q]
-        if (found := _named_points(names)) is not None:
+    own = sol.segments[0].solution if isinstance(sol, daedal.HybridSolution) and sol.segments else sol
+    if isinstance(own, daedal.MechanicalSolution):
+        names = own.names[: own.n_q]
+        if (found := default_drawing(names, own.system, own.t, own.q)) is not None:
             return found
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise daedal.InvalidProblemError(
@@ -223,20 +227,6 @@ def _chosen(sol: Any, drawing: Any) -> Any:
         "daedal.viz.Drawing(points={'pivot': (0, 0), 'bob': lambda q: (q[0], q[1])}, rods=[('pivot', 'bob')]), "
         "or drawing=model for a model of the library that is a mechanism"
     )
-
-
-def _named_points(names: Sequence[str]) -> Drawing | None:
-    """The points of coordinates x, y or x1, y1, x2, y2, ...; None if there are none."""
-    places = {name: k for k, name in enumerate(names)}
-    pairs = {
-        name[1:]: (k, places["y" + name[1:]])
-        for name, k in places.items()
-        if name[:1] == "x" and "y" + name[1:] in places
-    }
-    if not pairs or any("z" + suffix in places for suffix in pairs):
-        return None
-    points = {f"({names[i]}, {names[j]})": (lambda q, i=i, j=j: (q[i], q[j])) for i, j in pairs.values()}
-    return Drawing(points, masses=list(points), traces=list(points))
 
 
 def playing_time(t: np.ndarray, seconds: float | None) -> float:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
+from daedal.messages import unknown_name
+from daedal.tabular import plural
 from daedal.viz.figure import WIDTH, check_choice, new_figure
 from daedal.viz.labels import label
 from daedal.viz.style import COLOURS, FAINT
@@ -71,6 +73,7 @@ def plot_ensemble(
         if kind == "bands":
             axes[0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
         axes[-1].set_xlabel("t")
+        _tell(figure, ensemble)
     return figure
 
 
@@ -82,16 +85,34 @@ def _series(ensemble: Any) -> dict[str, np.ndarray]:
         {name: ensemble.arrays["y"][:, k] for k, name in enumerate(ensemble.names)} if "y" in ensemble.arrays else {}
     )
     timed = {n: v for n, v in ensemble.outputs.items() if v.ndim == 2 and v.shape[1] == ensemble.t.size}
-    return found | timed
+    return _of_those_that_came_through(ensemble, found | timed)
+
+
+def _of_those_that_came_through(ensemble: Any, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same with nan for members that failed: what they had reached is no result."""
+    good = np.isin(ensemble.status, ("finished", "event"))
+    if good.all():
+        return rows
+    return {name: np.where(good.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan) for name, values in rows.items()}
+
+
+def _tell(figure: Figure, ensemble: Any) -> None:
+    """How many members are not shown, and why."""
+    missing = int(np.sum(~np.isin(ensemble.status, ("finished", "event"))))
+    if missing:
+        words = (
+            f"{missing} of {plural(ensemble.members, 'member')} failed and {'is' if missing == 1 else 'are'} not shown"
+        )
+        figure.text(0.995, 0.002, words, ha="right", va="bottom", fontsize="small", color=FAINT)
 
 
 def _chosen(known: dict[str, np.ndarray], names: Sequence[str] | None, option: str) -> list[str]:
     if names is None:
         return list(known)[:_MOST_PANELS]
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in ([names] if isinstance(names, str) else names) if name not in known]
     if unknown:
-        raise daedal.InvalidProblemError(f"{option}: there is no {unknown[0]!r}; there are {', '.join(known)}")
-    return list(names)
+        raise unknown_name(unknown[0], known, "quantity", option)
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _bands(axis: Axes, t: np.ndarray, values: np.ndarray) -> None:
@@ -115,6 +136,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
     numbers = {name: values for name, values in ensemble.outputs.items() if values.ndim == 1}
     if not numbers and "final" in ensemble.arrays:
         numbers = {name: ensemble.arrays["final"][:, k] for k, name in enumerate(ensemble.names)}
+    numbers = _of_those_that_came_through(ensemble, numbers)
     varying = ensemble.parameters()
     if not numbers or not varying:
         missing = "numbers of each member" if not numbers else "starts or parameters that vary"
@@ -126,7 +148,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
         flat = [pair for line in pairs for pair in line]
         pairs = [flat[k : k + 2] for k in range(0, len(flat), 2)]
     wide = len(pairs[0])
-    size = (max(3.5, 1.9 * wide + 0.8, 6.0 if wide == 2 else 0.0), _HEIGHT * len(pairs) + 0.5)
+    size = (max(1.9 * wide + 0.8, 6.0), max(_HEIGHT * len(pairs) + 0.5, 3.0))
     with new_figure(size, pyplot, save, title) as figure:
         shared: Any = "row" if len(columns) > 1 else False
         axes = figure.subplots(len(pairs), wide, sharex="col", sharey=shared, squeeze=False)
@@ -139,9 +161,11 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
                 alpha = max(0.15, min(0.8, 400.0 / places.size))
                 points = {"s": 6, "lw": 0, "alpha": alpha, "color": COLOURS[0]}
                 axis.scatter(varying[other][places], numbers[name][places], **points)
-                axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
+                if len(columns) > 1:  # the mean, to compare what the columns do to it
+                    axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
                 if k == 0 or not shared:
                     axis.set_ylabel(label(name))
         for axis, (_, other) in zip(axes[-1], pairs[-1]):
             axis.set_xlabel(label(other))
+        _tell(figure, ensemble)
     return figure

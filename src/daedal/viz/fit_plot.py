@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
+from daedal.messages import unknown_name
 from daedal.viz.figure import WIDTH, new_figure
 from daedal.viz.labels import label
 from daedal.viz.style import FAINT, LINES
@@ -161,7 +162,7 @@ def plot_uncertainty(
     sol = found.solution
     unknown = [name for name in names if name not in sol.names]
     if unknown:
-        raise daedal.InvalidProblemError(f"there is no variable {', '.join(unknown)}; there are {', '.join(sol.names)}")
+        raise unknown_name(unknown[0], sol.names)
     shown, factor = list(names) or list(sol.names), float(norm.ppf(0.5 + 0.5 * level))
     with new_figure((WIDTH, _PANEL * len(shown) + 0.4), pyplot, save, title) as figure:
         axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]

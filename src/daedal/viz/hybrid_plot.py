@@ -24,7 +24,17 @@ from daedal.viz.figure import (
 )
 from daedal.viz.labels import plain
 from daedal.viz.style import LINES
-from daedal.viz.view import Block, kinds_of, sample_segments, segment_multipliers, select_variables
+from daedal.viz.view import (
+    Block,
+    derived_quantities,
+    kinds_of,
+    quantity_names,
+    quantity_rows,
+    sample_segments,
+    segment_multipliers,
+    select_variables,
+    wishes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +47,7 @@ _STRIP, _LANE = 0.35, 0.22  # inches: the panel of the modes, and what each of t
 def plot_hybrid(
     sol: daedal.HybridSolution,
     variables: Any = None,
-    *,
+    *further: Any,
     panels: str = "auto",
     xlabel: str = "t",
     title: str | None = None,
@@ -57,7 +67,8 @@ def plot_hybrid(
     sol : daedal.HybridSolution
         What to plot.
     variables : str, int or sequence of them, optional
-        Names or row numbers of ``sol.y``.
+        Names or row numbers of ``sol.y``, as a list or one after the other: ``sol.plot("x", "y")``; also other names
+        that ``sol[name]`` knows.
     panels : {"auto", "one", "each"}
         Variables of similar size share a panel; or all in one; or one for each.
     xlabel, title : str, optional
@@ -83,12 +94,18 @@ def plot_hybrid(
         raise daedal.InvalidProblemError("the solution holds no points; there is nothing to plot")
     view: Any = sol
     blocks, left_out = [], []
-    for kind, among in kinds_of(sol) if variables is None else [("", None)]:
-        rows, note = select_variables(view, variables, among)
+    wanted = wishes(variables, further)
+    others = [] if wanted is None else quantity_names(sol, wanted)
+    states = None if wanted is None else [name for name in wanted if name not in others]
+    for kind, among in kinds_of(sol) if states is None else [("", None)] if states or not others else []:
+        rows, note = select_variables(view, states, among)
         blocks.append(Block(kind, [sol.names[row] for row in rows], *sample_segments(sol, rows)))
         left_out += [note.replace("variables", kind or "variables")] * bool(note)
-    if multipliers or (multipliers is None and variables is None):
+    if others:
+        blocks.append(Block("", others, sol.t, quantity_rows(sol.quantities(), others)))
+    if multipliers or (multipliers is None and wanted is None):
         blocks += segment_multipliers(sol)
+        blocks += derived_quantities(sol)
     shown = [panel for block in blocks for panel in panels_of(block, panels)]
     with_modes = len(set(sol.mode_index.tolist())) > 1 if modes is None else modes
     columns, heights = row_heights(len(shown))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import daedal
+from daedal.messages import unknown_name
 from daedal.viz.figure import (
     WIDTH,
     add_panels,
@@ -23,7 +24,7 @@ from daedal.viz.figure import (
     row_heights,
 )
 from daedal.viz.style import FAINT
-from daedal.viz.view import Block, blocks_of, logarithmic_part, multiplier_names, time_scale
+from daedal.viz.view import Block, blocks_of, logarithmic_part, multiplier_names, time_scale, wishes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ _MOST_ORDERS = 7  # up to which each has a tick; those of Radau are 5, 9 and 13
 def plot_solution(
     sol: daedal.Solution,
     variables: Any = None,
-    *,
+    *further: Any,
     factors: Mapping[str, float] | None = None,
     panels: str = "auto",
     xscale: str = "auto",
@@ -63,9 +64,9 @@ def plot_solution(
     sol : daedal.Solution
         What to plot.
     variables : str, int or sequence of them, optional
-        Names or row numbers, among them names of multipliers such as ``"lambda_rod"`` for the constraint ``"rod"`` or
-        ``"lambda1"``. All variables by default; of more than eight of a kind a handful, evenly spread over those that
-        change and differ.
+        Names or row numbers, as a list or one after the other: ``sol.plot("x", "y")``. Whatever ``sol[name]`` gives can
+        be named: derivatives, energies, multipliers such as ``"lambda_rod"`` for the constraint ``"rod"``. All
+        variables by default; of more than eight of a kind a handful, evenly spread over those that change and differ.
     factors : dict, optional
         Factors by name with which variables are multiplied; the labels say so. ``180 / pi`` is labelled as degrees.
     panels : {"auto", "one", "each"}
@@ -111,10 +112,11 @@ def plot_solution(
         xscale = time_scale(sol.t)
     if xscale == "log" and not np.any(sol.t > 0.0):
         raise daedal.InvalidProblemError("a logarithmic time axis needs positive times; pass xscale='linear'")
+    variables = wishes(variables, further)
     factors = dict(factors or {})
     for name in factors:
         if name not in sol.names and name not in multiplier_names(sol):
-            raise daedal.InvalidProblemError(f"factors: the solution has no variable {name!r}")
+            raise unknown_name(name, [*sol.names, *multiplier_names(sol)], where="factors")
     blocks, note = blocks_of(sol, variables, xscale, multipliers, drift)
     if xscale == "log":
         blocks = _cut(blocks)

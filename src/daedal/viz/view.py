@@ -1,6 +1,5 @@
 """What a figure shows: which variables, which of them together, at which times, on which axes."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import daedal
+from daedal.messages import unknown_name
 
 FEW = 8  # so many variables are all shown
 HANDFUL = 6  # so many are picked from a larger number, and so many share a panel
@@ -38,12 +38,13 @@ def blocks_of(
 ) -> tuple[list[Block], str]:
     """The curves to show, those of the class of the problem without a wish, and a note if some were left out."""
     everything = variables is None
-    wanted = [variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())
+    wanted = wishes(variables) or []
     asked = multipliers or any(isinstance(name, str) and name not in sol.names for name in wanted)
     # Multipliers are computed when they are asked for, so that is done only if they may be shown
     known = multiplier_names(sol) if asked or (everything and multipliers is None) else []
     chosen: list[tuple[str, list[int]]] = []
     forces: list[Any] = []
+    others: list[str] = []
     notes: list[str] = []
     if everything:
         kinds = kinds_of(sol)
@@ -54,7 +55,8 @@ def blocks_of(
         forces = [known[i] for i in _spread(np.arange(len(known)))]
     else:
         forces = [name for name in wanted if name in known and name not in sol.names]
-        states = [name for name in wanted if name not in forces]
+        others = quantity_names(sol, [name for name in wanted if name not in forces])
+        states = [name for name in wanted if name not in (*forces, *others)]
         if states or not wanted:
             chosen.append(("", select_variables(sol, states)[0]))
         if multipliers and not forces:
@@ -65,6 +67,8 @@ def blocks_of(
         parts = np.split(values, np.cumsum([len(rows) for _, rows in chosen])[:-1])
         for (kind, rows), part in zip(chosen, parts, strict=True):
             blocks.append(Block(kind, [sol.names[row] for row in rows], t, part))
+    if others:
+        blocks.append(_quantities(sol, others))
     if multipliers and not known:
         raise daedal.InvalidProblemError("multipliers=True: the solution has no multipliers beside its variables")
     if forces:
@@ -84,6 +88,41 @@ def blocks_of(
                 "HessenbergDAE if the unknowns of the formulation begin with the variables"
             )
     return blocks, "; ".join(notes)
+
+
+def wishes(variables: Any, further: Sequence[Any] = ()) -> list[Any] | None:
+    """What a user wants to see, given as a list or one behind the other; None for no wish."""
+    if variables is None and not further:
+        return None
+    return [*([variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())), *further]
+
+
+def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
+    """Those of the names that ``sol[name]`` knows beside the variables."""
+    if all(name in sol.names for name in names if isinstance(name, str)):
+        return []
+    known = {name for quantity in sol.quantities() for name in quantity.names} - set(sol.names)
+    return [name for name in names if name in known]
+
+
+def _quantities(sol: Any, names: list[str]) -> Block:
+    """Quantities by name: from the dense output where points are few, else at the stored points."""
+    t = None
+    if sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
+        t = _with_few_points(sol)
+        known = {name for quantity in sol.quantities(t[:1]) for name in quantity.names}
+        t = t if known.issuperset(names) else None
+    return Block("", names, sol.t if t is None else t, quantity_rows(sol.quantities(t), names))
+
+
+def quantity_rows(quantities: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+    """The rows of quantities that have these names."""
+    found: dict[str, np.ndarray] = {}
+    for quantity in quantities:
+        if wanted := [name for name in quantity.names if name in names and name not in found]:
+            values = quantity.rows()
+            found |= {name: values[quantity.names.index(name)] for name in wanted}
+    return np.array([found[name] for name in names])
 
 
 def kinds_of(sol: Any) -> list[tuple[str, list[int]]]:
@@ -128,12 +167,16 @@ def multiplier_names(sol: Any) -> list[str]:
     return ["lambda"] if count == 1 else [f"lambda{i + 1}" for i in range(count)]
 
 
+def _with_few_points(sol: Any) -> np.ndarray:
+    """The stored points and as many in between as make a smooth curve."""
+    low, high = sol.dense.interval
+    return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
+
+
 def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
     """Times and multipliers: from the dense output where points are few, else at the stored points."""
     if isinstance(sol, daedal.MechanicalSolution) and sol.dense is not None and 1 < sol.t.size < SMOOTH // 2:
-        t = np.unique(
-            np.concatenate([np.linspace(*sol.dense.interval, SMOOTH // 2), np.clip(sol.t, *sol.dense.interval)])
-        )
+        t = _with_few_points(sol)
         return t, sol(t).lam
     return sol.t, sol.lam
 
@@ -216,9 +259,7 @@ def _row(sol: daedal.Solution, variable: Any) -> int:
         return sol.names.index(variable)
     if isinstance(variable, str) and variable.lower().endswith((".png", ".pdf", ".svg", ".jpg")):
         raise daedal.InvalidProblemError(f"{variable!r} is not a variable; to save the figure pass save={variable!r}")
-    close = difflib.get_close_matches(str(variable), sol.names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sol.names[:20])}"
-    raise daedal.InvalidProblemError(f"the solution has no variable {variable!r}; {hint}")
+    raise unknown_name(variable, sol.names)
 
 
 def time_scale(t: np.ndarray) -> str:
@@ -336,7 +377,8 @@ def segment_multipliers(sol: daedal.HybridSolution) -> list[Block]:
         if own.dense is not None and t.size < (smooth := max(8, round(0.5 * SMOOTH * (high - low) / length))):
             t = np.linspace(segment.t0, segment.t1, smooth)
             lam = own(t).lam
-        parts.append((t, dict(zip(multiplier_names(own), lam))))
+        names, shown = multiplier_names(own), sol.shown_multipliers(segment)
+        parts.append((t, {names[i] if len(names) == len(shown) else own.multiplier_names[i]: lam[i] for i in shown}))
     names = list(dict.fromkeys(name for _, rows in parts for name in rows))[:HANDFUL]
     if not names:
         return []
@@ -346,6 +388,12 @@ def segment_multipliers(sol: daedal.HybridSolution) -> list[Block]:
         for name in names
     ]
     return [Block("multipliers", names, t, np.array(curves))]
+
+
+def derived_quantities(sol: daedal.HybridSolution) -> list[Block]:
+    """What the model computes beside the variables, such as the force of friction; nothing if there is none."""
+    known = [name for quantity in sol.quantities() for name in quantity.names if name in sol.derived_names]
+    return [Block("forces", known, sol.t, quantity_rows(sol.quantities(), known))] if known else []
 
 
 def _close_gaps(curves: np.ndarray, gaps: np.ndarray) -> None:

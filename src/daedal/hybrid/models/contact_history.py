@@ -9,6 +9,9 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.contact_modes import OPEN
+from daedal.messages import unknown_name
+
+_NEEDS_SEGMENTS = "contact needs the solutions of the segments; call solve with dense_output=True"
 
 
 @dataclass(frozen=True)
@@ -53,67 +56,112 @@ class ContactRecord:
 
     def __init__(self, problem: Any):
         self._problem = problem
-
-    def __getstate__(self):
-        return {"_problem": None}  # functions need not be such that they can be pickled
+        self._names = tuple(str(contact.name) for contact in problem.contacts)
 
     def lanes(self, segments: Any) -> dict[str, list[tuple[float, float, str]]]:
-        """For each contact (begin, end, state) of the segments in which it is not open; nothing after pickling."""
-        if self._problem is None:
-            return {}
-        states = {segment.mode: self._problem.modes.states(segment.mode) for segment in segments}
-        return {
-            str(contact.name): [
-                (segment.t0, segment.t1, states[segment.mode][i])
-                for segment in segments
-                if states[segment.mode][i] != OPEN
-            ]
-            for i, contact in enumerate(self._problem.contacts)
-        }
+        """For each contact (begin, end, state) of the segments in which it is not open."""
+        return _lanes(segments, self._names, self._states(segments))
+
+    def _states(self, segments: Any) -> dict[str, tuple[str, ...]]:
+        return {segment.mode: tuple(self._problem.modes.states(segment.mode)) for segment in segments}
 
     def history(self, solution: Any, name: str, t: Any = None) -> ContactHistory:
         """The history of a contact, at the output points or at the times `t`."""
-        if self._problem is None:
-            raise InvalidProblemError("contact: the functions of the gaps are not kept in solutions that were pickled")
-        names = [contact.name for contact in self._problem.contacts]
-        if name not in names:
-            raise InvalidProblemError(f"contact: there is no '{name}'; there are {', '.join(names)}")
+        i = _found(name, self._names)
+        return self._read(solution, t).history(solution, name, i, self._states(solution.segments), t)
+
+    def stored(self, solution: Any) -> StoredContacts:
+        """The contacts at the output points, without functions."""
+        readings = self._read(solution, None) if solution.segments else None
+        return StoredContacts(self._names, self._states(solution.segments), readings)
+
+    def _read(self, solution: Any, t: Any) -> Readings:
         if not solution.segments:
-            raise InvalidProblemError("contact needs the solutions of the segments; call solve with dense_output=True")
-        reader = _Reader(self._problem, names.index(name))
-        if t is None:
-            parts = [
-                reader.read(segment.mode, values.t[:count], values.q[:, :count], values.v[:, :count])
-                for segment, count in zip(solution.segments, solution.counts, strict=True)
-                for values in (segment.solution,)
-            ]
-        else:
-            parts = [
-                reader.read(segment.mode, times, state.q, state.v) for segment, times, state in solution.by_segment(t)
-            ]
-        joined = [np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)]
-        return ContactHistory(name, *joined)
+            raise InvalidProblemError(_NEEDS_SEGMENTS)
+        watch, modes = self._problem.watch(), self._problem.modes
+        count = solution.t.size if t is None else np.size(t)
+        found = Readings.empty([max(watch.rules.tangents(i).size, 1) for i in range(len(self._names))], count)
+        for segment, here, times, q, v, _ in solution.each_segment(t):
+            states, places = modes.states(segment.mode), np.arange(count)[here]
+            for k, time, position, velocity in zip(places.tolist(), times.tolist(), q.T, v.T):
+                found.read(k, watch, time, position.copy(), velocity.copy(), states)
+        return found
 
 
-class _Reader:
-    """Reads one contact from the states of a mode."""
+@dataclass(frozen=True)
+class Readings:
+    """Gaps, forces and slips of all contacts at some times, in columns."""
 
-    def __init__(self, problem: Any, index: int):
-        self.index, self.modes, self.watch = index, problem.modes, problem.watch()
+    gap: np.ndarray
+    normal: np.ndarray
+    friction: list[np.ndarray]
+    slip: list[np.ndarray]
 
-    def read(self, mode: str, times, q, v) -> tuple[np.ndarray, ...]:
-        """Times, state, gap, normal force, friction and slip."""
-        rules, states = self.watch.rules, self.modes.states(mode)
-        own, width = rules.tangents(self.index), max(rules.tangents(self.index).size, 1)
-        gap, normal = np.zeros(times.size), np.zeros(times.size)
-        friction, slip = np.zeros((width, times.size)), np.zeros((width, times.size))
-        for k, t in enumerate(times.tolist()):
-            terms = self.watch.system.terms(t, q[:, k].copy(), v[:, k].copy())
-            gap[k] = terms.gap[self.index]
-            slip[: own.size, k] = terms.slip[own]
-            if states[self.index] != OPEN:
-                forces = rules.forces(terms, v[:, k], states)
-                normal[k] = forces.normal[self.index]
-                friction[: own.size, k] = forces.tangential[own]
-        words = np.full(times.size, states[self.index], dtype=object)
-        return times, words, gap, normal, *((friction[0], slip[0]) if width == 1 else (friction, slip))
+    @classmethod
+    def empty(cls, widths: list[int], count: int) -> Readings:
+        """Zeros, for contacts with so many tangents each."""
+        gap, normal = np.zeros((2, len(widths), count))
+        return cls(gap, normal, [np.zeros((w, count)) for w in widths], [np.zeros((w, count)) for w in widths])
+
+    def read(self, k: int, watch: Any, t: float, q, v, states) -> None:
+        """Fill in column k."""
+        rules = watch.rules
+        terms = watch.system.terms(t, q, v)
+        self.gap[:, k] = terms.gap
+        forces = rules.forces(terms, v, states) if any(state != OPEN for state in states) else None
+        for i, state in enumerate(states):
+            own = rules.tangents(i)
+            self.slip[i][: own.size, k] = terms.slip[own]
+            if state != OPEN and forces is not None:
+                self.normal[i, k] = forces.normal[i]
+                self.friction[i][: own.size, k] = forces.tangential[own]
+
+    def history(self, solution: Any, name: str, i: int, states: dict[str, Any], t: Any = None) -> ContactHistory:
+        """One contact of them; `states` has what it does in each mode."""
+        times = solution.t if t is None else np.atleast_1d(np.asarray(t, dtype=float))
+        modes = solution.mode if t is None else solution.mode_at(times)
+        words = np.array([states[mode][i] for mode in modes], dtype=object)
+        friction, slip = (part[i][0] if len(part[i]) == 1 else part[i] for part in (self.friction, self.slip))
+        return ContactHistory(name, times, words, self.gap[i], self.normal[i], friction, slip)
+
+
+@dataclass(frozen=True)
+class StoredContacts:
+    """What is kept of contacts where the functions of their gaps are not: in files, and by pickle."""
+
+    names: tuple[str, ...]
+    states: dict[str, tuple[str, ...]]
+    readings: Readings | None
+
+    def lanes(self, segments: Any) -> dict[str, list[tuple[float, float, str]]]:
+        """For each contact (begin, end, state) of the segments in which it is not open."""
+        return _lanes(segments, self.names, self.states)
+
+    def history(self, solution: Any, name: str, t: Any = None) -> ContactHistory:
+        """The history of a contact at the output points."""
+        i = _found(name, self.names)
+        if self.readings is None:
+            raise InvalidProblemError(_NEEDS_SEGMENTS)
+        if t is not None:
+            raise InvalidProblemError(
+                "contact: in a solution that was saved or pickled contacts are known at the output points only; leave "
+                "t out, or solve with these times in t_eval"
+            )
+        return self.readings.history(solution, name, i, self.states)
+
+    def stored(self, solution: Any) -> StoredContacts:
+        """Itself."""
+        return self
+
+
+def _found(name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise unknown_name(name, names, "contact")
+    return names.index(name)
+
+
+def _lanes(segments: Any, names: tuple[str, ...], states: dict[str, tuple[str, ...]]):
+    return {
+        name: [(one.t0, one.t1, states[one.mode][i]) for one in segments if states[one.mode][i] != OPEN]
+        for i, name in enumerate(names)
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from daedal.hybrid.models.contact import Contact
 from daedal.hybrid.models.contact_modes import CLOSED, OPEN, SIDES, SLIP, SLIP_MINUS, SLIP_PLUS, STICK, States
 from daedal.hybrid.models.contact_terms import Terms, owners
 from daedal.hybrid.models.friction import NonUniqueWarning
+from daedal.messages import warn
 
 AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
 _HELD = 1e-9  # share of the largest force that is left where dependent contacts can just share the load
@@ -166,11 +166,10 @@ class ContactRules:
         """Warn where a contact that opens could as well slip on with a large force (Painleve)."""
         for k, i in enumerate(problem.contacts.tolist()):
             if i in sliding and not stays[i] and problem.B[k, k] < 0.0:
-                warnings.warn(
+                warn(
                     f"contact '{self.contacts[i].name}' can open, or slip on with a force that grows with friction "
                     "(Painleve's paradox: the equations allow several motions). It opens here",
                     NonUniqueWarning,
-                    stacklevel=2,
                 )
 
     def jammed(self, terms: Terms, v: np.ndarray, closed: np.ndarray, sliding: Slips, t: float) -> np.ndarray:

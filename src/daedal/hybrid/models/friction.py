@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from daedal.errors import DaedalError, InconsistentInitialError, InvalidProblemError
+from daedal.hybrid.derived import Derived
 from daedal.hybrid.models.friction_modes import FrictionLaw, slip_system, stick_system, with_impulse
 from daedal.hybrid.models.friction_state import ContactState, ambiguous, contact_state, impossible, response
 from daedal.hybrid.problem import GuardOfRun, HybridProblem, Mode, Transition
 from daedal.hybrid.state_form import StateForm
+from daedal.messages import warn
 from daedal.problems import MechanicalSystem
 from daedal.problems.compile import compiled_function
+
+FORCE = "friction_force"
+"""The name of the force of friction in solutions."""
 
 _ROUND_OFF = 1e-9  # relative velocity below which it vanishes together with the normal force
 _RESTING = 1e-14  # relative velocity, compared with its terms, of a contact that is given at rest
@@ -45,14 +49,15 @@ class Friction(HybridProblem):
         ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Takes the parameters of the system as a
         third argument if there are some.
     mu : float or callable
-        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own.
+        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own, or
+        ``mu(speed, p)`` with the parameters of the system, so that it can be varied and fitted.
     normal : float or callable, optional
         The normal force N, a number or ``normal(t, q, v)``.
     constraint : int or str, optional
         Instead of `normal`: the number or the name of the constraint whose multiplier is the normal force (its gradient
         must have the length 1 at the contact).
-    mu_static : float, optional
-        The coefficient of static friction, at least `mu` at rest; by default that.
+    mu_static : float or callable, optional
+        The coefficient of static friction, at least `mu` at rest; by default that. ``mu_static(p)`` of the parameters.
     stribeck : float, optional
         A speed :math:`v_s`: the coefficient falls from `mu_static` to `mu` as the slip grows,
         :math:`\mu(s) = \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.
@@ -76,6 +81,8 @@ class Friction(HybridProblem):
     which has the wrong sign, or both right signs, where :math:`\mu |d| > 1`. Of two solutions the one with the smaller
     normal force is taken, with a :class:`NonUniqueWarning`; where there is none the run ends with an error that says
     so. :meth:`at` shows all branches, :meth:`notes` those of a solution.
+
+    ``sol["friction_force"]`` is the force along e in all modes: :math:`-\mu |N| \mathrm{sgn}(s)` or :math:`-\lambda_s`.
 
     The equations hold forward in time only: where a motion came from is not unique once it sticks.
 
@@ -144,6 +151,25 @@ class Friction(HybridProblem):
             if callable(given[name]):
                 given[name] = compiled_function(given[name])
         return Friction(given.pop("system"), given.pop("direction"), given.pop("mu"), **given)
+
+    def hidden_names(self, mode: str) -> tuple[str, ...]:
+        """Of "stick": the velocity that adhesion takes away, and the force that holds, which is the friction force."""
+        if mode != "stick":
+            return ()
+        last, system = self._stick.n_lambda - 1, self._stick
+        name = f"[{last}]" if system.constraint_names is None else system.constraint_names[last]
+        multiplier, residual = (f"lambda{name}", f"constraint{name}") if name[0] == "[" else (f"lambda_{name}", name)
+        return self.modes["stick"].problem.label(2 * system.n_q), multiplier, residual
+
+    def derived(self) -> Derived:
+        """The force of friction along e in all modes: it pushes along e where it is positive."""
+        return Derived((FORCE,), self._force)
+
+    def _force(self, mode: str, t: float, q, v, lam) -> tuple[float]:
+        if mode == "stick":
+            return (-float(lam[-1]),)
+        sigma = _sigma(mode)
+        return (-sigma * self.law.coefficient(sigma, t, q, v) * self.law.normal_force(t, q, v, lam),)
 
     # --- modes and transitions --------------------------------------------------------------------------------------
 
@@ -221,7 +247,7 @@ class Friction(HybridProblem):
         if not values:
             return None
         if len(values) > 1 and values[-1] != values[0]:
-            warnings.warn(ambiguous(state, sigma), NonUniqueWarning, stacklevel=2)
+            warn(ambiguous(state, sigma), NonUniqueWarning)
         rho = self.law.signs[0] if len(self.law.signs) == 1 else (1 if values[0] > 0.0 else -1)
         return self._slip(sigma, rho)
 

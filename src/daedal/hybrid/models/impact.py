@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from daedal.hybrid.models.complementarity import FrictionProblem, complementary
 from daedal.hybrid.models.contact import Contact, checked_contacts
 from daedal.hybrid.models.contact_terms import ContactSystem, Terms, whole_system
 from daedal.hybrid.problem import with_its_params
+from daedal.messages import warn
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_vector
 
@@ -236,11 +236,10 @@ class _Phases:
         else:
             share, x = self._largest_share(e)
             taken = f"poisson with {share:.3g} of the restitution"
-        warnings.warn(
+        warn(
             f"an impact by the law of '{law}' would have created energy, by friction against the restitution; "
             f"taken: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
             EnergyWarning,
-            stacklevel=2,
         )
         return x, taken
 
