@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fields``: time of the processor against unknowns for the cavity of the library, until its flow is steady."""
+"""``python -m benchmarks.fields``: processor time against unknowns for the cavity, until its flow is steady."""
 
 from __future__ import annotations
 
