@@ -17,6 +17,7 @@ version = ".".join(release.split(".")[:2])
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "daedal_pages",
@@ -32,6 +33,7 @@ napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # keeps entries such as "y, yp" together
+autosummary_generate = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False

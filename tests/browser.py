@@ -155,11 +155,12 @@ class Browser:
             time.sleep(0.05)
 
     def click(self, selector: str) -> None:
-        """A click with the mouse on the middle of an element."""
+        """A click with the mouse on the middle of an element, once fonts have loaded and the page has been drawn."""
         x, y = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
-            "e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect(); "
-            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)}); await document.fonts.ready; "
+            "e.scrollIntoView({block: 'center', behavior: 'instant'}); "
+            "for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame); "
+            "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

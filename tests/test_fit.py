@@ -65,11 +65,11 @@ def test_standard_errors_are_those_of_linear_regression():
 def test_intervals_of_95_percent_cover_the_truth_in_92_to_98_percent_of_500_data_sets():
     t, rng, truth = np.linspace(0.0, 3.0, 25), np.random.default_rng(42), {"k": 0.9, "x(0)": 2.0}
     clean = truth["x(0)"] * np.exp(-truth["k"] * t)
-    problem = decay(1.2)
+    problem = decay(0.95)
     hits = dict.fromkeys(truth, 0)
     for _ in range(500):
         data = {"t": t, "x": clean + 0.05 * rng.standard_normal(t.size)}
-        found = daedal.fit(problem, data, ["k", "x(0)"], initial=([1.5], None))
+        found = daedal.fit(problem, data, ["k", "x(0)"], initial=([1.9], None))
         for name, (low, high) in found.confidence().items():
             hits[name] += low <= truth[name] <= high
     for count in hits.values():
@@ -322,10 +322,3 @@ def test_multipliers_are_told_apart_by_their_names():
     truth = daedal.solve(twins, (0.0, 1.0), start, t_eval=t, rtol=1e-9, atol=1e-11)
     found = daedal.fit(twins, {"t": t, "lambda_b": truth["lambda_b"]}, ["h"], initial=start)
     assert np.abs(found.jacobian).max() > 0.1
-
-
-def test_models_with_modes_are_refused_with_a_remedy():
-    block = daedal.MechanicalSystem(1.0, lambda t, q, v, p: [p["F"]], n_q=1, names=["x"], params={"F": 0.0})
-    rough = daedal.Friction(block, [1.0], mu=0.5, normal=9.81)
-    with pytest.raises(daedal.InvalidProblemError, match="not for a Friction"):
-        daedal.fit(rough, {"t": [0.0, 1.0], "x": [0.0, 1.0]}, ["F"], initial=([0.0], [1.0]))

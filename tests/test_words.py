@@ -1,7 +1,13 @@
-"""Words that all rooms share."""
+"""Words that all rooms share, and words that none should use."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
 
 import pytest
 
+import daedal
 from daedal.structure.derivative_array import equation_in_words
 from daedal.tabular import derivative_name, times
 
@@ -14,3 +20,74 @@ def test_counts_and_derivatives():
 @pytest.mark.parametrize(("often", "words"), [(0, ""), (1, " differentiated once"), (4, " differentiated 4 times")])
 def test_equations(often, words):
     assert equation_in_words(2, often) == f"equation 2{words}"
+
+
+ROOT = Path(__file__).parent.parent
+# Words that a reader stumbles over, mostly taken from German, and codes that say nothing to a user.
+STUMBLING_BLOCKS = re.compile(
+    r"handed (to [^.:;]{0,80} )?behind|\bbelongs? into\b|\binside of\b|\bbe had\b|\bso[ -]called\b|\bthat what\b"
+    r"|\bfurther (ado|wishes)\b|\bmore seldom\b|\b(allow|enable|permit)s? to\b|\binformations\b|\bbins? of yours\b"
+    r"|\b(IDID|IRES)\b|\bcase [1-4]\b|\bin mid-run\b",
+    re.IGNORECASE,
+)
+
+
+def paragraphs(text: str) -> str:
+    """The text without line breaks, which may lie inside a phrase."""
+    return " ".join(text.split())
+
+
+def sources() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))}
+
+
+def own_words(source: str) -> list[str]:
+    """Every string in a file that is not a docstring: messages, for the most part."""
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    strings = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    return [node.value for node in strings if isinstance(node.value, str)]
+
+
+def public_docstrings() -> list[tuple[str, str]]:
+    found = []
+    for name in daedal.__all__:
+        value = getattr(daedal, name)
+        found.append((name, inspect.getdoc(value) or ""))
+        if inspect.isclass(value):
+            members = inspect.getmembers(value, lambda member: callable(member) or isinstance(member, property))
+            found += [(f"{name}.{key}", inspect.getdoc(m) or "") for key, m in members if not key.startswith("_")]
+    return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs").rglob("*.ipynb"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_pages_are_in_plain_english(path):
+    assert STUMBLING_BLOCKS.findall(paragraphs(path.read_text(encoding="utf-8"))) == []
+
+
+def test_messages_are_in_plain_english():
+    suspects = {name: text for name, text in sources().items() if STUMBLING_BLOCKS.search(paragraphs(text))}
+    words = {name: STUMBLING_BLOCKS.findall(paragraphs(" | ".join(own_words(suspects[name])))) for name in suspects}
+    assert {name: found for name, found in words.items() if found} == {}
+
+
+def test_the_reference_is_in_plain_english():
+    assert [name for name, text in public_docstrings() if STUMBLING_BLOCKS.search(paragraphs(text))] == []
+
+
+def test_stumbling_blocks_are_seen_across_lines():
+    assert STUMBLING_BLOCKS.search(paragraphs("a value inside\n    of the step"))
+    assert not STUMBLING_BLOCKS.search(paragraphs("the inside offers room"))
+
+
+def test_questions_quote_messages_that_exist():
+    page = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    quoted = [quote for title in titles for quote in re.findall(r'"(.+?)"', title)]
+    known = " ".join(sources().values())
+    assert len(quoted) > 5
+    assert [quote for quote in quoted if quote not in known] == []

@@ -8,37 +8,11 @@ import importlib
 import inspect
 from pathlib import Path
 
+from docutils import nodes
+from reference_groups import GROUPS, MODULES, Group
+
 import daedal
 import daedal.library
-
-# The rooms in the order a reader meets them; a room not listed here follows at the end under its own name.
-ROOM_TITLES = {
-    "solve": "Solving",
-    "drive": "Prepared solvers",
-    "ensembles": "Ensembles",
-    "problems": "Problems",
-    "lagrangian": "Systems from energies",
-    "sympy_problems": "Problems from SymPy",
-    "problem_analysis": "Analysis of problems",
-    "structure": "Structure of equations",
-    "index_reduction": "Index reduction",
-    "initial": "Initial values",
-    "methods": "Methods",
-    "method_analysis": "Analysis of methods",
-    "formulations": "Formulations",
-    "advise": "Advice on formulations",
-    "problem_conditioning": "Conditioning",
-    "comparison": "Comparison of formulations",
-    "adjoint": "Gradients of costs",
-    "fitting": "Fitting to measurements",
-    "linear_solvers": "Linear solvers",
-    "events": "Events",
-    "hybrid": "Discontinuous models",
-    "solution": "The solution",
-    "mechanical_solution": "The solution of a mechanism",
-    "second_order_solution": "The solution of a second-order DAE",
-    "errors": "Errors",
-}
 
 # In the other rooms a user makes objects but does not call their methods, with few exceptions.
 ROOMS_WITH_MEMBERS = {
@@ -55,19 +29,8 @@ ROOMS_WITH_MEMBERS = {
 }
 MEMBERS = {"HEM4": "family"}
 
-# Modules with public names of their own, and which of them are shown, where that is not all of them.
-MODULES = {
-    "library": "",
-    "linear": "",
-    "ensembles": "Histogram, Quantiles, Reduction",
-    "multibody": "",
-    "order_conditions": "",
-    "method_analysis": "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
-    "viz": "",
-    "viz.gallery": "build_gallery, Gallery, Card",
-    "reproduce": "",
-}
 LONGEST_VALUE = 200  # characters of a constant that are shown
+SHORTEST_SENTENCE = 30  # characters of a cell of a table
 
 
 def heading(text: str, underline: str = "=") -> str:
@@ -105,48 +68,72 @@ def unknowns(problem) -> str:
     return str(problem.n)
 
 
-def rooms() -> dict[str, list[str]]:
-    """Group the public names by the room that defines them."""
-    groups: dict[str, list[str]] = {room: [] for room in ROOM_TITLES}
-    for name in daedal.__all__:
-        value = getattr(daedal, name)
-        if inspect.isclass(value) or callable(value):
-            groups.setdefault(value.__module__.split(".")[1], []).append(name)
-    return {room: names for room, names in groups.items() if names}
+def room(name: str) -> str:
+    """The room that defines a public name."""
+    return getattr(daedal, name).__module__.split(".")[1]
+
+
+def entry(name: str) -> str:
+    """A public name in the reference."""
+    value = getattr(daedal, name)
+    if not callable(value):
+        return f".. py:data:: {name}\n   :module: daedal\n   :value: {value!r}\n\n"
+    if not inspect.isclass(value):
+        return f".. autofunction:: daedal.{name}\n\n"
+    if issubclass(value, Exception):
+        return f".. autoexception:: daedal.{name}\n   :show-inheritance:\n\n"
+    members = f"   :members: {MEMBERS[name]}\n" if name in MEMBERS else ""
+    if room(name) in ROOMS_WITH_MEMBERS:
+        members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
+    if room(name) == "problems":  # which share how their functions are compiled
+        members += "   :inherited-members:\n"
+    return f".. autoclass:: daedal.{name}\n{members}\n"
+
+
+def group_page(group: Group) -> str:
+    page = heading(group.title) + group.about + "\n\n.. currentmodule:: daedal\n\n"
+    entries = [entry(name) for name in group.names if name not in MODULES]
+    return page + "".join(entries) + "".join(f"See :doc:`module-{name}`.\n\n" for name in group.modules)
+
+
+def module_page(name: str) -> str:
+    title, members = MODULES[name]
+    module = importlib.import_module(f"daedal.{name}")
+    public = getattr(module, "__all__", ())
+    page = heading(title) + f"The names of the module ``daedal.{name}``.\n\n"
+    page += f".. automodule:: daedal.{name}\n   :members: {members}\n"
+    page += "   :imported-members:\n\n" if public else "\n"
+    for constant in (word for word in public if not callable(getattr(module, word))):
+        value = repr(getattr(module, constant))
+        page += f".. py:data:: {constant}\n   :module: daedal.{name}\n"
+        page += f"   :value: {value}\n\n" if len(value) < LONGEST_VALUE else "\n"
+    return page
+
+
+def overview(group: Group) -> str:
+    """What the first page of the reference says of a group: its names with a line each, and its modules."""
+    text = heading(group.title, "-") + group.about + "\n\n"
+    names = [name for name in group.names if name not in MODULES and callable(getattr(daedal, name))]
+    if names:
+        text += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   ~daedal.{name}\n" for name in names) + "\n"
+    modules = "; ".join(f":doc:`{MODULES[name][0]} <module-{name}>`, ``daedal.{name}``" for name in group.modules)
+    return text + (f"Modules: {modules}.\n\n" if modules else "")
 
 
 def write_reference(folder: Path) -> None:
     pages = []
-    for room, names in rooms().items():
-        page = heading(ROOM_TITLES.get(room, room.capitalize())) + ".. currentmodule:: daedal\n\n"
-        for name in names:
-            value = getattr(daedal, name)
-            if not inspect.isclass(value):
-                page += f".. autofunction:: daedal.{name}\n\n"
-            elif issubclass(value, Exception):
-                page += f".. autoexception:: daedal.{name}\n   :show-inheritance:\n\n"
-            else:
-                members = f"   :members: {MEMBERS[name]}\n" if name in MEMBERS else ""
-                if room in ROOMS_WITH_MEMBERS:
-                    members = "   :members:\n   :exclude-members: " + ", ".join(fields(value)) + "\n"
-                if room == "problems":  # which share how their functions are compiled
-                    members += "   :inherited-members:\n"
-                page += f".. autoclass:: daedal.{name}\n{members}\n"
-        (folder / f"{room}.rst").write_text(page, encoding="utf-8")
-        pages.append(room)
-    for name, members in MODULES.items():
-        module = importlib.import_module(f"daedal.{name}")
-        public = getattr(module, "__all__", ())
-        page = heading(f"daedal.{name}") + f".. automodule:: daedal.{name}\n   :members: {members}\n"
-        page += "   :imported-members:\n\n" if public else "\n"
-        for constant in (word for word in public if not callable(getattr(module, word))):
-            value = repr(getattr(module, constant))
-            page += f".. py:data:: {constant}\n   :module: daedal.{name}\n"
-            page += f"   :value: {value}\n\n" if len(value) < LONGEST_VALUE else "\n"
-        (folder / f"module-{name}.rst").write_text(page, encoding="utf-8")
-        pages.append(f"module-{name}")
-    index = ".. toctree::\n   :maxdepth: 2\n\n" + "".join(f"   /_generated/api/{page}\n" for page in pages)
-    (folder / "toctree.txt").write_text(index, encoding="utf-8")
+    for group in GROUPS:
+        (folder / f"{group.page}.rst").write_text(group_page(group), encoding="utf-8")
+        pages.append(group.page)
+        for name in group.modules:
+            (folder / f"module-{name}.rst").write_text(module_page(name), encoding="utf-8")
+            pages.append(f"module-{name}")
+    index = "".join(overview(group) for group in GROUPS).replace("<module-", "</_generated/api/module-")
+    index += ".. toctree::\n   :hidden:\n\n" + "".join(f"   /_generated/api/{page}\n" for page in pages)
+    (folder / "groups.txt").write_text(index, encoding="utf-8")
+    for path in folder.glob("*.rst"):
+        if path.stem not in pages:  # of an earlier build
+            path.unlink()
 
 
 def indices_in_words(indices: daedal.library.Indices) -> str:
@@ -192,6 +179,33 @@ def write_pages(app) -> None:
     write_library(folder / "library.txt")
 
 
+def keep_first_line(app, what, name, value, options, lines) -> None:
+    """Undo what Napoleon does to a property whose first line has a colon: it takes what stands before it for a type."""
+    kinds = [line for line in lines if line.startswith(":type: ")]
+    if what == "property" and kinds:
+        lines.remove(kinds[0])
+        lines[0] = f"{kinds[0].removeprefix(':type: ')}: {lines[0]}"
+
+
+def skip_field(app, what, name, value, skip, options) -> bool | None:
+    """Fields of named tuples, which the docstring of the class describes."""
+    return True if (getattr(value, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
+def mark_sentences(app, doctree) -> None:
+    """Cells with a sentence in them, which need some width to be read on a phone; tables of a word and a sentence."""
+    for cell in doctree.findall(nodes.entry):
+        if len(cell.astext()) > SHORTEST_SENTENCE:
+            cell["classes"].append("sentence")
+    for table in doctree.findall(nodes.table):
+        rows = list(table.findall(nodes.row))
+        if all(len(row) == 2 for row in rows) and any("sentence" in row[1]["classes"] for row in rows):
+            table["classes"].append("pairs")
+
+
 def setup(app):
     app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", keep_first_line, priority=600)
+    app.connect("autodoc-skip-member", skip_field)
+    app.connect("doctree-read", mark_sentences)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -194,6 +194,7 @@ __all__ = [
     "analyse_along",
     "analyse_method",
     "breaking",
+    "circuits",
     "compare",
     "conditioning",
     "consistent_initial",
@@ -266,7 +267,7 @@ def __getattr__(name: str):
     """Load what few need, and what takes time to load, when it is asked for."""
     from importlib import import_module
 
-    if name in ("ensembles", "linear", "multibody", "order_conditions", "viz"):
+    if name in ("circuits", "ensembles", "linear", "multibody", "order_conditions", "viz"):
         return import_module(f"daedal.{name}")
     if name in _LATE:
         return getattr(import_module(f"daedal.{_LATE[name]}"), name)

@@ -88,7 +88,7 @@ class IntegrationError(DaedalError):
 class Unevaluable(DaedalError):
     """Raise this in a residual that cannot be evaluated at the given point.
 
-    The step is then repeated with a smaller step size (DASSL's ``IRES = -1``), exactly as for a NaN or an infinity.
+    The step is then repeated with a smaller step size, exactly as for a NaN or an infinity.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class IVPResult:
     t : numpy.ndarray, shape (nt,)
     y : numpy.ndarray, shape (n, nt)
     sol : DenseSolution or None
-        ``sol(t)`` inside of the interval, with `dense_output`.
+        ``sol(t)`` inside the interval, with `dense_output`.
     t_events, y_events : list of numpy.ndarray or None
         Times and states at the zeros of each event.
     nfev, njev, nlu : int

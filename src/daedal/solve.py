@@ -47,7 +47,7 @@ def solve(
         Start and end; the end may lie before the start.
     initial : tuple
         (y0, yp0), or (y0, z0) for a semi-explicit problem, (q0, v0) for a mechanism, with r0, w0 and a guess lam0 of
-        the multipliers behind them where its forces depend on them. The second may be None, or y0 given alone: it is
+        the multipliers after them where its forces depend on them. The second may be None, or y0 given alone: it is
         then computed (velocities are zero, as far as the constraints allow). For a Hessenberg problem z0, or (z0, y0);
         for one of second order (x0, xp0); for a hybrid one (mode, initial values of the mode).
         Or a mapping from names or symbols of variables to values, such as ``{"x": 1.0, "x'": 0.0}``: velocities and
@@ -61,8 +61,8 @@ def solve(
         "modified_bdf" and "collocation" solve problems of second order and mechanisms without going to first order.
         ``Multistep`` and ``OneLeg`` take constant steps with any coefficients. The automatic choice
         for first-order problems is between Radau, DASSL and Rosenbrock methods, by structure, size and tolerance, and
-        it hands over in mid-run where another one suits better (``sol.method``, ``sol.message``). An ODE begins with
-        DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
+        it changes to another one during the run where that suits better (``sol.method``, ``sol.message``). An ODE
+        begins with DOPRI5 or DOP853, and goes on with one of these where it is stiff. It is modified BDF
         for second-order problems; for mechanisms it begins with DOPRI5 and projection (PHEM56 where functions cannot
         be traced) and hands over to DASSL where that is stiff.
     formulation : str or formulation object

@@ -33,9 +33,14 @@ def sizes(x: np.ndarray, empty: float = 1.0) -> np.ndarray:
     return np.maximum(np.abs(x), _FLOOR * largest) if largest > 0.0 else np.full(x.shape, empty)
 
 
-def position_terms(G: np.ndarray, q: np.ndarray, partial_t: np.ndarray, t: float) -> np.ndarray:
-    """The size of the terms whose sum g(t, q) is: what its residuals are small beside."""
-    return np.abs(G) @ sizes(q) + np.abs(partial_t * t)
+def position_terms(
+    G: np.ndarray, q: np.ndarray, partial_t: np.ndarray, t: float, lengths: np.ndarray | None = None
+) -> np.ndarray:
+    """The size of the terms whose sum g(t, q) is: what its residuals are small beside.
+
+    `lengths` are the sizes of the coordinates, by default those of q.
+    """
+    return np.abs(G) @ (sizes(q) if lengths is None else lengths) + np.abs(partial_t * t)
 
 
 def velocity_terms(K: np.ndarray, v: np.ndarray, at_rest: np.ndarray) -> np.ndarray:

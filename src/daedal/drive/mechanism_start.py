@@ -10,9 +10,11 @@ import numpy as np
 from daedal.drive.request import Request
 from daedal.initial.given_derivatives import check_given
 from daedal.initial.mechanical import check_start, split_mechanical
+from daedal.kernels.functions import CodedFunction
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.pool import Pool
 from daedal.mechanics.probes import SOME_TIMES, asks_for_time, check_point
+from daedal.mechanics.recursive_start import recursive_start
 from daedal.mechanics.setting import Setting, plain_setting, setting_at
 from daedal.mechanics.start import Start
 from daedal.problems import MechanicalSystem
@@ -28,13 +30,15 @@ class MechanismStarts:
         self.system = system
         self.pool = Pool(Assembly)
         self._settings: dict[tuple, Setting] = {}  # by start; the same again would come out
+        self._notes: dict[tuple, list[str]] = {}  # of starts with redundant constraints, which were looked at
+        self._is_coded = all(isinstance(f, CodedFunction) for f in vars(system).values() if callable(f))
         self._compared: set[bool] = set()
         self._asks_for_time = asks_for_time(system)
 
     def with_system(self, system: MechanicalSystem) -> MechanismStarts:
         """The same for the system with other parameters; assemblies are shared."""
         other = copy(self)
-        other.system, other._settings = system, {}
+        other.system, other._settings, other._notes = system, {}, {}
         return other
 
     def begin(self, request: Request, known: dict[str, bool] | None = None) -> tuple[Assembly, Start, list[str]]:
@@ -52,18 +56,30 @@ class MechanismStarts:
         if w0 is not None:
             check_vector(w0, system.n_w, "w0")
         self._compare(t, q, v, consistent=not correct)
-        ready = None
+        ready, z, key = None, np.concatenate([q, v]), ()
+        if getattr(system.straight_line, "is_recursive", False) and v0 is not None:
+            assembly = self.pool.take(system, self._find(request, z, known))
+            start = recursive_start(system, t, z, r)
+            if start is not None:
+                assembly.weigh("M")
+                return assembly, start.towards(request.sign), []
+            self.pool.give_back(assembly)
         if system.contact is None and v0 is not None and not system.n_w and not system.force_uses_multipliers:
-            ready = self._ready(request, t, np.concatenate([q, v]), r, known)
+            key = *span, z.tobytes()
+            ready = self._ready(request, t, z, r, known, key)
         if ready is not None:
             self._compare(t, q, v, consistent=True)
-            return *ready, []
+            return *ready, list(self._notes.get(key, ()))
         values = check_start(
             system, t, q, None if v0 is None else v, r0=r0, w0=w0, lam0=lam0, correct=correct, atol=self._atol(request)
         )
         self._compare(t, values.q, values.v, consistent=True)
         state = np.concatenate([values.q, values.v, values.r])
         setting = self._find(request, state, known, values.rows)
+        if key and not known and values.redundant and self._is_coded and np.array_equal(state[: z.size], z):
+            ready = self._ready_without_redundant(request, t, z, r, key, setting, list(values.notes))
+            if ready is not None:
+                return *ready, list(values.notes)
         if system.force_uses_multipliers or system.n_w:
             setting = setting.changed(guess=np.concatenate([values.w, values.lam[values.rows]]))
         assembly = self.pool.take(system, setting)
@@ -82,11 +98,24 @@ class MechanismStarts:
             check_given(self.system, t, q, v, consistent=consistent)
             self._compared.add(consistent)
 
-    def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool]):
+    def _ready_without_redundant(
+        self, request: Request, t: float, z, r, key: tuple, setting: Setting, notes: list[str]
+    ):
+        """The same as `_ready` for a start whose redundant constraints were found, now and when it comes again.
+
+        Functions that are machine code say of a start what they said before.
+        """
+        self._keep(key, setting)
+        self._notes[key] = notes
+        ready = self._ready(request, t, z, r, {}, key)
+        if ready is None:
+            del self._settings[key], self._notes[key]
+        return ready
+
+    def _ready(self, request: Request, t: float, z: np.ndarray, r: np.ndarray, known: dict[str, bool], key: tuple):
         """Assembly and start if the given values are consistent to round-off and clearly regular, else None."""
         from daedal.mechanics.readiness import READY_IN_MASS_NORM, is_ready
 
-        key = *request.span, z.tobytes()
         setting = None if known else self._settings.get(key)
         assembly = self.pool.take(self.system, setting or self._find(request, z, known))
         answer = is_ready(assembly.address, t, z, r)
@@ -105,6 +134,7 @@ class MechanismStarts:
         """Keep what was found for a start, which would come out again."""
         if len(self._settings) >= _MOST_SETTINGS:
             self._settings.clear()
+            self._notes.clear()
         self._settings[key] = setting
 
     def _find(self, request: Request, state: np.ndarray, known: dict[str, bool], rows=None) -> Setting:
@@ -128,7 +158,7 @@ class MechanismStarts:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_settings": {}}
+        return self.__dict__ | {"_settings": {}, "_notes": {}}
 
 
 def stays_the_same(assembly: Assembly, t0: float, times: np.ndarray, states: np.ndarray) -> bool:

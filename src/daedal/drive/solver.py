@@ -87,7 +87,7 @@ class Solver:
 
     def __init__(self, problem, settings: Settings):
         self._problem, self._settings = problem, settings
-        self._plan = make_plan(problem, settings)
+        self._plan = plan_for(problem, settings)
 
     @property
     def problem(self):

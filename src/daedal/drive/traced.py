@@ -83,7 +83,9 @@ class TracedPlan:
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
-        return self.traced is None or self.traced.is_current(self.problem.params)
+        if self.traced is not None:
+            return self.traced.is_current(self.problem.params)
+        return all(f.is_current() for f in vars(self.problem).values() if hasattr(f, "is_current"))
 
     def with_problem(self, problem: Any) -> TracedPlan | None:
         """The plan for the same problem with other parameters, or None if it must be made anew."""

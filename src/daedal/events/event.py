@@ -36,7 +36,7 @@ class Event:
     name : str or sequence of str, optional
         How the event is called in ``sol.events``.
     inside : {"extrema", "ends"}
-        "extrema" looks for pairs of crossings inside of a step, for one more evaluation per step and a few where the
+        "extrema" looks for pairs of crossings inside a step, for one more evaluation per step and a few where the
         function turns back towards zero; "ends" compares the signs at the ends of steps only.
     touch : bool or sequence of bool
         Whether an extremum that comes closer than `delta` to zero, without a change of sign, counts.

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 import daedal
 from daedal.errors import InvalidProblemError
 from daedal.fitting.experiment import measurements
 from daedal.fitting.residuals import Comparison, Point
 from daedal.fitting.result import Fit
-from daedal.fitting.shooting import shoot
+from daedal.fitting.shooting import Pieces
 from daedal.fitting.unknowns import Unknowns
+from daedal.hybrid.state_form import StateForm
 
 _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient that end the search
+_TO_DEVIATION = 1.4826  # of the median of sizes, for a normal distribution: P. J. Huber, Robust Statistics, 1981
+_ROUNDS = 3  # of a robust search whose scale is the spread of the residuals
+_MODELS = (
+    daedal.ImplicitDAE,
+    daedal.SemiExplicitDAE,
+    daedal.SecondOrderDAE,
+    daedal.MechanicalSystem,
+    daedal.HybridProblem,
+)
 
 
 def fit(
@@ -29,7 +41,7 @@ def fit(
     log: Any = None,
     outputs: Mapping[str, Callable] | None = None,
     loss: str = "linear",
-    f_scale: float = 1.0,
+    f_scale: float | None = None,
     shooting: int | None = None,
     max_evaluations: int = 200,
     progress: bool = False,
@@ -47,14 +59,15 @@ def fit(
 
     Parameters
     ----------
-    problem : ImplicitDAE, SemiExplicitDAE, MechanicalSystem, ...
-        The model, stated with ``params``.
+    problem : ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HybridProblem, ...
+        The model, stated with ``params``. Models with modes, such as :class:`Friction`, are followed through their
+        transitions.
     data : mapping, pandas.DataFrame, or list of Experiment
         Measured values by name, with the times as ``"t"``; NaN or None where nothing was measured. Several runs, with
         initial values, inputs and deviations of their own, as a list of :class:`Experiment`.
     parameters : names, or mapping of names to starting values
-        What is to be found: parameters, and initial values such as ``"x(0)"``. Starts are those of the problem by
-        default.
+        What is to be found: parameters, and initial values such as ``"x(0)"``; the name of a vector stands for all of
+        its numbers. Starts are those of the problem by default.
     initial, t_span
         As for :func:`daedal.solve`; the interval is that of the data by default.
     sigma : float, mapping or array, optional
@@ -70,7 +83,8 @@ def fit(
         As for :func:`scipy.optimize.least_squares`; "soft_l1" and others are robust against outliers. Covariances do
         not know of it.
     f_scale : float
-        The weighted residual from which on `loss` counts a value as an outlier; give it, or `sigma`.
+        The weighted residual from which on `loss` counts a value as an outlier: 1 where `sigma` is given, and otherwise
+        the spread of the residuals by default, 1.4826 times the median of their sizes.
     shooting : int, optional
         Multiple shooting with so many pieces, for unstable or chaotic models: every piece has initial values of its
         own, and gaps between them are closed in the course of the search.
@@ -103,12 +117,10 @@ def fit(
     >>> {name: round(value, 5) for name, value in found.params.items()}
     {'k': 0.7, 'x(0)': 3.0}
     """
-    from scipy.optimize import least_squares
-
-    if not isinstance(problem, (daedal.ImplicitDAE, daedal.SemiExplicitDAE, daedal.MechanicalSystem)):
+    if not isinstance(problem, _MODELS):
         raise InvalidProblemError(
-            "fit is for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE or a MechanicalSystem, not for a "
-            f"{type(problem).__name__}; for models with modes give scipy.optimize.least_squares residuals of whole runs"
+            "fit is for an ODE, a MassMatrixDAE, an ImplicitDAE, a SemiExplicitDAE, a SecondOrderDAE, a "
+            f"MechanicalSystem or a HybridProblem, not for a {type(problem).__name__}"
         )
     outputs = dict(outputs or {})
     for name, function in outputs.items():
@@ -124,42 +136,76 @@ def fit(
             f"parameters: {len(unknowns.all)} numbers cannot be found from {count} measured values"
         )
     comparison = Comparison(problem, runs, unknowns, outputs, {"rtol": rtol, "atol": atol, **options})
+    search = _Search(comparison, unknowns, loss, f_scale, max_evaluations)
     with _Bar(progress) as bar:
         comparison.told = bar
         x = unknowns.start()
         interrupted = False
-        result = None
         try:
             if shooting is not None:
-                x = shoot(problem, comparison, x, shooting, {"rtol": rtol, "atol": atol, **options})
+                pieces = Pieces(problem, comparison, shooting, {"rtol": rtol, "atol": atol, **options})
+                x, interrupted = pieces.shoot(x)
             comparison.at(x)
-            result = least_squares(
-                comparison.residuals,
-                x,
-                comparison.jacobian,
-                bounds=unknowns.bounds(),
-                x_scale="jac",
-                loss=loss,
-                f_scale=f_scale,
-                xtol=_ENOUGH,
-                ftol=_ENOUGH,
-                gtol=_ENOUGH,
-                max_nfev=max_evaluations,
-            )
+            if not interrupted:
+                search.run(x)
         except KeyboardInterrupt:
             interrupted = True
             if comparison.best is None:
                 raise
     best = comparison.best
     assert best is not None
-    if result is not None and loss != "linear":
-        best = comparison.at(result.x)
-    return Fit.of(comparison, best, result, interrupted)
+    if search.result is not None and loss != "linear":
+        best = comparison.at(search.result.x)
+    return Fit.of(comparison, best, search.result, interrupted)
+
+
+class _Search:
+    """The least-squares search of SciPy; of a robust one without a scale, a plain one first tells the scale."""
+
+    def __init__(self, comparison: Comparison, unknowns: Unknowns, loss: str, f_scale: float | None, most: int):
+        self._comparison, self._unknowns, self._most = comparison, unknowns, most
+        self._loss, self._scale = loss, f_scale
+        if f_scale is None and (loss == "linear" or all(run.with_sigma for run in comparison.runs)):
+            self._scale = 1.0
+        self.result: Any = None
+
+    def run(self, x: np.ndarray) -> None:
+        """Search from x."""
+        if self._scale is not None:
+            self.result = self._least_squares(x, self._loss, self._scale)
+            return
+        found = self._least_squares(x, "linear", 1.0)
+        for _ in range(_ROUNDS):  # outliers spoil the first estimate of the spread, and less the next
+            spread = _TO_DEVIATION * float(np.median(np.abs(found.fun)))
+            if spread <= _ENOUGH * float(np.abs(found.fun).max()):  # most residuals vanish: nothing to be judged by
+                break
+            found = self._least_squares(found.x, self._loss, spread)
+        self.result = found
+
+    def _least_squares(self, x: np.ndarray, loss: str, scale: float) -> Any:
+        from scipy.optimize import least_squares
+
+        return least_squares(
+            self._comparison.residuals,
+            x,
+            self._comparison.jacobian,
+            bounds=self._unknowns.bounds(),
+            x_scale="jac",
+            loss=loss,
+            f_scale=scale,
+            xtol=_ENOUGH,
+            ftol=_ENOUGH,
+            gtol=_ENOUGH,
+            max_nfev=self._most,
+        )
 
 
 def _known(problem: Any, outputs: Mapping) -> list[str]:
     """Names that measurements may have."""
-    names = [problem.label(i) for i in range(problem.n)]
+    if isinstance(problem, daedal.HybridProblem):
+        labels = [StateForm(problem.modes[mode].problem).labels for mode in problem.mode_names]
+        return [*dict.fromkeys(name for mode in labels for name in mode), *map(str, outputs)]
+    names = list(StateForm(problem).labels)
     named = getattr(problem, "constraint_names", None)
     count = getattr(problem, "n_lambda", 0)
     multipliers = [f"lambda_{name}" for name in named] if named else [f"lambda[{i}]" for i in range(count)]

@@ -7,6 +7,7 @@ Parameteridentifizierung, 1987, closes them by constraints); the search over who
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,32 +20,21 @@ from daedal.fitting.residuals import Comparison
 _WEIGHTS = (1.0, 1e2, 1e4)  # of gaps, in units of the spread of a variable in the measurements
 
 
-def shoot(problem: Any, comparison: Comparison, x: np.ndarray, pieces: int, options: dict[str, Any]) -> np.ndarray:
-    """Better starting values for the search over whole runs."""
-    from scipy.optimize import least_squares
+class Pieces:
+    """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece.
 
-    if not isinstance(pieces, (int, np.integer)) or pieces < 2:
-        raise InvalidProblemError(f"shooting must be a number of pieces, at least 2, got {pieces!r}")
-    pieced = _Pieces(problem, comparison, int(pieces), options)
-    low, high = comparison.unknowns.bounds()
-    free = np.full(pieced.n_nodes, np.inf)
-    limits = np.concatenate([low, -free]), np.concatenate([high, free])
-    point = np.concatenate([x, pieced.nodes(x)])
-    for weight in _WEIGHTS:
-        pieced.weight = weight
-        found = least_squares(pieced.residuals, point, pieced.jacobian, bounds=limits, x_scale="jac", max_nfev=50)
-        point = found.x
-    return point[: x.size]
-
-
-class _Pieces:
-    """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece."""
+    A mechanism has positions and velocities there that are projected onto its constraints, and so are the sensitivities
+    to them; the gaps draw the values themselves to the constraints.
+    """
 
     def __init__(self, problem: Any, comparison: Comparison, pieces: int, options: dict[str, Any]):
+        if not isinstance(pieces, (int, np.integer)) or isinstance(pieces, bool) or pieces < 2:
+            raise InvalidProblemError(f"shooting must be a number of pieces, at least 2, got {pieces!r}")
         self._comparison, self.weight = comparison, 1.0
-        self._variables = [problem.label(i) for i in _differential(problem)]
         self._places = _differential(problem)
-        self._edges = [np.linspace(*run.t_span, pieces + 1) for run in comparison.runs]
+        self._variables = [problem.label(i) for i in self._places]
+        self._split = problem.n_q if isinstance(problem, daedal.MechanicalSystem) else None
+        self._edges = [np.linspace(*run.t_span, int(pieces) + 1) for run in comparison.runs]
         self._solvers, self._first = [], []
         for k, _ in enumerate(comparison.runs):
             asked = comparison.unknowns.quantities(k)
@@ -52,9 +42,27 @@ class _Pieces:
             later = [*parameters, *(f"{name}(0)" for name in self._variables)]
             self._first.append(daedal.prepare(problem, sensitivities=asked, correct_initial=True, **options))
             self._solvers.append(daedal.prepare(problem, sensitivities=later, correct_initial=True, **options))
-        self.n_nodes = len(comparison.runs) * (pieces - 1) * len(self._variables)
+        self.n_nodes = len(comparison.runs) * (int(pieces) - 1) * len(self._variables)
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._best: tuple[float, np.ndarray] | None = None  # of the last weight of the gaps
         self._scales: np.ndarray | None = None
+
+    def shoot(self, x: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Better starting values for the search over whole runs, and whether the search was interrupted."""
+        from scipy.optimize import least_squares
+
+        low, high = self._comparison.unknowns.bounds()
+        free = np.full(self.n_nodes, np.inf)
+        limits = np.concatenate([low, -free]), np.concatenate([high, free])
+        point = np.concatenate([x, self.nodes(x)])
+        for weight in _WEIGHTS:
+            self.weight, self._best = weight, None
+            try:
+                found = least_squares(self.residuals, point, self.jacobian, bounds=limits, x_scale="jac", max_nfev=50)
+            except KeyboardInterrupt:
+                return (point if self._best is None else self._best[1])[: x.size], True
+            point = found.x
+        return point[: x.size], False
 
     def nodes(self, x: np.ndarray) -> np.ndarray:
         """First values: interpolated measurements, and where there are none the model from its last node."""
@@ -93,14 +101,23 @@ class _Pieces:
             times = times[::-1]
         initial = unknowns.initial(k, run, values)
         if state is not None:
-            first = initial[0] if isinstance(initial, tuple) else initial
-            full = np.array(first, dtype=float) if np.size(first) else np.zeros(0)
-            initial = _started(initial, full, self._places, state)
+            initial = self._started(initial, state)
         solver = self._first[k] if i == 0 else self._solvers[k]
         sol = solver.solve(span, initial, unknowns.params(run, values), t_eval=times)
         if not sol.success:
             raise daedal.IntegrationError(sol.message, sol)
         return sol
+
+    def _started(self, initial: Any, state: np.ndarray) -> Any:
+        """Initial values with these ones of the differential variables; what follows from them is left open."""
+        if self._split is not None:
+            n = self._split
+            return (state[:n], state[n : 2 * n], state[2 * n :]) if state.size > 2 * n else (state[:n], state[n:])
+        if isinstance(initial, Mapping):
+            return {name: float(value) for name, value in zip(self._variables, state, strict=True)}
+        full = np.array(initial[0] if isinstance(initial, tuple) else initial, dtype=float)
+        full[self._places] = state
+        return (full, *(None for _ in initial[1:])) if isinstance(initial, tuple) else full
 
     def residuals(self, point: np.ndarray) -> np.ndarray:
         """Those of the measurements, then the gaps."""
@@ -122,6 +139,9 @@ class _Pieces:
             size = np.abs(self._kept[1]).max() + 1.0
             return np.full_like(self._kept[1], 1e6 * size), self._kept[2]
         self._kept = key, *found
+        cost = float(found[0] @ found[0])
+        if self._best is None or cost < self._best[0]:
+            self._best = cost, point.copy()
         return found
 
     def _computed(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -208,11 +228,13 @@ def _part(run: Any, edges: np.ndarray, i: int) -> Any:
 
 def _differential(problem: Any) -> list[int]:
     """The variables whose values at a node can be chosen."""
-    if isinstance(problem, daedal.MechanicalSystem):
+    if isinstance(problem, (daedal.HybridProblem, daedal.SecondOrderDAE)):
         raise InvalidProblemError(
-            "shooting is for first-order problems: positions and velocities of a mechanism at a node are bound by its "
-            "constraints; fit whole runs, or state it in minimal coordinates"
+            f"shooting is not for a {type(problem).__name__}: fit whole runs, or state it as an ImplicitDAE or a "
+            "MechanicalSystem"
         )
+    if isinstance(problem, daedal.MechanicalSystem):
+        return list(range(problem.n))
     if isinstance(problem, daedal.SemiExplicitDAE):
         return list(range(problem.n_y))
     algebraic = getattr(problem, "algebraic", None)
@@ -220,8 +242,3 @@ def _differential(problem: Any) -> list[int]:
         return list(range(problem.n))
     mask = np.asarray(algebraic)
     return np.flatnonzero(~mask).tolist() if mask.dtype == bool else [i for i in range(problem.n) if i not in mask]
-
-
-def _started(initial: Any, full: np.ndarray, places: list[int], state: np.ndarray) -> Any:
-    full[places] = state
-    return (full, *(None for _ in initial[1:])) if isinstance(initial, tuple) else full

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+import daedal
 from daedal.errors import InvalidProblemError, near_names
 from daedal.fitting.experiment import Measurements
+from daedal.problems.symbols import symbol_name
 from daedal.tracing.parameters import ParameterLayout
 
 
@@ -52,12 +54,13 @@ class Unknowns:
         self.labels = [] if self._layout is None else self._layout.labels(problem.params)
         self._numbers = np.zeros(0) if self._layout is None else self._layout.numbers(problem.params)
         self._variables = _variables(problem)
-        starts = _starts(given)
+        starts = self._expanded(_starts(given))
         own = [f"{quantity} in {run.name}" for run in runs for quantity in run.unknown]
         if len(set(own)) < len(own):
             raise InvalidProblemError(f"unknown names something twice: {', '.join(own)}")
         estimated = [*starts, *own]
-        limits, logarithmic = _bounds(bounds, estimated), _logarithmic(log, estimated)
+        limits = _bounds(self._of_each(bounds), estimated)
+        logarithmic = _logarithmic(self._of_each(log), estimated)
         self.all: list[Unknown] = []
         for name, start in starts.items():
             value = self._own(name, runs[0].initial) if start is None else start
@@ -79,6 +82,40 @@ class Unknowns:
                     raise InvalidProblemError(f"{run.name}: {name!r} is estimated, and cannot be given for one run")
                 if not isinstance(value, Real):
                     raise InvalidProblemError(f"{run.name}: params[{name!r}] must be a number, got {value!r}")
+
+    def _parts(self, name: str) -> list[str]:
+        """The numbers that a name stands for: those of a vector, or of a mapping, if it is the name of one."""
+        if name in self.labels or name.endswith("(0)"):
+            return [name]
+        return [label for label in self.labels if label.startswith((f"{name}[", f"{name}."))] or [name]
+
+    def _expanded(self, starts: dict[str, Any]) -> dict[str, Any]:
+        """One entry for each number."""
+        found: dict[str, Any] = {}
+        for name, start in starts.items():
+            parts = self._parts(name)
+            values = [start] * len(parts)
+            if len(parts) > 1 and np.ndim(start):
+                values = np.ravel(start).tolist()
+                if len(values) != len(parts):
+                    raise InvalidProblemError(
+                        f"parameters: {name!r} has {len(parts)} numbers, and {len(values)} starting values were given"
+                    )
+            twice = [part for part in parts if part in found]
+            if twice:
+                raise InvalidProblemError(f"parameters names something twice: {', '.join(twice)}")
+            found |= dict(zip(parts, values, strict=True))
+        return found
+
+    def _of_each(self, given: Any) -> Any:
+        """Bounds, or names of logarithmic parameters, with one entry for each number."""
+        if isinstance(given, Mapping):
+            return {part: value for name, value in given.items() for part in self._parts(str(name))}
+        if isinstance(given, str):
+            return self._parts(given)
+        if isinstance(given, (list, tuple, set, frozenset)):
+            return [part for name in given for part in self._parts(str(name))]
+        return given
 
     def _add(self, name: str, quantity: str, start: Any, limits: Mapping, log: Any, experiment: int | None) -> None:
         try:
@@ -106,6 +143,11 @@ class Unknowns:
     def _own(self, quantity: str, initial: Any, known: float | None = None) -> float | None:
         """The value of a quantity as the problem or the initial values have it."""
         if quantity.endswith("(0)"):
+            if not self._variables:
+                raise InvalidProblemError(
+                    f"{quantity!r}: initial values of models with modes are not estimated; where they are unknown, "
+                    "state the start as a parameter of a mode"
+                )
             if quantity[:-3] not in self._variables:
                 raise InvalidProblemError(_unknown(quantity, [f"{name}(0)" for name in self._variables]))
             if known is not None:
@@ -177,11 +219,18 @@ class Unknowns:
         changes = {
             self._variables.index(self.all[i].quantity[:-3]): values[i] for i in self.of(k) if self.all[i].is_initial
         }
+        if isinstance(run.initial, Mapping):
+            named = {symbol_name(key): value for key, value in run.initial.items()}
+            return named | {self._variables[place]: value for place, value in changes.items()}
         return _replaced(run.initial, changes) if changes else run.initial
 
 
 def _variables(problem: Any) -> list[str]:
-    return [problem.label(i) for i in range(problem.n)]
+    """What initial values may be estimated, in the order of the numbers of `initial`."""
+    if isinstance(problem, daedal.HybridProblem):
+        return []
+    names = [problem.label(i) for i in range(problem.n)]
+    return [*names, *(f"{name}'" for name in names)] if isinstance(problem, daedal.SecondOrderDAE) else names
 
 
 def _starts(given: Any) -> dict[str, Any]:
@@ -239,6 +288,14 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _initial_value(initial: Any, variables: list[str], quantity: str) -> float:
+    if isinstance(initial, Mapping):
+        named = {symbol_name(key): value for key, value in initial.items()}
+        if quantity[:-3] not in named:
+            raise InvalidProblemError(
+                f"{quantity} is to be estimated, but initial does not name {quantity[:-3]!r}: give it there, or a "
+                f"starting value, parameters={{{quantity!r}: ...}}"
+            )
+        return named[quantity[:-3]]
     flat = np.concatenate([np.atleast_1d(np.asarray(part, dtype=float)) for part in _parts(initial)])
     place = variables.index(quantity[:-3])
     if place >= flat.size:

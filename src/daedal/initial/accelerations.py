@@ -9,7 +9,6 @@ from daedal.analysis.constraints import (
     leading,
     least_norm,
     mass_fault,
-    sizes,
     undetermined_multipliers,
 )
 from daedal.analysis.wording import MOST_NAMED, listing
@@ -110,14 +109,14 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: Assembly
         return
     K, bias = values["jacobian"], values["bias"]
     q, v = np.split(z, 2)
-    rate = np.max(np.abs(v)) / np.max(sizes(q))
+    rate = np.max(np.abs(v)) / np.max(manifold.sizes(q))
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
     # Where nothing accelerates, what the forces could do, and the round-off of differences in time.
     step = float(manifold.assembly.record["time_increment"])
     terms += 1e-2 * manifold.typical * np.max(np.abs(used["force"])) / (np.max(np.abs(used["mass"])) or 1.0)
-    terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(sizes(q)) / step**2
+    terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(manifold.sizes(q)) / step**2
     residual = np.abs(K @ a + bias)
     wrong = [found for found in redundant if residual[found[0]] > _CONTRADICTION_OF_ACCELERATIONS * terms[found[0]]]
     if wrong:

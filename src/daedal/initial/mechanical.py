@@ -134,12 +134,15 @@ def consistent_state(
     """
     t, q, v = check_point(system, check_finite(t0, "t0"), q0, v0)
     tolerance = check_positive(tolerance, "tolerance")
-    r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
-    w = np.zeros(system.n_w) if w0 is None else check_vector(w0, system.n_w, "w0")
-    guess = None if lam0 is None else check_vector(lam0, system.n_lambda, "lam0", label=system.constraint_label)
+    r, w, guess = _others(system, r0, w0, lam0)
     contact_coordinates(system, t, q)  # refused here if there are none
-    held = _held(system, fixed)
-    manifold = Manifold(system, t, q, weight, held)
+    manifold = Manifold(system, t, q, weight, _held(system, fixed))
+    return _nearest_state(manifold, q, None if v0 is None else v, r, w, guess, tolerance)
+
+
+def _nearest_state(manifold: Manifold, q, v0, r, w, guess, tolerance: float) -> MechanicalStart:
+    """What :func:`consistent_state` returns, for values that were checked."""
+    system, t, v = manifold.system, manifold.t, np.zeros(manifold.n) if v0 is None else v0
     nearest, found = manifold.nearest_position(q)
     if not found:
         refuse_position(manifold, q, nearest, tolerance)
@@ -171,6 +174,13 @@ def consistent_state(
     )
 
 
+def _others(system: MechanicalSystem, r0, w0, lam0) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    r = np.zeros(system.n_r) if r0 is None else check_vector(r0, system.n_r, "r0")
+    w = np.zeros(system.n_w) if w0 is None else check_vector(w0, system.n_w, "w0")
+    guess = None if lam0 is None else check_vector(lam0, system.n_lambda, "lam0", label=system.constraint_label)
+    return r, w, guess
+
+
 def check_start(
     system: MechanicalSystem,
     t0: float,
@@ -200,9 +210,10 @@ def check_start(
         Inconsistencies that are projected: this part of the terms of a constraint.
     """
     t, q, v = check_point(system, t0, q0, v0)
-    found = {"tolerance": tolerance, "r0": r0, "w0": w0, "lam0": lam0}
     if correct or system.n_lambda == 0:
+        found = {"tolerance": tolerance, "r0": r0, "w0": w0, "lam0": lam0}
         return consistent_state(system, t, q, None if v0 is None else v, **found)
+    r, w, guess = _others(system, r0, w0, lam0)
     contact_coordinates(system, t, q)
     manifold = Manifold(system, t, q)
     g, K = manifold.position(q), manifold.jacobian(q)
@@ -213,7 +224,7 @@ def check_start(
     violated = {int(i): g[i] for i in np.flatnonzero(~(np.abs(g) <= limits))}
     start, reason = None, ""
     try:
-        start = consistent_state(system, t, q, None if v0 is None else v, **found)
+        start = _nearest_state(manifold, q, None if v0 is None else v, r, w, guess, tolerance)
     except InconsistentInitialError as error:
         if not violated:
             raise

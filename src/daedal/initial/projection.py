@@ -15,6 +15,7 @@ from daedal.analysis.constraints import position_terms, sizes, velocity_noise, v
 from daedal.errors import InconsistentInitialError, InvalidProblemError
 from daedal.mechanics.assembly import Assembly
 from daedal.mechanics.complaints import complaint
+from daedal.mechanics.setting import lengths_of
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 
@@ -94,18 +95,22 @@ class Manifold:
             raise self._unevaluable(q)
         return values["mass"]
 
+    def sizes(self, q) -> np.ndarray:
+        """Sizes of the coordinates."""
+        return lengths_of(self.system, q, sizes)
+
     def position_scale(self, q) -> np.ndarray:
         """The size of the terms whose sum g is."""
         rates, K = self.velocity(q, np.zeros(self.n))
-        terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t)
-        return terms + _VANISHED * self.typical[: self.n_g] * np.max(sizes(q))
+        terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
+        return terms + _VANISHED * self.typical[: self.n_g] * np.max(self.sizes(q))
 
     def velocity_limits(self, q, v, relative: float) -> np.ndarray:
         """Residuals of K v + k that are this part of its terms, or rounding errors."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
         if self.n_g and self.system.constraint_t is None:
-            terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t)
+            terms = position_terms(K[: self.n_g], q, rates[: self.n_g], self.t, self.sizes(q))
             limits += velocity_noise(terms, float(self.assembly.record.data["time_increment"][0]), self.n_lambda)
         return limits
 
@@ -115,7 +120,7 @@ class Manifold:
         if K is None:
             raise self._unevaluable(q)
         norms = np.linalg.norm(K, axis=1)
-        beside = self.jacobian(q + 1e-2 * sizes(q, 1.0) * np.where(np.arange(self.n) % 2, -0.8, 1.0))
+        beside = self.jacobian(q + 1e-2 * self.sizes(q) * np.where(np.arange(self.n) % 2, -0.8, 1.0))
         return norms if beside is None else np.maximum(norms, np.linalg.norm(beside, axis=1))
 
     # --- projection -------------------------------------------------------------------------------------------------
@@ -142,7 +147,7 @@ class Manifold:
         if free is None:
             free = np.ones(self.n, dtype=bool)
         if W is None:
-            W = np.diag(sizes(q, 1.0) ** -2.0)
+            W = np.diag(self.sizes(q) ** -2.0)
         reference = np.where(self.typical[rows] > 0.0, self.typical[rows], 1.0)
         g, before = self._rows_of_g(q, rows), np.inf
         for _ in range(_MAX_ITERATIONS):
@@ -151,7 +156,7 @@ class Manifold:
                 break
             step = np.zeros(self.n)
             step[free] = _least_change(W[np.ix_(free, free)], G[rows][:, free], -g)
-            change = float(np.max(np.abs(step) / sizes(q, 1.0)))
+            change = float(np.max(np.abs(step) / self.sizes(q)))
             if change <= 0.25 * ROUNDOFF and change >= 0.3 * before:
                 break
             share = 1.0
@@ -176,7 +181,7 @@ class Manifold:
         """Where the constraints are satisfied best, from afar."""
         from scipy.optimize import least_squares
 
-        lengths = sizes(q, 1.0)
+        lengths = self.sizes(q)
         reference = np.where(self.typical[: self.n_g] > 0.0, self.typical[: self.n_g], 1.0)
 
         def full(x):
@@ -212,7 +217,7 @@ class Manifold:
             towards, G = (q0 - q)[free], K[: self.n_g, free]
             step = np.zeros(self.n)
             step[free] = towards - _least_change(Wf, G, G @ towards)
-            change = float(np.max(np.abs(step) / sizes(q, 1.0)))
+            change = float(np.max(np.abs(step) / self.sizes(q)))
             if change < smallest:
                 best, smallest = q, change
             if change <= 1e-12 or change > 10.0 * smallest:
@@ -249,7 +254,7 @@ class Manifold:
     def neighbours(self, q, rows):
         """Points beside q with g = 0 in the given position rows, reached along their kernel."""
         K = self.jacobian(q)
-        lengths = sizes(q, 1.0)
+        lengths = self.sizes(q)
         scaled = (K if K is not None else np.zeros((self.n_lambda, self.n)))[rows] * lengths
         if len(rows):
             norms = np.linalg.norm(scaled, axis=1, keepdims=True)

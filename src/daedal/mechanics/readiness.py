@@ -4,8 +4,9 @@ Most starts are, and then the search for consistent values and for redundant con
 
     |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M = M^T > 0,
 
-and from M and K follows the norm in which output is projected: that of M, unless the move F g with
-F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the shortest one, K^+ g.
+where M = M^T > 0 on the kernel of K is enough: it follows from M + K^T K > 0. From M and K follows the norm in which
+output is projected: that of M, unless the move F g with F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the
+shortest one, K^+ g.
 """
 
 import numpy as np
@@ -36,9 +37,13 @@ def is_ready(system, t, z, r):
     if n_c > 0 and not (_is_consistent(c, z) and _is_independent(float_rows(c.jacobian, n_c, nx))):
         return NOT_READY
     mass = float_rows(c.mass, nx, nx).copy()
-    if not (_is_symmetric(mass) and _cholesky(mass, _DEFINITE)):
+    if not _is_symmetric(mass):
         return NOT_READY
-    answer = READY_IN_MASS_NORM if n_c > 0 and _mass_norm_is_short(c, mass) else READY
+    answer = READY
+    if _cholesky(mass, _DEFINITE):
+        answer = READY_IN_MASS_NORM if n_c > 0 and _mass_norm_is_short(c, mass) else READY
+    elif not _is_definite_on_kernel(c):
+        return NOT_READY
     status = accelerate_only(c, t)
     if status == 0 and c.n_r > 0:
         status = evaluate(c, t, RATE)
@@ -114,6 +119,24 @@ def _cholesky(a, smallest):
                 value -= a[i, k] * a[j, k]
             a[i, j] = value / a[j, j]
     return True
+
+
+@part
+def _is_definite_on_kernel(c):
+    """Whether M is clearly positive definite on the kernel of K, since M + sum_i m K_i^T K_i / |K_i|^2 is, with the
+    largest entry m of the diagonal of M."""
+    nx, n_c = c.nx, c.n_c
+    mass, jacobian = float_rows(c.mass, nx, nx), float_rows(c.jacobian, n_c, nx)
+    heaviest = 0.0
+    for j in range(nx):
+        heaviest = max(heaviest, mass[j, j])
+    total = mass.copy()
+    for i in range(n_c):
+        weight = heaviest / squares(jacobian[i])
+        for j in range(nx):
+            for k in range(j + 1):
+                total[j, k] += weight * jacobian[i, j] * jacobian[i, k]
+    return heaviest > 0.0 and _cholesky(total, _DEFINITE)
 
 
 @part

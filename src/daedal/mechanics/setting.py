@@ -5,6 +5,7 @@ Nothing of it is kept on the system: the same start gives the same setting, what
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ from daedal.mechanics.increments import typical_size
 from daedal.problems import MechanicalSystem
 
 DERIVATIVES = ("constraint_jacobian", "constraint_t", "acceleration_bias")
+_NOTHING = 1e-13  # part of a coordinate's size that may be a rounding error
 _SAME = 1e-5  # relative disagreement of the complex step and differences that is taken for rounding errors
 
 
@@ -65,7 +67,17 @@ class Setting:
 def plain_setting(system: MechanicalSystem, q: np.ndarray, rows=None) -> Setting:
     """A setting to look at a system with: increments are guessed from sizes."""
     rows = np.arange(system.n_lambda) if rows is None else np.asarray(rows, dtype=np.int64)
-    return Setting(rows, np.outer([1.5e-2, 1e-5], typical_size(np.asarray(q, dtype=float))), 1e-3)
+    return Setting(rows, np.outer([1.5e-2, 1e-5], lengths_of(system, np.asarray(q, dtype=float), typical_size)), 1e-3)
+
+
+def lengths_of(system: MechanicalSystem, q: np.ndarray, otherwise: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Sizes of the coordinates; those of machines are no smaller than what their joints are known for.
+
+    Coordinates of joints count from a zero position, in which the terms of constraints do not vanish. Of other systems
+    nothing is known but q: `otherwise` tells its sizes.
+    """
+    typical = getattr(system, "typical_sizes", None)
+    return otherwise(q) if typical is None else np.maximum(np.abs(q), typical)
 
 
 def setting_at(
@@ -99,7 +111,9 @@ def setting_at(
 
     record = assembly.record
     # Where the coordinates change, velocity constraints only show it if something moves.
-    z = np.concatenate([q, np.where(np.arange(q.size) % 2, 0.7, 1.0) * typical_size(q)])
+    lengths = lengths_of(system, q, typical_size)
+    near = np.where(np.abs(q) > _NOTHING * lengths, q, 0.0)  # of a rounding error nothing follows about increments
+    z = np.concatenate([near, np.where(np.arange(q.size) % 2, 0.7, 1.0) * lengths])
     status = find_increments(record.data, float(t), z)
     _forget_errors(assembly)
     if status == 0:

@@ -35,7 +35,7 @@ class MultistepAnalysis(MethodAnalysis):
     zero_stable : bool
         Dahlquist's root condition.
     stable_at_infinity : bool
-        Whether :math:`\sigma` has all zeros inside of the unit circle.
+        Whether :math:`\sigma` has all zeros inside the unit circle.
     transferable : bool
         Whether the method is stable for transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
     stability : MultistepStability

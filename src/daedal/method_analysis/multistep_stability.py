@@ -96,7 +96,7 @@ def _numerically_zero_stable(roots: np.ndarray) -> bool:
 
 
 def _proved_a_stable(rho: Row, sigma: Row) -> bool:
-    r"""Whether the zeros of :math:`\rho - z\sigma` stay inside of the unit circle for Re z < 0.
+    r"""Whether the zeros of :math:`\rho - z\sigma` stay inside the unit circle for Re z < 0.
 
     They are inside for z = -1, none comes from infinity as :math:`\alpha_0/\beta_0 > 0`, and none crosses the circle,
     where :math:`\mathrm{Re}\,\rho\bar\sigma \ge 0`, a polynomial in the cosine of the angle.

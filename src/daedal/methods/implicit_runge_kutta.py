@@ -73,10 +73,10 @@ class ImplicitRungeKutta(Method):
     A :class:`SecondOrderDAE`, and a mechanism with ``formulation="index3"``, is solved as it stands by
     :class:`Collocation` where the coefficients are those of one of its methods, and in first-order form otherwise.
 
-    What is compared with the tolerance is the error at the end of a step and that of the polynomial inside of it, so
+    What is compared with the tolerance is the error at the end of a step and that of the polynomial inside it, so
     that output between steps is as accurate as that at steps; for problems of index 2 and 3 it is the former alone.
     Methods of stage order 1 need short steps for algebraic and stiff variables on that account; `error_test` can leave
-    out those whose course inside of steps does not matter.
+    out those whose course inside steps does not matter.
 
     What orders are to be expected is said by :func:`daedal.analyse_method`. Where none is guaranteed for the index of
     the problem, variable steps are refused, and a run with `fixed_step` says so in its message.

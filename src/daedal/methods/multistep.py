@@ -159,7 +159,7 @@ class OneLeg(_WithFormula):
         F\Bigl(\sum_j \beta_j t_{n-j},\ \sum_j \beta_j y_{n-j},\ \frac1h \sum_j \alpha_j y_{n-j}\Bigr) = 0,
         \qquad \sum_j \beta_j = 1 .
 
-    For algebraic variables it is stable only if all zeros of :math:`\sigma` lie inside of the unit circle;
+    For algebraic variables it is stable only if all zeros of :math:`\sigma` lie inside the unit circle;
     :func:`daedal.analyse_method` tells.
 
     Parameters

@@ -51,7 +51,7 @@ class Radau(Method):
 
     Notes
     -----
-    What is compared with the tolerance is the largest error of u inside of a step, of order s + 1 in h. Errors at the
+    What is compared with the tolerance is the largest error of u inside a step, of order s + 1 in h. Errors at the
     ends of steps, of order 2s - 1, are far smaller.
 
     Examples

@@ -222,7 +222,7 @@ class DOP853(_Explicit):
     """The method of order 8 of Dormand and Prince, as Hairer's code of this name has it: dense output of order 7.
 
     The error estimate is made of two embedded methods, of order 5 and 3, which count like one of order 7. Twelve
-    evaluations make a step; dense output takes three more where something lies inside of it. For the same equations as
+    evaluations make a step; dense output takes three more where something lies inside it. For the same equations as
     :class:`DOPRI5`, at sharper tolerances: from about 1e-7 on it needs fewer evaluations.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,8 +13,13 @@ from numba import cfunc, types
 from daedal.errors import Unevaluable
 from daedal.kernels.compilation import Pointer, caller
 from daedal.kernels.functions import CodedFunction
+from daedal.kernels.records import Record
 from daedal.multibody import loops_compiled
+from daedal.multibody.force_code import ForceCode
+from daedal.multibody.forces.force import Force
 from daedal.multibody.layout import Layout
+from daedal.multibody.packed import packed
+from daedal.symbolic import Untraceable
 
 MOST_TRACED = {True: 24, False: 12}
 """Velocities of joints up to which the functions of a machine are traced, in the plane and in space.
@@ -26,6 +31,47 @@ _call = caller(loops_compiled.SIGNATURE)
 _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
 
 
+class LargeMachine:
+    """A machine as its functions see it: the arrays of a layout, and the code of its forces.
+
+    Parameters
+    ----------
+    forces : sequence of Force
+    layout : Layout
+
+    Raises
+    ------
+    Untraceable
+        Where a force cannot be traced.
+    """
+
+    def __init__(self, forces: Sequence[Force], layout: Layout):
+        self.layout, self._forces = layout, forces
+        self.n_states = sum(len(force.initial) for force in forces)
+        self._versions = [self._version()]  # all live as long as this: code that was handed out points to them
+
+    def _version(self) -> tuple[ForceCode | None, Record]:
+        if not self._forces:
+            return None, self.layout.packed
+        code = ForceCode(self._forces, self.layout)
+        return code, packed(*self.layout.arrays, code.record.address, self.n_states)
+
+    @property
+    def code(self) -> ForceCode | None:
+        """That of the forces."""
+        return self._versions[-1][0]
+
+    def is_current(self) -> bool:
+        """Whether functions of the user read the same from outside as when they were traced."""
+        return self.code is None or self.code.is_current()
+
+    def record(self) -> Record:
+        """That of the machine, with its forces as they are now."""
+        if not self.is_current():
+            self._versions.append(self._version())
+        return self._versions[-1][1]
+
+
 class CompiledLoops(CodedFunction):
     """A function of a machine: compiled loops over its bodies.
 
@@ -33,37 +79,47 @@ class CompiledLoops(CodedFunction):
     ----------
     name : str
         One of the functions of :mod:`daedal.multibody.loops_compiled`.
-    layout : Layout
-        The machine.
+    machine : LargeMachine
     arguments : tuple of int
         Lengths of its arguments behind t.
     shape : tuple of int
         That of its result.
+    stated : callable, optional
+        The same function in Python, which is asked where a force raises an exception.
     """
 
     workspace = 0
     is_derivative = True  # those of constraints are exact
 
-    def __init__(self, name: str, layout: Layout, arguments: tuple[int, ...], shape: tuple[int, ...]):
+    def __init__(
+        self,
+        name: str,
+        machine: LargeMachine,
+        arguments: tuple[int, ...],
+        shape: tuple[int, ...],
+        stated: Callable[..., Any] | None = None,
+    ):
         self.__name__ = name
-        self._layout, self._arguments, self._shape = layout, arguments, shape
-
-    @cached_property
-    def _bound(self):
-        """The C function of (t, block) for this machine."""
-        kernel: Pointer = getattr(loops_compiled, self.__name__)
-        address, machine = kernel.address, self._layout.packed.address
-
-        @cfunc(types.int32(types.float64, types.int64))
-        def bound(t, block):
-            return _call(address, t, block, machine)
-
-        return bound
+        self.machine, self._arguments, self._shape, self._stated = machine, arguments, shape, stated
+        self._bound: dict[int, Any] = {}  # C functions of (t, block), by the address of the record
 
     @property
     def address(self) -> int:  # type: ignore[override]
-        """Of the machine code."""
-        return self._bound.address
+        """Of the machine code for this machine, with its forces as they are now."""
+        record = self.machine.record()
+        if record.address not in self._bound:
+            kernel: Pointer = getattr(loops_compiled, self.__name__)
+            address, machine = kernel.address, record.address
+
+            @cfunc(types.int32(types.float64, types.int64))
+            def bound(t, block):
+                return _call(address, t, block, machine)
+
+            self._bound[record.address] = bound
+        return self._bound[record.address].address
+
+    def is_current(self) -> bool:
+        return self.machine.is_current()
 
     def numbers(self, params) -> np.ndarray:
         return np.zeros(0)
@@ -78,24 +134,28 @@ class CompiledLoops(CodedFunction):
     def __call__(self, t: float, *arguments):
         status, values = self.evaluate(t, *arguments)
         if status != 0:
+            if self._stated is not None:
+                return self._stated(t, *arguments)
             raise Unevaluable(f"{self.__name__} cannot be computed here")
         return values
 
     def __repr__(self) -> str:
-        return f"<{self.__name__}: compiled loops over {self._layout.tree.father.size} bodies>"
+        return f"<{self.__name__}: compiled loops over {self.machine.layout.tree.father.size} bodies>"
 
 
 class RecursiveCode:
     """Accelerations and projections of a large machine, as methods ask for the code of a system as a whole."""
 
-    def __init__(self, layout: Layout, functions: dict[str, CompiledLoops]):
-        n, n_c = layout.n_q, _n_constraints(layout)
+    is_recursive = True  # nothing is said about it by matrices
+
+    def __init__(self, machine: LargeMachine, functions: dict[str, CompiledLoops]):
+        n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states
         self._functions = functions
         self._made = {
-            "accelerations": CompiledLoops("accelerations", layout, (n, n), (n + n_c,)),
-            "position_correction": CompiledLoops("position_correction", layout, (n,), (n,)),
-            "velocity_correction": CompiledLoops("velocity_correction", layout, (n, n), (n + n_c * n,)),
-            "stage": CompiledLoops("stage", layout, (n, n, n, n, 1, 1), (n + n_c,)),
+            "accelerations": CompiledLoops("accelerations", machine, (n, n, n_r), (n + n_c,)),
+            "position_correction": CompiledLoops("position_correction", machine, (n,), (n,)),
+            "velocity_correction": CompiledLoops("velocity_correction", machine, (n, n), (n + n_c * n,)),
+            "stage": CompiledLoops("stage", machine, (n, n, n_r, n, n, 1, 1), (n + n_c,)),
         }
 
     def belongs_to(self, system: Any) -> bool:
@@ -107,24 +167,34 @@ class RecursiveCode:
         return self._made.get(name)
 
 
-def is_large(model: Any, layout: Layout) -> bool:
-    """Whether the functions are compiled loops; forces and constraints of the model are Python, and traced."""
-    return layout.n_v > MOST_TRACED[layout.planar] and not model.forces and not layout.constraints
+def large_machine(forces: Sequence[Force], layout: Layout) -> LargeMachine | None:
+    """The machine if its functions are to be compiled loops.
+
+    Constraints other than joints are Python, and traced; so are forces of which one cannot be traced by itself.
+    """
+    if layout.n_v <= MOST_TRACED[layout.planar] or layout.constraints:
+        return None
+    try:
+        return LargeMachine(forces, layout)
+    except Untraceable:
+        return None
 
 
-def compiled_functions(layout: Layout) -> dict[str, CompiledLoops]:
-    """The functions of a mechanical system, by name."""
-    n, n_c = layout.n_q, _n_constraints(layout)
+def compiled_functions(machine: LargeMachine, stated: dict[str, Callable[..., Any]]) -> dict[str, CompiledLoops]:
+    """The functions of a mechanical system, by name; `stated` has those that contain forces, in Python."""
+    n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states
     functions = {
-        "mass": CompiledLoops("mass", layout, (n,), (n, n)),
-        "force": CompiledLoops("force", layout, (n, n), (n,)),
+        "mass": CompiledLoops("mass", machine, (n,), (n, n)),
+        "force": CompiledLoops("force", machine, (n, n, n_r), (n,), stated["force"]),
     }
+    if n_r:
+        functions["state_rate"] = CompiledLoops("state_rate", machine, (n, n, n_r), (n_r,), stated["state_rate"])
     if n_c:
         functions |= {
-            "constraint": CompiledLoops("constraint", layout, (n,), (n_c,)),
-            "constraint_jacobian": CompiledLoops("constraint_jacobian", layout, (n,), (n_c, n)),
-            "constraint_t": CompiledLoops("constraint_t", layout, (n,), (n_c,)),
-            "acceleration_bias": CompiledLoops("acceleration_bias", layout, (n, n), (n_c,)),
+            "constraint": CompiledLoops("constraint", machine, (n,), (n_c,)),
+            "constraint_jacobian": CompiledLoops("constraint_jacobian", machine, (n,), (n_c, n)),
+            "constraint_t": CompiledLoops("constraint_t", machine, (n,), (n_c,)),
+            "acceleration_bias": CompiledLoops("acceleration_bias", machine, (n, n), (n_c,)),
         }
     return functions
 

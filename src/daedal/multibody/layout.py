@@ -10,7 +10,7 @@ import numpy as np
 
 from daedal.kernels.records import Record
 from daedal.multibody.body import Frame, ground
-from daedal.multibody.chains import chains_of
+from daedal.multibody.chains import Chains, chains_of
 from daedal.multibody.closure import ACROSS, Closures, gradients
 from daedal.multibody.constraints import Constraint
 from daedal.multibody.constraints.couplings import Thread
@@ -106,9 +106,14 @@ class Layout:
         )
 
     @cached_property
+    def arrays(self) -> tuple[Tree, Closures, Chains]:
+        """Tree, conditions and their chains."""
+        return self.tree, self.closures, chains_of(self.tree, self.closures)
+
+    @cached_property
     def packed(self) -> Record:
-        """Tree, conditions and their chains for kernels that take them by their address."""
-        return packed(self.tree, self.closures, chains_of(self.tree, self.closures))
+        """The same for kernels that take them by their address."""
+        return packed(*self.arrays)
 
     @cached_property
     def no_loads(self) -> LoadBlock:
@@ -164,17 +169,29 @@ class Layout:
 
     def remember(self):
         """Compute what is computed once; functions that are traced must change nothing outside of them."""
-        return self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless, self.closures
+        coordinates = self.index, self.joint_coordinates, self.counted_angles, self.turns, self.massless
+        return coordinates, self.closures, self.typical_sizes, self.n_q, self.n_v
 
-    @property
+    @cached_property
     def n_q(self) -> int:
         """Number of coordinates."""
         return int(self.tree.first_q[-1])
 
-    @property
+    @cached_property
     def n_v(self) -> int:
         """Number of velocities of joints."""
         return int(self.tree.first_v[-1])
+
+    @cached_property
+    def typical_sizes(self) -> np.ndarray:
+        """What coordinates are small beside: 1 for angles and Euler parameters, the machine for displacements."""
+        tree, places = self.tree, self.closures.place.reshape(-1, 3)
+        length = float(np.max(np.linalg.norm([*tree.place, *tree.own_place, *places], axis=1), initial=0.0)) or 1.0
+        sizes = np.ones(self.n_q)
+        for j in range(tree.father.size):
+            shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # which counts the rotations
+            sizes[tree.first_q[j] : tree.first_q[j] + shifts] = length
+        return sizes
 
     @cached_property
     def names(self) -> list[str]:

@@ -17,9 +17,10 @@ from daedal.multibody.closure import residuals
 from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_mass, lifted_rows, norms
 from daedal.multibody.cut_joints import loop_bias, loop_jacobian
 from daedal.multibody.dynamics import crba, rnea
-from daedal.multibody.kinematics import placement, velocities
-from daedal.multibody.packed import MACHINE, chains_at, closures_at, tree_at
-from daedal.multibody.recursive import constrained_accelerations, shortest_change
+from daedal.multibody.kinematics import move, place, placement, velocities
+from daedal.multibody.loads import add_loads, motion_in, room_for_motion
+from daedal.multibody.packed import MACHINE, chains_at, closures_at, keep, tree_at
+from daedal.multibody.recursive import constrained_solution, reduction, shortest_change
 from daedal.multibody.tree import ANY_ROTATION
 
 SIGNATURE = types.int32(types.float64, types.int64, types.int64)
@@ -39,19 +40,50 @@ def mass(t, block, machine):
     return 0
 
 
+@kernel
+def _loaded(machine, t, block):
+    """The motion at [q | v | r] and what the forces do in it: a status, the block of the motion, and the loads."""
+    record, tree = record_at(machine, MACHINE), tree_at(machine)
+    n, n_q, n_v, n_states = record.n, record.n_q, record.n_v, record.n_states
+    q, u = floats(block, n_q), joint_velocities(tree, floats(block, n_q), floats(block + 8 * n_q, n_q))
+    motion, loads = room_for_motion(record), np.zeros(6 * n + n_v + n_states)
+    placed, moving = motion_in(record, motion)
+    place(tree, q, placed)
+    move(tree, placed, u, moving)
+    if record.forces == 0:
+        return 0, motion, loads
+    behind = motion.size - n_q - n_v - n_states
+    motion[behind : behind + n_q] = q
+    motion[behind + n_q : behind + n_q + n_v] = u
+    motion[behind + n_q + n_v :] = floats(block + 16 * n_q, n_states)
+    return add_loads(record.forces, t, motion, loads), motion, loads
+
+
 @pointer(SIGNATURE)
 def force(t, block, machine):
-    """block = [q | v | f]."""
+    """block = [q | v | r | f]."""
+    status, motion, loads = _loaded(machine, t, block)
+    if status != 0:
+        return status
     record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n = record.n_q
-    q, v = floats(block, n), floats(block + 8 * n, n)
-    placed = placement(tree, q)
-    moving = velocities(tree, placed, joint_velocities(tree, q, v))
-    none = np.zeros((record.n, 3))
-    tau = rnea(tree, placed, moving, np.zeros(record.n_v), none, none)
-    result = lifted_force(tree, q, v, -tau, floats(record.parameter_mass, record.n))
-    floats(block + 16 * n, n)[:] = result
+    n, n_q, n_v = record.n, record.n_q, record.n_v
+    placed, moving = motion_in(record, motion)
+    on_bodies = loads[: 6 * n].reshape((2, n, 3))
+    tau = loads[6 * n : 6 * n + n_v] - rnea(tree, placed, moving, np.zeros(n_v), on_bodies[0], on_bodies[1])
+    q, v, behind = floats(block, n_q), floats(block + 8 * n_q, n_q), block + 8 * (2 * n_q + record.n_states)
+    floats(behind, n_q)[:] = lifted_force(tree, q, v, tau, floats(record.parameter_mass, n))
+    keep(motion)
     return 0
+
+
+@pointer(SIGNATURE)
+def state_rate(t, block, machine):
+    """block = [q | v | r | rates of r]."""
+    status, _, loads = _loaded(machine, t, block)
+    record = record_at(machine, MACHINE)
+    n_states = record.n_states
+    floats(block + 8 * (2 * record.n_q + n_states), n_states)[:] = loads[loads.size - n_states :]
+    return status
 
 
 @pointer(SIGNATURE)
@@ -146,25 +178,28 @@ def _lift(tree, q, change, radial, result):
 
 @pointer(SIGNATURE)
 def accelerations(t, block, machine):
-    """block = [q | v | a | lam]."""
-    record, tree = record_at(machine, MACHINE), tree_at(machine)
-    n, n_norms = record.n_q, record.n_norms
-    q, v = floats(block, n), floats(block + 8 * n, n)
-    none = np.zeros((record.n, 3))
-    u = joint_velocities(tree, q, v)
-    found, multipliers, redundant = constrained_accelerations(
-        tree, closures_at(machine), chains_at(machine), q, u, np.zeros(record.n_v), none, none
-    )
+    """block = [q | v | r | a | lam]."""
+    status, motion, loads = _loaded(machine, t, block)
+    if status != 0:
+        return status
+    record, tree, chains = record_at(machine, MACHINE), tree_at(machine), chains_at(machine)
+    n, n_bodies, n_norms = record.n_q, record.n, record.n_norms
+    placed, moving = motion_in(record, motion)
+    on_bodies, tau = loads[: 6 * n_bodies].reshape((2, n_bodies, 3)), loads[6 * n_bodies : 6 * n_bodies + record.n_v]
+    left, reduced = reduction(tree, closures_at(machine), chains, placed, moving, tau, on_bodies[0], on_bodies[1])
+    found, multipliers, redundant = constrained_solution(tree, chains, placed, moving, left, reduced)
+    keep(motion)
     if redundant > 0:
         return NOT_HERE
+    q, v, behind = floats(block, n), floats(block + 8 * n, n), block + 8 * (2 * n + record.n_states)
     radial, i = np.zeros(n_norms), 0
-    for j in range(record.n):
+    for j in range(n_bodies):
         if tree.turn[j] == ANY_ROTATION:
             p = tree.first_q[j + 1] - 4
             radial[i] = -_square(v, p) / _square(q, p)
             i += 1
-    _lift(tree, q, found, radial, floats(block + 16 * n, n))
-    result = floats(block + 24 * n, n_norms + record.m)
+    _lift(tree, q, found, radial, floats(behind, n))
+    result = floats(behind + 8 * n, n_norms + record.m)
     result[:n_norms] = 0.0
     result[n_norms:] = multipliers
     return 0

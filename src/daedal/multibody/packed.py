@@ -30,12 +30,13 @@ from daedal.multibody.coordinates import parameter_masses
 from daedal.multibody.kinematics import Placement, Velocities
 from daedal.multibody.tree import ANY_ROTATION, Tree
 
-_SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms")
+_SIZES = ("n", "n_q", "n_v", "m", "places", "sets", "n_norms", "n_states")
 _GROUPS = (Tree, Closures, Chains)
 MACHINE = np.dtype(
     [
         *((name, INTEGER) for name in _SIZES),
         ("parameter_mass", ADDRESS),
+        ("forces", ADDRESS),  # 0 if there are none
         *((f"{group.__name__}_{name}", ADDRESS) for group in _GROUPS for name in group._fields),
     ]
 )
@@ -53,8 +54,11 @@ class LoadBlock:
         self.address: int = self.values.ctypes.data
 
 
-def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
-    """The record of a machine; it keeps the arrays alive."""
+def packed(tree: Tree, closures: Closures, chains: Chains, forces: int = 0, n_states: int = 0) -> Record:
+    """The record of a machine; it keeps the arrays alive.
+
+    `forces` is the address of the record of the forces, which have `n_states` states.
+    """
     arrays: dict[str, Any] = {
         f"{type(group).__name__}_{name}": np.ascontiguousarray(values)
         for group in (tree, closures, chains)
@@ -69,7 +73,9 @@ def packed(tree: Tree, closures: Closures, chains: Chains) -> Record:
         places=chains.condition.size,
         sets=chains.first_entry.size - 1,
         n_norms=int(np.sum(tree.turn == ANY_ROTATION)),
+        n_states=n_states,
         parameter_mass=parameter_masses(tree),
+        forces=forces,
         **arrays,
     )
 

@@ -13,7 +13,7 @@ from daedal.multibody.coordinates import joint_velocities, lifted_force, lifted_
 from daedal.multibody.dynamics import crba, rnea
 from daedal.multibody.forces.force import Force
 from daedal.multibody.kinematics import placement, velocities
-from daedal.multibody.large import RecursiveCode, compiled_functions, is_large
+from daedal.multibody.large import RecursiveCode, compiled_functions, large_machine
 from daedal.multibody.layout import Layout
 from daedal.multibody.motion import Loads, Motion, states_by_force
 from daedal.multibody.results import Machine
@@ -32,6 +32,11 @@ class MultibodySystem(MechanicalSystem):
     def machine(self) -> Machine:
         """What a solution needs to speak of bodies and joints."""
         return Machine(self.model, self.layout)
+
+    @property
+    def typical_sizes(self) -> np.ndarray:
+        """What coordinates are small beside: 1 for angles, the size of the machine for displacements."""
+        return self.layout.typical_sizes
 
     def motion(self, q, v, r=()) -> Motion:
         """Where everything is and how it moves, to be asked as forces ask; `r` are the states of forces.
@@ -113,14 +118,15 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
     named += [other.name for other in rolling for _ in range(other.velocity_size(planar))]
     turning = [joint.name for joint in layout.topology.joints if joint.turn == ANY_ROTATION]
     functions: dict[str, Any] = {"mass": mass, "force": force, "constraint": constraint if n_constraints else None}
-    large = is_large(model, layout)
-    if large:
-        functions = compiled_functions(layout)
+    large = large_machine(forces, layout)
+    if large is not None:
+        functions = compiled_functions(large, {"force": force, "state_rate": state_rate})
+    elif n_states:
+        functions["state_rate"] = state_rate
     system = MultibodySystem(
         **functions,
         n_q=layout.n_q,
         n_constraints=n_constraints,
-        state_rate=state_rate if n_states else None,
         n_r=n_states,
         velocity_constraint=velocity_constraint if n_rolling else None,
         n_velocity_constraints=n_rolling,
@@ -129,8 +135,8 @@ def system_of(model: Any, layout: Layout) -> MultibodySystem:
         model=model,
         layout=layout,
     )
-    if large:
-        object.__setattr__(system, "straight_line", RecursiveCode(layout, functions))
+    if large is not None:
+        object.__setattr__(system, "straight_line", RecursiveCode(large, functions))
     return system
 
 

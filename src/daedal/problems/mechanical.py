@@ -102,8 +102,8 @@ class MechanicalSystem(Compilable):
 
     Notes
     -----
-    The variables beyond q and v are handed to `force`, `state_rate` and `algebraic` behind v, those that exist, in the
-    order r, w, s, lam: ``force(t, q, v, r)`` with `n_r` states, ``force(t, q, v, lam)`` with friction.
+    After v, `force`, `state_rate` and `algebraic` receive the further variables that the system has, in the order
+    r, w, s, lam: ``force(t, q, v, r)`` with `n_r` states, ``force(t, q, v, lam)`` with friction.
 
     Functions compiled with ``numba.njit`` run without Python in the loop.
 

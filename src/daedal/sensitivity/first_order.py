@@ -8,7 +8,7 @@ methods need the whole matrix; their steps are straight-line code, which elimina
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ from daedal.symbolic import Untraceable
 from daedal.tracing.first_order import traced_implicit
 
 _LARGEST_STEP_IN_ONE = 24  # unknowns, sensitivities included, of Rosenbrock steps that are one piece of machine code
+
+
+@dataclass
+class Kept:
+    """What is made in the first run and serves all plans that differ in the values of the parameters alone."""
+
+    plan: Any = None
+    problem: Any = None  # the variational equations as machine code
 
 
 class FirstOrderSensitivity:
@@ -71,8 +79,7 @@ class FirstOrderSensitivity:
         if columns is None:
             self.starts = given_starts(self.wanted, self.columns, problem.n)
         self.variational: Variational = self._make_variational()
-        self._inner: Any = None
-        self._traced: Any = None
+        self._kept = Kept()
 
     # --- plans ------------------------------------------------------------------------------------------------------
 
@@ -112,8 +119,7 @@ class FirstOrderSensitivity:
         other = copy(self)
         other.problem, other.primal = problem, shared
         if not self.variational.is_exact:
-            other.variational, other._inner = differenced_problem(problem, self.columns), None
-            other._traced = None
+            other.variational, other._kept = differenced_problem(problem, self.columns), Kept()
         return other
 
     def _takes_copies(self) -> bool:
@@ -127,27 +133,26 @@ class FirstOrderSensitivity:
     def _plan(self, settings: Settings) -> Any:
         """The plan for the variational equations, for the tolerances of one run."""
         if not self.stands:
-            return self._make_plan(self._numbered(self.variational.problem), settings)
-        if self._inner is None:
+            return self._make_plan(self.numbered(self.variational.problem), settings)
+        kept = self._kept
+        if kept.plan is None:
             problem = self.traced_problem()
-            self._inner = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
-        plan = self._inner.with_problem(self._numbered(self._inner.problem))
+            kept.plan = FirstOrderPlan(problem, replace(settings, formulation="none"), self._wishes())
+        plan = kept.plan.with_problem(self.numbered(kept.plan.problem))
         plan.rtol, plan.atol = check_tolerances(plan.problem.n, settings.rtol, settings.atol)
         plan.sharpest = float(np.min(plan.rtol))
         return plan
 
     def traced_problem(self) -> ImplicitDAE:
         """The variational equations as machine code, with the matrix that the method takes."""
-        if self._inner is not None:
-            return self._inner.problem
-        if self._traced is None:
+        if self._kept.problem is None:
             problem = self.variational.problem
             if self._takes_copies():
                 object.__setattr__(problem, "copies", 1 + self.m)
             if self.variational.is_exact:
                 problem = traced_implicit(problem, bare_solver(self._bare), always=True).problem
-            self._traced = problem
-        return self._traced
+            self._kept.problem = problem
+        return self._kept.problem
 
     def partials(self, t: float, y: np.ndarray, yp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dF/dy' and dF/dy of the problem itself."""
@@ -159,7 +164,8 @@ class FirstOrderSensitivity:
             return {}
         return {"error_test": np.arange(self.variational.problem.n) < self.problem.n}
 
-    def _numbered(self, problem: Any) -> Any:
+    def numbered(self, problem: Any) -> Any:
+        """A problem with the parameters of this plan, as numbers."""
         if problem.params is None:  # differences know the parameters themselves
             return problem
         return with_numbers(problem, self.variational.numbers(self.problem.params))
@@ -199,7 +205,7 @@ class FirstOrderSensitivity:
         """The solution with its sensitivities from a consistent start, over an interval in which nothing jumps."""
         t0, initial = request.span[0], request.initial
         settings = self._tolerances(request.settings, y0)
-        problem = self._numbered(self.variational.problem)
+        problem = self.numbered(self.variational.problem)
         s, sp = consistent_sensitivities(self, problem, t0, y0, yp0, s0)
         slopes: np.ndarray | None = np.concatenate([yp0, sp.ravel()])
         if initial[1] is None and self._begins_with_slopes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 from daedal.drive.request import Request, Settings
 from daedal.errors import InvalidProblemError
 from daedal.events.table import EventTable
+from daedal.hybrid.by_mode import ByMode
 from daedal.hybrid.hybrid_event import HybridEvent
 from daedal.hybrid.mode_settings import ModeSettings, RunSettings
 from daedal.hybrid.models.filippov import Filippov
 from daedal.hybrid.models.friction import Friction
-from daedal.hybrid.problem import ZENO, HybridProblem, Transition
+from daedal.hybrid.models.unilateral import UnilateralProblem
+from daedal.hybrid.problem import ZENO, GuardOfRun, HybridProblem, Transition
 from daedal.hybrid.reset import BoundTransition, make_consistent
 from daedal.hybrid.run import solve_hybrid
 from daedal.hybrid.segments import HybridSegment
@@ -37,24 +40,40 @@ class Modes:
 
     def __init__(self, problem: HybridProblem, names: tuple[str, ...]):
         self.names, self._given = names, problem
-        self._layouts = {mode: layout_of(with_floats(m.problem)) for mode, m in problem.modes.items()}
-        self.positions: dict[str, list[int | None]] = {}
+        self._layouts = ByMode(problem.modes, lambda mode: layout_of(with_floats(problem.modes[mode].problem)))
+        self.positions: Mapping[str, list[int | None]] = ByMode(problem.modes, self._positions)
         numbers: dict[str, float] = {}
-        for mode, layout in self._layouts.items():
-            params = with_floats(problem.modes[mode].problem).params
-            labels = [] if layout is None else layout.labels(params)
-            self.positions[mode] = [labels.index(name) if name in labels else None for name in names]
-            values = [] if layout is None else layout.numbers(params).tolist()
-            numbers |= {label: value for label, value in zip(labels, values, strict=True) if label in names}
+        for mode in problem.mode_names:
+            layout, params = self._layouts[mode], with_floats(problem.modes[mode].problem).params
+            values = (
+                {} if layout is None else dict(zip(layout.labels(params), layout.numbers(params).tolist(), strict=True))
+            )
+            numbers |= {label: value for label, value in values.items() if label in names}
         self.theta = np.array([numbers.get(name, 0.0) for name in names])
-        self._made: tuple[bytes, HybridProblem, dict[str, StateForm]] | None = None
+        self._made: tuple[bytes, HybridProblem, Mapping[str, StateForm]] | None = None
+        self._guards: dict[tuple[str, str], Any] = {}
 
-    def at(self, theta: np.ndarray) -> tuple[HybridProblem, dict[str, StateForm]]:
+    def _positions(self, mode: str) -> list[int | None]:
+        layout = self._layouts[mode]
+        labels = [] if layout is None else layout.labels(with_floats(self._given.modes[mode].problem).params)
+        return [labels.index(name) if name in labels else None for name in self.names]
+
+    def guard(self, theta: np.ndarray, source: str, name: str) -> Any:
+        """The guard of a transition as a function of (t, y, yp), with these values of the parameters."""
+        problem, forms = self.at(theta)
+        if (source, name) not in self._guards:
+            own = next(x for x in problem.transitions_from(source) if x.name == name)
+            guard = own.guard.make() if isinstance(own.guard, GuardOfRun) else own.guard
+            self._guards[source, name] = forms[source].bind(guard, f"guard of '{name}'")
+        return self._guards[source, name]
+
+    def at(self, theta: np.ndarray) -> tuple[HybridProblem, Mapping[str, StateForm]]:
         """The problem with these values of the parameters, and the forms of its states."""
         key = theta.tobytes()
         if self._made is None or self._made[0] != key:
             problem = self._given if np.array_equal(theta, self.theta) else self._with(theta)
-            self._made = key, problem, {name: StateForm(mode.problem) for name, mode in problem.modes.items()}
+            self._made = key, problem, ByMode(problem.modes, lambda mode: StateForm(problem.modes[mode].problem))
+            self._guards = {}
         return self._made[1:]
 
     def _with(self, theta: np.ndarray) -> HybridProblem:
@@ -65,6 +84,10 @@ class Modes:
             system = with_floats(given.given["system"])
             rest = {**given.given, "system": system.with_params(self._params("", system, theta))}
             return Friction(rest.pop("system"), rest.pop("direction"), rest.pop("mu"), **rest)
+        if isinstance(given, UnilateralProblem):
+            return given.with_params(self._params("", given.system, theta))
+        if given._source is not None:  # guards and resets hold parameters inside, and are made anew
+            return given.with_params(self._params("", given._source[0], theta))
         modes = {
             name: replace(mode, problem=mode.problem.with_params(self._params(name, mode.problem, theta)))
             if any(position is not None for position in self.positions[name])
@@ -75,7 +98,11 @@ class Modes:
 
     def _params(self, mode: str, holder: Any, theta: np.ndarray) -> Any:
         params = with_floats(holder).params if hasattr(holder, "with_params") else holder.params
-        layout = self._layouts.get(mode) or layout_of(holder)
+        layout = (
+            self._layouts[mode]
+            if mode
+            else layout_of(with_floats(holder) if hasattr(holder, "with_params") else holder)
+        )
         assert layout is not None
         numbers, labels = layout.numbers(params).copy(), layout.labels(params)
         for name, value in zip(self.names, theta, strict=True):
@@ -99,7 +126,8 @@ class HybridSensitivity:
     def __init__(self, problem: HybridProblem, settings: Settings, make_plan: Any):
         assert settings.sensitivities is not None
         self.problem, self.wanted, self._make_plan = problem, settings.sensitivities, make_plan
-        for name, mode in problem.modes.items():
+        for name in problem.mode_names:
+            mode = problem.modes[name]
             if not isinstance(mode.problem, (ImplicitDAE, SemiExplicitDAE, LinearDAE, MechanicalSystem)):
                 raise InvalidProblemError(
                     f"sensitivities through modes are computed for an ImplicitDAE, a SemiExplicitDAE and a "
@@ -112,8 +140,8 @@ class HybridSensitivity:
 
     def _names(self) -> tuple[str, ...]:
         known: dict[str, None] = {}
-        for mode in self.problem.modes.values():
-            holder = with_floats(mode.problem)
+        for mode in self.problem.mode_names:
+            holder = with_floats(self.problem.modes[mode].problem)
             layout = layout_of(holder)
             known |= dict.fromkeys([] if layout is None else layout.labels(holder.params))
         wanted = self.wanted.names
@@ -123,7 +151,7 @@ class HybridSensitivity:
 
     def _check_models(self):
         """Functions that Daedal has made of a model and that hold its parameters inside cannot be differentiated."""
-        if isinstance(self.problem, (Filippov, Friction)):
+        if isinstance(self.problem, (Filippov, Friction)) or self.problem._source is not None:
             return
         for transition in self.problem.transitions:
             for function in (transition.guard, transition.reset):
@@ -167,7 +195,7 @@ class _Walk:
     def __init__(self, plan: HybridSensitivity, request: Request, solution: HybridSolution):
         self.plan, self.request, self.solution = plan, request, solution
         common = RunSettings.of(request.settings).common
-        self.settings = {name: ModeSettings(request, common, name) for name in plan.problem.modes}
+        self.settings = ByMode(plan.problem.modes, lambda name: ModeSettings(request, common, name))
         self.events: list[HybridEvent] = list(solution.events)
         self._next = 0  # event
         self.parts: list[Any] = []
@@ -189,7 +217,7 @@ class _Walk:
             total = s
             self.tau = np.zeros(len(self.plan.names))
             if k + 1 < len(segments) or self._next < len(self.events):
-                total = self._through(segment, s)
+                total = self._through(segment, s, segments[k + 1].mode if k + 1 < len(segments) else None)
         return HybridSensitivities(self.plan.names, self.solution, self.parts)
 
     def _given(self, form: StateForm) -> np.ndarray:
@@ -218,16 +246,20 @@ class _Walk:
         found = plan.from_total(request, y0, total, self.tau)
         return plan.stacked(found)[:, :, -1], found
 
-    def _through(self, segment: HybridSegment, s: np.ndarray) -> np.ndarray | None:
-        """d(state)/dp behind the transitions at the end of a stretch; None where that does not exist."""
+    def _through(self, segment: HybridSegment, s: np.ndarray, follows: str | None) -> np.ndarray | None:
+        """d(state)/dp behind the transitions at the end of a stretch, in the mode that follows; None if there is none.
+
+        Where transitions accumulate, the stretch behind begins before the time at which they do.
+        """
         t, mode = segment.t1, segment.mode
         problem, _ = self.plan.modes.at(self.plan.modes.theta)
         plan = self.plan.mode_plan(self.request, mode, self.settings[mode].request.settings)
         total: np.ndarray | None = s
-        first = True
+        first, arrived = True, mode
         while self._next < len(self.events):
             event = self.events[self._next]
-            if self.request.sign * (event.t - t) > 0.0:
+            accumulates = event.kind == ZENO and follows == event.target != arrived
+            if self.request.sign * (event.t - t) > 0.0 and not accumulates:
                 break
             self._next += 1
             if event.kind == ZENO:
@@ -257,14 +289,12 @@ class _Walk:
                 first = False
             if event.target is None:
                 return None
-            total = self._reset(transition, event, t, total)
+            total, arrived = self._reset(transition, event, t, total), event.target
         return total
 
     def _guard(self, transition: Transition, source: str, slope: np.ndarray):
         def guard(point: Point) -> np.ndarray:
-            problem, forms = self.plan.modes.at(point.theta)
-            own = next(x for x in problem.transitions_from(source) if x.name == transition.name)
-            return forms[source].bind(own.guard, f"guard of '{own.name}'")(point.t, point.y, slope)
+            return self.plan.modes.guard(point.theta, source, str(transition.name))(point.t, point.y, slope)
 
         return guard
 

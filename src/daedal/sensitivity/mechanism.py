@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daedal.analysis.thresholds import STABILITY_BOUND, STIFF_GAIN
 from daedal.drive.finish import delivered, joined_dense_output, until_the_end
 from daedal.drive.mechanism import MechanismPlan
 from daedal.drive.mechanism_output import Salvage, finished, outputs
@@ -20,13 +21,16 @@ from daedal.formulations.reduction import Reduction
 from daedal.formulations.shape import ACCELERATION, Shape, level
 from daedal.kernels.functions import store_vector
 from daedal.mechanics.start import Start
-from daedal.problems import MechanicalSystem
+from daedal.methods import named_method
+from daedal.problems import ImplicitDAE, MechanicalSystem
 from daedal.sensitivity.events import timed_events, warn_of_switches
 from daedal.sensitivity.mechanical_result import MechanicalSensitivities
 from daedal.sensitivity.motion import VariationalMotion
 from daedal.sensitivity.parameters import Column, columns_of, given_starts, scales, with_floats
 from daedal.symbolic import Untraceable
 from daedal.tabular import FunctionTable
+
+_MOST_EXPLICIT_STEPS = 2000.0  # that stability asks for; beyond them an implicit method is faster
 
 
 class VariationalReduction(Reduction):
@@ -67,8 +71,16 @@ class VariationalReduction(Reduction):
         return self._motion.rate
 
     @cached_property
+    def problem(self) -> ImplicitDAE:
+        """Y' - rate(t, Y) = 0, for implicit methods; one matrix serves the motion and its sensitivities."""
+        residual, matrix = self._motion.implicit()
+        problem = ImplicitDAE(residual, self.n, jacobian=matrix, params=self.assembly.given.params)
+        object.__setattr__(problem, "copies", 1 + len(self._motion.columns))
+        return problem
+
+    @cached_property
     def options(self) -> dict[str, Any]:
-        """None: methods are explicit."""
+        """None: it is an ordinary differential equation."""
         return {}
 
     @property
@@ -169,7 +181,12 @@ class MechanismSensitivity:
                 f"sensitivities of a mechanism are derived from its functions, which cannot be traced here: {reason}"
             ) from None
         form = VariationalProjection(self.motion, self.wanted.control)
-        self._inner = MechanismPlan(self.primal.inner.problem, replace(bare, formulation=form, method=_method(bare)))
+        inner = self.primal.inner.problem
+        self._inner = MechanismPlan(inner, replace(bare, formulation=form, method=_method(bare)))
+        self._stiff: MechanismPlan | None = None  # what the automatic choice takes instead where that pays
+        if _is_automatic(bare) and bare.fixed_step is None:
+            implicit = named_method("radau", {})
+            self._stiff = MechanismPlan(inner, replace(bare, formulation=form, method=implicit))
 
     def is_current(self) -> bool:
         """Whether the functions read the same from outside as when they were traced."""
@@ -187,6 +204,7 @@ class MechanismSensitivity:
         other = copy(self)
         other.problem, other.primal = problem, shared
         other._inner = self._inner.with_problem(shared.inner.problem)
+        other._stiff = None if self._stiff is None else self._stiff.with_problem(shared.inner.problem)
         return other
 
     # --- as a mode of a hybrid problem ------------------------------------------------------------------------------
@@ -212,11 +230,11 @@ class MechanismSensitivity:
         plan, traced = self._inner, self.primal.traced
         if traced is not None and traced.n_switches and request.settings.switches != "never" and starts is None:
             warn_of_switches(self.primal.solve(request.changed(sensitivities=None, problem=self.problem)).events)
-        settings = replace(
-            request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
-        )
-        request = replace(request, problem=plan.problem, settings=settings)
-        course = plan.begin(request)
+        request, course = _begun(plan, request)
+        if self._stiff is not None and _is_stiff(course, request):
+            course.give_back()
+            plan = self._stiff
+            request, course = _begun(plan, request)
         course.assembly.sensitivities_at_start = self.starts if starts is None else starts
         segments = run(course, request)
         salvage = Salvage()
@@ -248,17 +266,40 @@ class MechanismSensitivity:
         )
 
 
-def _method(settings: Settings) -> Any:
-    """An explicit method."""
-    from daedal.methods import named_method
+def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
+    """The request of a plan, and its run, which is about to start."""
+    settings = replace(
+        request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
+    )
+    request = replace(request, problem=plan.problem, settings=settings)
+    return request, plan.begin(request)
 
-    automatic = isinstance(settings.method, str) and settings.method == "auto"
-    if automatic and not settings.options:
+
+def _is_stiff(course: Any, request: Request) -> bool:
+    """Whether what decays at the start would keep an explicit method from long steps over the whole interval."""
+    from daedal.analysis.measures import measure
+
+    start = course.start
+    found = measure(course.assembly, start.t, np.concatenate([start.z, start.r]))
+    if found is None or not found.sigF < 0.0:
+        return False
+    length = abs(request.span[1] - request.span[0])
+    return -found.sigF * length > _MOST_EXPLICIT_STEPS * STABILITY_BOUND and -found.sigF > STIFF_GAIN * found.omegaF
+
+
+def _is_automatic(settings: Settings) -> bool:
+    return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
+
+
+def _method(settings: Settings) -> Any:
+    """An explicit method, or an implicit one where that is asked for."""
+    if _is_automatic(settings):
         return named_method("dopri5", {"norm": "max"})
+    automatic = isinstance(settings.method, str) and settings.method == "auto"
     method = named_method("dopri5" if automatic else settings.method, settings.options)
-    if not method.works_on("rate"):
+    if not (method.works_on("rate") or (method.works_on("residual") and method.takes_copies)):
         raise InvalidProblemError(
-            "sensitivities of mechanisms are integrated by explicit methods with projection, 'dopri5' or 'rk4', not "
-            f"by {type(method).__name__}: leave method out. For a stiff one, state its equations as an ImplicitDAE"
+            "sensitivities of mechanisms are integrated with projection by 'dopri5' and other explicit methods, and by "
+            f"'dassl' and 'radau' where they are stiff, not by {type(method).__name__}: leave method out"
         )
     return method

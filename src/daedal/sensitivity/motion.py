@@ -10,8 +10,10 @@ so that their sensitivities solve systems with the same matrix,
 
 .. math::
 
-    \begin{pmatrix} M & K^T \\ K & 0 \end{pmatrix} \begin{pmatrix} s_a \\ s_\lambda \end{pmatrix}
-    = -(R_q s_q + R_v s_v + R_r s_r + R_p) .
+    \begin{pmatrix} M & K^T - f_\lambda \\ K & 0 \end{pmatrix} \begin{pmatrix} s_a \\ s_\lambda \end{pmatrix}
+    = -(R_q s_q + R_v s_v + R_r s_r + R_p) ,
+
+where forces may be linear in the multipliers, as those of dry friction are.
 
 Sensitivities of positions and velocities satisfy the differentiated constraints,
 :math:`G s_q + g_p = 0` and :math:`(K v + k_t)_q s_q + K s_v + (K v + k_t)_p = 0`, to which they are projected in the
@@ -29,7 +31,7 @@ from daedal.problems import MechanicalSystem
 from daedal.sensitivity.parameters import Column
 from daedal.symbolic import Untraceable
 from daedal.symbolic.dependencies import Dependencies
-from daedal.symbolic.derivative import directional
+from daedal.symbolic.derivative import directional, jacobian
 from daedal.symbolic.dynamics import Dynamics
 from daedal.symbolic.elimination import Factors, Solved, augmented, constant_rows, factor, rows_of
 from daedal.symbolic.machine import RAISES
@@ -64,14 +66,16 @@ class VariationalMotion:
     """
 
     def __init__(self, system: MechanicalSystem, columns: Sequence[Column], rows: Sequence[int] | None = None):
-        if system.n_w or system.force_uses_multipliers or system.contact is not None:
-            raise Untraceable("belongs to a system whose forces depend on multipliers or algebraic variables", "")
+        if system.n_w or system.contact is not None:
+            raise Untraceable("belongs to a system with algebraic variables", "")
         self.system, self.columns = system, tuple(columns)
         self.n = 2 * system.n_q + system.n_r
         self.total = self.n * (1 + len(columns))
         sizes = {"q": system.n_q, "v": system.n_q, "r": system.n_r, "s": self.n * len(columns)}
-        self.tracer = Tracer(system, {name: size for name, size in sizes.items() if size}, always=True)
         self._arguments = tuple(name for name, size in sizes.items() if size)
+        if system.force_uses_multipliers:
+            sizes |= {"lam": system.n_lambda}
+        self.tracer = Tracer(system, {name: size for name, size in sizes.items() if size}, always=True)
         self.layout, self.dependencies = self.tracer.layout, Dependencies()
         self._raises = self.tracer.graph.false
         self._rows = rows
@@ -79,6 +83,7 @@ class VariationalMotion:
         self._directions = [self._direction(k) for k in range(len(columns))]
         self.idle = self._idle()
         motion, outputs, worst = self._motion()
+        self._rates, self._worst = motion, worst
         graph = self.tracer.graph
         if self.layout is not None:
             self.layout.fixed = {
@@ -100,6 +105,8 @@ class VariationalMotion:
     def _traced(self) -> Dynamics:
         system, tracer, n = self.system, self.tracer, self.system.n_q
         graph, every = tracer.graph, ("q", "v", "r") if system.n_r else ("q", "v")
+        if system.force_uses_multipliers:
+            every = (*every, "lam")
         if callable(system.mass):
             mass = rows_of(graph, self._trace(system.mass, ("q",), (n, n)).array)
         else:
@@ -149,21 +156,62 @@ class VariationalMotion:
         graph, n_c = tracer.graph, dynamics.n_lambda
         tracer.sizes |= {"a": n, "lam": n_c}
         a, lam = tracer.nodes("a"), tracer.nodes("lam")
-        factors = self._factors(n_c)
-        solution = factors.solve([*dynamics.force, *dynamics.bias])
+        factors, force = self._factors_of_motion(lam)
+        solution = factors.solve([*force, *dynamics.bias])
         there = dict(zip([*a, *lam], solution, strict=True))
-        left = [*dynamics.balance(a, lam), *self.constraint_rates(a)]
+        self._left = [*dynamics.balance(a, lam), *self.constraint_rates(a)]
+        self._solved, self._there = factors, there
         reaction = self._reaction(lam)
-        motion = [*tracer.nodes("v"), *solution[:n], *self.state_rate]
+        motion = [*tracer.nodes("v"), *solution[:n], *dynamics.at(self.state_rate, there)]
         outputs: list[int] = []
         for k, along in enumerate(self._directions):
-            right = [graph.negative(x) for x in dynamics.at(directional(graph, left, along), there)]
-            found = factors.solve(right)
+            found, rates = self._answer(along)
             own = {**along, **dict(zip(lam, found[n:], strict=True))}
-            turned = dynamics.at(directional(graph, reaction, own), there)
-            motion += [*self._own(k)[n : 2 * n], *found[:n], *directional(graph, self.state_rate, along)]
-            outputs += [*found, *turned]
+            motion += [*self._own(k)[n : 2 * n], *found[:n], *rates]
+            outputs += [*found, *dynamics.at(directional(graph, reaction, own), there)]
         return motion, outputs, dynamics.bad_pivot(Solved([], factors.quality, factors.order))
+
+    def _answer(self, along: dict[int, int]) -> tuple[list[int], list[int]]:
+        """The derivatives of (a, lambda) and of r' along a direction."""
+        graph, dynamics, n = self.tracer.graph, self.equations, self.system.n_q
+        right = [graph.negative(x) for x in dynamics.at(directional(graph, self._left, along), self._there)]
+        found = self._solved.solve(right)
+        own = {**along, **dict(zip(self.tracer.nodes("lam"), found[n:], strict=True))}
+        return found, dynamics.at(directional(graph, self.state_rate, own), self._there)
+
+    def implicit(self) -> tuple[TracedFunction, TracedFunction]:
+        """Y' - rate(t, Y), and the matrix cj I - d rate / d (q, v, r), which serves all columns."""
+        tracer, n, n_q = self.tracer, self.n, self.system.n_q
+        graph, state = tracer.graph, self._state()
+        tracer.sizes |= {"yp": self.total, "cj": 1}
+        left = [graph.subtract(x, rate) for x, rate in zip(tracer.nodes("yp"), self._rates, strict=True)]
+        [cj] = tracer.nodes("cj")
+        matrix = np.full((n, n), graph.zero)
+        matrix[np.arange(n), np.arange(n)] = cj
+        matrix[np.arange(n_q), n_q + np.arange(n_q)] = graph.constant(-1.0)
+        for j, x in enumerate(state):
+            found, rates = self._answer({x: graph.one})
+            for i, entry in enumerate([*found[:n_q], *rates], n_q):
+                matrix[i, j] = graph.subtract(matrix[i, j], entry)
+        every = (*self._arguments, "yp")
+        return self._code("residual", left, [self._worst], every), self._code(
+            "jacobian", matrix, [self._worst], (*every, "cj")
+        )
+
+    def _factors_of_motion(self, lam: Sequence[int]) -> tuple[Factors, list[int]]:
+        """Those of the matrix of (a, lambda), and the force without its part that is linear in lambda."""
+        dynamics, graph, n = self.equations, self.tracer.graph, self.system.n_q
+        force = list(dynamics.force)
+        if not self.system.force_uses_multipliers:
+            return self._factors(len(lam)), force
+        rows = [dict(row) for row in dynamics.jacobian]
+        for j, row in enumerate(jacobian(graph, force, lam)):
+            if any(i in set(lam) for i in graph.needed(list(row.values()))):
+                raise Untraceable("has forces that are not linear in the multipliers", "")
+            for i, x in row.items():
+                rows[i][j] = graph.subtract(rows[i].get(j, graph.zero), x)
+        matrix = augmented(n, dynamics.mass, rows, dynamics.jacobian)
+        return factor(graph, matrix, n), dynamics.at(force, dict.fromkeys(lam, graph.zero))
 
     def _factors(self, n_c: int) -> Factors:
         dynamics = self.equations
@@ -220,11 +268,13 @@ class VariationalMotion:
         graph, n = self.tracer.graph, self.system.n_q
         return factors.solve([*[graph.zero] * n, *[graph.negative(x) for x in residual]])[:n]
 
-    def _code(self, name: str, nodes: Sequence[int], conditions: Sequence[int]) -> TracedFunction:
+    def _code(
+        self, name: str, nodes: Any, conditions: Sequence[int], arguments: Sequence[str] | None = None
+    ) -> TracedFunction:
         tracer, raises = self.tracer, self._raises
         for condition in conditions:
             raises = tracer.graph.either(raises, condition)
-        code = tracer.code(self._arguments, np.array(nodes), [(raises, RAISES)])
+        code = tracer.code(self._arguments if arguments is None else arguments, np.array(nodes), [(raises, RAISES)])
         return TracedFunction(name, code, tracer.layout, _Asks(self.system), arguments=(0,))
 
 
@@ -234,11 +284,15 @@ class _Asks:
     def __init__(self, system: MechanicalSystem):
         self._system = system
 
-    def __call__(self, t: float, state: np.ndarray, *params: Any) -> None:
+    def __call__(self, t: float, state: np.ndarray, *rest: Any) -> None:
+        params = rest[-1:] if self._system.params is not None else ()
         system, n = self._system, self._system.n_q
         q, v, r = state[:n], state[n : 2 * n], state[2 * n : 2 * n + system.n_r]
         if callable(system.mass):
             system.mass(t, q, *params)
+        if system.force_uses_multipliers:
+            system.at(t, q, v, r=r)
+            return
         system.force(t, q, v, *([r] if system.n_r else []), *params)
         if system.constraint is not None:
             system.constraint(t, q, *params)

@@ -8,7 +8,7 @@ from typing import Any
 from daedal.drive.request import Settings
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.problem import HybridProblem
-from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SemiExplicitDAE
+from daedal.problems import ImplicitDAE, LinearDAE, MechanicalSystem, SecondOrderDAE, SemiExplicitDAE
 
 
 def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Any]) -> Any:
@@ -22,16 +22,14 @@ def sensitivity_plan(problem: Any, settings: Settings, make_plan: Callable[[Any,
         from daedal.sensitivity.first_order import FirstOrderSensitivity
 
         return FirstOrderSensitivity(problem, settings, make_plan)
+    if isinstance(problem, SecondOrderDAE):
+        from daedal.sensitivity.second_order import SecondOrderSensitivity
+
+        return SecondOrderSensitivity(problem, settings, make_plan)
     if isinstance(problem, MechanicalSystem):
         from daedal.sensitivity.mechanism import MechanismSensitivity
 
         return MechanismSensitivity(problem, settings, make_plan)
-    if isinstance(problem, HybridProblem) and problem.contact_record() is not None:
-        raise InvalidProblemError(
-            "sensitivities: contacts of daedal.unilateral are not differentiated. Remedy: state the model as a "
-            "HybridProblem with guard and reset as functions of the parameters: Transition(..., guard=lambda t, q, v, "
-            "p: ..., reset=lambda t, q, v, p: ...); their jumps are followed"
-        )
     if isinstance(problem, HybridProblem):
         from daedal.sensitivity.hybrid import HybridSensitivity
 

@@ -47,6 +47,7 @@ _OUTSIDE_WORLD = {
 """What a trace must not do, since it runs a function on every path and does not know which one will be taken."""
 _KEPT = {"numpy", "scipy", "numba", "llvmlite", *sys.stdlib_module_names} - {"__main__"}
 """Modules whose Python functions are called as they are."""
+_PACKAGE = __name__.split(".")[0] + "."
 _LARGEST_ARRAY = 1_000_000  # entries of an array of constants that is made an array of symbols
 
 
@@ -160,9 +161,11 @@ class Substitution:
 
     def _function(self, function: FunctionType) -> FunctionType:
         refuse_stores(function)
-        self.dependencies.function(function)
-        self.dependencies.names(function.__globals__, _names(function.__code__))
-        self.dependencies.container(vars(function))
+        self.dependencies.cells(function)
+        if not _is_own(function):
+            self.dependencies.function(function)
+            self.dependencies.names(function.__globals__, _names(function.__code__))
+            self.dependencies.container(vars(function))
         namespace = self._globals_of(function)
         cells = tuple(CellType() for _ in function.__closure__ or ())
         made = FunctionType(function.__code__, namespace, function.__name__, None, cells or None)
@@ -208,7 +211,8 @@ class Substitution:
             elif isinstance(member, FunctionType):
                 setattr(made, name, self.of(member))
         for base in kind.__mro__[:-1]:
-            self.dependencies.container(vars(base))
+            if not _is_own(base) and base.__module__.split(".")[0] not in _KEPT:
+                self.dependencies.container(vars(base))
         self._copies.append((vars(made), dict(vars(made)), f"attributes of the class {kind.__name__}"))
         return made
 
@@ -276,6 +280,11 @@ class _Module(ModuleType):
 
     def __setattr__(self, name: str, value):
         raise Untraceable(f"stores to {self.__name__}.{name}")
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a function or class belongs to this package, whose code does not change."""
+    return (value.__module__ or "").startswith(_PACKAGE)
 
 
 def _constant_array(values: np.ndarray) -> np.ndarray:

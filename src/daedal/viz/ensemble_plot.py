@@ -148,7 +148,7 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
         flat = [pair for line in pairs for pair in line]
         pairs = [flat[k : k + 2] for k in range(0, len(flat), 2)]
     wide = len(pairs[0])
-    size = (max(3.5, 1.9 * wide + 0.8, 6.0 if wide == 2 else 0.0), _HEIGHT * len(pairs) + 0.5)
+    size = (max(1.9 * wide + 0.8, 6.0), max(_HEIGHT * len(pairs) + 0.5, 3.0))
     with new_figure(size, pyplot, save, title) as figure:
         shared: Any = "row" if len(columns) > 1 else False
         axes = figure.subplots(len(pairs), wide, sharex="col", sharey=shared, squeeze=False)
@@ -161,7 +161,8 @@ def _scatter(ensemble: Any, variables, against, title, save, pyplot) -> Figure:
                 alpha = max(0.15, min(0.8, 400.0 / places.size))
                 points = {"s": 6, "lw": 0, "alpha": alpha, "color": COLOURS[0]}
                 axis.scatter(varying[other][places], numbers[name][places], **points)
-                axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
+                if len(columns) > 1:  # the mean, to compare what the columns do to it
+                    axis.axhline(np.nanmean(numbers[name]), color=FAINT, lw=0.6, zorder=0)
                 if k == 0 or not shared:
                     axis.set_ylabel(label(name))
         for axis, (_, other) in zip(axes[-1], pairs[-1]):

@@ -49,14 +49,15 @@ class Friction(HybridProblem):
         ``direction(t, q) -> (n_q,)``, the vector e; an array if it is constant. Takes the parameters of the system as a
         third argument if there are some.
     mu : float or callable
-        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own.
+        The coefficient of sliding friction; ``mu(speed)`` of the speed :math:`|s| \ge 0` for a curve of one's own, or
+        ``mu(speed, p)`` with the parameters of the system, so that it can be varied and fitted.
     normal : float or callable, optional
         The normal force N, a number or ``normal(t, q, v)``.
     constraint : int or str, optional
         Instead of `normal`: the number or the name of the constraint whose multiplier is the normal force (its gradient
         must have the length 1 at the contact).
-    mu_static : float, optional
-        The coefficient of static friction, at least `mu` at rest; by default that.
+    mu_static : float or callable, optional
+        The coefficient of static friction, at least `mu` at rest; by default that. ``mu_static(p)`` of the parameters.
     stribeck : float, optional
         A speed :math:`v_s`: the coefficient falls from `mu_static` to `mu` as the slip grows,
         :math:`\mu(s) = \mu + (\mu_s - \mu) \exp(-(s/v_s)^2)`.

@@ -10,6 +10,7 @@ import numpy as np
 
 from daedal.errors import InvalidProblemError
 from daedal.hybrid.models.switching_surface import compiler
+from daedal.hybrid.state_form import positional_names
 from daedal.messages import unknown_name
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_finite, check_flag, check_positive, check_vector
@@ -25,7 +26,7 @@ class FrictionLaw:
     direction, speed : callable
         e and w, functions of (t, q[, p]) and of t.
     mu : callable
-        The coefficient of friction as a function of the speed, not negative.
+        The coefficient of friction as a function of the speed and of the parameters, not negative.
     normal : callable or None
         |N| as a function of (t, q, v[, p]); None if it is a multiplier.
     multiplier : int or None
@@ -33,7 +34,7 @@ class FrictionLaw:
     """
 
     direction: Callable[..., Any]
-    mu: Callable[[float], float]
+    mu: Callable[..., float]
     mu_static: float
     normal: Callable[..., Any] | None
     multiplier: int | None
@@ -59,7 +60,7 @@ class FrictionLaw:
         if unilateral and multiplier is None:
             raise InvalidProblemError("unilateral=True needs the constraint that can only push")
         through = compiler(system.force)
-        curve, static = _coefficient(mu, mu_static, stribeck, through)
+        curve, static = _coefficient(mu, mu_static, stribeck, through, system.params)
         is_constant = not callable(direction) and not callable(speed)
         if not callable(direction):
             vector = check_vector(direction, system.n_q, "direction")
@@ -82,7 +83,11 @@ class FrictionLaw:
     @property
     def mu_at_rest(self) -> float:
         """The coefficient at which a slip begins."""
-        return float(self.mu(0.0))
+        return self.mu_at(0.0)
+
+    def mu_at(self, speed: float) -> float:
+        """The coefficient at a speed."""
+        return float(self.mu(speed, *last_argument(self.mu, self.params)))
 
     def e(self, t: float, q) -> np.ndarray:
         """The direction of the force."""
@@ -94,7 +99,7 @@ class FrictionLaw:
 
     def coefficient(self, sigma: int, t: float, q, v) -> float:
         """The coefficient of friction in a slip to the side sigma."""
-        return float(self.mu(max(sigma * self.relative(t, q, v), 0.0)))
+        return self.mu_at(max(sigma * self.relative(t, q, v), 0.0))
 
     def normal_force(self, t: float, q, v, lam) -> float:
         """|N|; of a unilateral constraint 0 if it would have to pull."""
@@ -111,21 +116,24 @@ def slip_system(system: MechanicalSystem, law: FrictionLaw, sigma: int, rho: int
     through = compiler(force, direction, mu, speed, normal)
 
     @through
-    def add(t, v, f, e, pressure):
-        slip = sigma * ((e * v).sum() - speed(t))
-        return f - sigma * mu(max(slip, 0.0)) * pressure * e
+    def slip(t, v, e):
+        return max(sigma * ((e * v).sum() - speed(t)), 0.0)
 
     def with_normal(t, q, v):
-        return add(t, v, np.asarray(force(t, q, v)), np.asarray(direction(t, q)), abs(normal(t, q, v)))
+        e = np.asarray(direction(t, q))
+        return np.asarray(force(t, q, v)) - sigma * mu(slip(t, v, e)) * abs(normal(t, q, v)) * e
 
     def with_normal_and_params(t, q, v, p):
-        return add(t, v, np.asarray(force(t, q, v, p)), np.asarray(direction(t, q, p)), abs(normal(t, q, v, p)))
+        e = np.asarray(direction(t, q, p))
+        return np.asarray(force(t, q, v, p)) - sigma * mu(slip(t, v, e), p) * abs(normal(t, q, v, p)) * e
 
     def with_multiplier(t, q, v, lam):
-        return add(t, v, np.asarray(force(t, q, v)), np.asarray(direction(t, q)), rho * lam[k])
+        e = np.asarray(direction(t, q))
+        return np.asarray(force(t, q, v)) - sigma * mu(slip(t, v, e)) * (rho * lam[k]) * e
 
     def with_multiplier_and_params(t, q, v, lam, p):
-        return add(t, v, np.asarray(force(t, q, v, p)), np.asarray(direction(t, q, p)), rho * lam[k])
+        e = np.asarray(direction(t, q, p))
+        return np.asarray(force(t, q, v, p)) - sigma * mu(slip(t, v, e), p) * (rho * lam[k]) * e
 
     plain = system.params is None
     if k is None:
@@ -226,23 +234,36 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
     return int(constraint)
 
 
-def _coefficient(mu, mu_static, stribeck, through) -> tuple[Callable[[float], float], float]:
-    """The coefficient as a function of the speed, and that of static friction."""
-    if callable(mu):
+def _coefficient(mu, mu_static, stribeck, through, params) -> tuple[Callable[..., float], float]:
+    """The coefficient as a function of the speed and of the parameters, and that of static friction."""
+    curve = _of_parameters(mu, params) if callable(mu) else None
+    if curve is not None:
         if stribeck is not None:
             raise InvalidProblemError("stribeck: mu is a curve already; leave one of them out")
-        rest = check_finite(float(mu(0.0)), "mu(0)")
+        rest = check_finite(float(curve(0.0, *last_argument(curve, params))), "mu(0)")
     else:
         rest = check_finite(mu, "mu")
     if rest < 0.0:
         raise InvalidProblemError(f"mu must not be negative, got {rest:g}")
+    if callable(mu_static):
+        mu_static = mu_static(*last_argument(mu_static, params))
     static = rest if mu_static is None else check_finite(mu_static, "mu_static")
     if static < rest:
         raise InvalidProblemError(f"mu_static = {static:g} is less than the sliding friction at rest, {rest:g}")
-    if callable(mu):
-        return mu, static
+    if curve is not None:
+        return curve, static
     excess = static - rest
     if stribeck is None:
-        return through(lambda speed: rest), static
+        return through(lambda speed, p=None: rest), static
     scale = check_positive(stribeck, "stribeck")
-    return through(lambda speed: rest + excess * np.exp(-((speed / scale) ** 2))), static
+    return through(lambda speed, p=None: rest + excess * np.exp(-((speed / scale) ** 2))), static
+
+
+def _of_parameters(mu: Callable[..., float], params: Any) -> Callable[..., float]:
+    """A curve mu(speed) or mu(speed, p) as one that may be given the parameters."""
+    names = positional_names(mu)
+    if names is not None and len(names) > 1:
+        if params is None:
+            raise InvalidProblemError("mu takes the parameters, but the system was stated without params")
+        return mu
+    return compiler(mu)(lambda speed, p=None: mu(speed))

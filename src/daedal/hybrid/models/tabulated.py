@@ -26,7 +26,7 @@ class Table:
     -----
     Before the first and behind the last point the value is constant. All kinds are piecewise polynomials,
     :math:`\sum_k c_{ik} (t - t_i)^k`. In functions that are compiled use ``table.compiled()``. Values with jumps belong
-    into forces; a jump of a prescribed position is an impact.
+    in forces; a jump of a prescribed position is an impact.
 
     Examples
     --------

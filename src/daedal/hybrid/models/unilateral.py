@@ -15,6 +15,7 @@ from daedal.hybrid.models.contact_terms import whole_system
 from daedal.hybrid.models.impact import LAWS, ORDERS, Impact
 from daedal.hybrid.problem import HybridProblem, Transition
 from daedal.hybrid.state_form import StateForm
+from daedal.kernels.functions import is_compiled
 from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
@@ -160,7 +161,16 @@ class UnilateralProblem(HybridProblem):
     def with_params(self, params) -> UnilateralProblem:
         """The same contacts on the system with other parameters."""
         rules = (self.law, self.order, self.rest_speed, self.touch, self.creep)
-        return UnilateralProblem(self.system.with_params(params), self.contacts, *rules)
+        other = UnilateralProblem(self.system.with_params(params), self.contacts, *rules)
+        if "whole" in self.__dict__ and not self._holds_parameters:  # its machine code serves all parameters
+            other.__dict__["whole"] = self.whole.with_params(other.system.params)
+        return other
+
+    @property
+    def _holds_parameters(self) -> bool:
+        """Whether functions that are put together of others hold the parameters inside, as compiled ones do."""
+        own = [function for one in self.contacts for function in (one.gap, one.gradient, *one.tangent)]
+        return any(map(is_compiled, [*vars(self.system).values(), *own]))
 
     def _change_rows(self) -> list[tuple[str, str, str]]:
         return [

@@ -1,0 +1,243 @@
+"""The public names in groups, by what a reader wants to do. Every name of ``daedal.__all__`` stands in exactly one."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Group:
+    """One page of the reference; of a module, another page behind it."""
+
+    page: str
+    title: str
+    about: str
+    names: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+
+# Modules with pages of their own: the title, and which names are shown where that is not all of them.
+MODULES = {
+    "multibody": ("Bodies and joints", ""),
+    "circuits": ("Circuits from netlists", ""),
+    "viz": ("Plots, scenes and animations", ""),
+    "viz.gallery": ("The gallery", "build_gallery, Gallery, Card"),
+    "ensembles": ("Reductions of ensembles", "Histogram, Quantiles, Reduction"),
+    "linear": ("Linear DAEs", ""),
+    "method_analysis": (
+        "Results of the analysis of methods",
+        "MethodAnalysis, RungeKuttaAnalysis, MultistepAnalysis, Prediction",
+    ),
+    "order_conditions": ("Order conditions", ""),
+    "library": ("The library of problems", ""),
+    "reproduce": ("Tables of the sources", ""),
+}
+
+GROUPS = (
+    Group(
+        "state",
+        "State a problem",
+        "Write down the equations; each class takes them in the form in which they stand on paper.",
+        (
+            "ImplicitDAE",
+            "SemiExplicitDAE",
+            "MassMatrixDAE",
+            "ODE",
+            "SecondOrderDAE",
+            "LinearDAE",
+            "HessenbergDAE",
+            "from_sympy",
+            "circuits",
+            "Table",
+            "Unevaluable",
+        ),
+        ("circuits",),
+    ),
+    Group(
+        "mechanisms",
+        "State a mechanism",
+        "Masses, forces and constraints; energies; or bodies and joints.",
+        ("MechanicalSystem", "lagrange", "multibody"),
+        ("multibody",),
+    ),
+    Group(
+        "solve",
+        "Solve it",
+        "Initial values, one call, and the warnings that it may give.",
+        (
+            "solve",
+            "solve_dae",
+            "solve_ivp",
+            "IVPResult",
+            "consistent_initial",
+            "SwitchWarning",
+            "TraceWarning",
+        ),
+    ),
+    Group(
+        "results",
+        "Look at results",
+        "Values by name, dense output, tables, files, plots and animations.",
+        (
+            "Solution",
+            "MechanicalSolution",
+            "SecondOrderSolution",
+            "HybridSolution",
+            "RecognisedSolution",
+            "Statistics",
+            "load",
+        ),
+        ("viz", "viz.gallery"),
+    ),
+    Group(
+        "events",
+        "Events, contacts and friction",
+        "What interrupts a run or changes the equations.",
+        (
+            "Event",
+            "EventRecord",
+            "EventTable",
+            "unilateral",
+            "UnilateralProblem",
+            "Contact",
+            "ContactState",
+            "Friction",
+            "impact",
+            "Impact",
+            "Filippov",
+            "breaking",
+            "elastoplastic",
+            "ElastoPlastic",
+            "HybridProblem",
+            "Mode",
+            "Transition",
+            "HybridEvent",
+            "EnergyWarning",
+            "NonUniqueWarning",
+        ),
+    ),
+    Group(
+        "diagnose",
+        "Understand a problem",
+        "Index, hidden constraints, degrees of freedom, conditioning; which formulation suits, and what the others do.",
+        (
+            "analyse",
+            "Analysis",
+            "analyse_along",
+            "StructureAlong",
+            "conditioning",
+            "Conditioning",
+            "advise",
+            "compare",
+        ),
+    ),
+    Group(
+        "many-runs",
+        "Many runs of one problem",
+        "Sweeps, designs and Monte Carlo studies on all cores, on a cluster or on a graphics card.",
+        ("prepare", "Solver", "solve_many", "Ensemble", "sample", "GPU", "solve_on_gpu", "ensembles"),
+        ("ensembles",),
+    ),
+    Group(
+        "fits",
+        "Fits, gradients and uncertainty",
+        "Derivatives of solutions and costs with respect to parameters, and what follows from them. "
+        "Derivatives beside a solution come from ``solve(..., sensitivities=...)``.",
+        ("fit", "Fit", "Experiment", "uncertainty", "gradient", "SensitivityWarning"),
+    ),
+    Group(
+        "methods",
+        "Choose a method",
+        "How time is discretised. The automatic choice knows all of the first ones.",
+        (
+            "DASSL",
+            "Radau",
+            "Rosenbrock",
+            "ImplicitRungeKutta",
+            "Extrapolation",
+            "DOPRI5",
+            "DOP853",
+            "RK4",
+            "PHEM56",
+            "HEDOP5",
+            "HEM5",
+            "HEM4",
+            "HEM3",
+            "HalfExplicit",
+            "MEXX",
+            "ModifiedBDF",
+            "Collocation",
+            "RATTLE",
+            "SHAKE",
+            "Multistep",
+            "OneLeg",
+        ),
+    ),
+    Group(
+        "formulations",
+        "Choose a formulation",
+        "How a mechanism, or a problem of higher index, is rewritten before it is discretised.",
+        (
+            "CoordinateProjection",
+            "GGL",
+            "ProjectedInvariants",
+            "Baumgarte",
+            "Index1",
+            "Index2",
+            "Index3",
+            "StateSpace",
+            "EssentialODE",
+            "MinimalExtension",
+            "Overdetermined",
+            "FuehrerLeimkuhler",
+            "Loetstedt",
+            "Knorrenschild",
+            "Hanke",
+            "StabilisedReduction",
+            "reduce_index",
+            "ReducedProblem",
+        ),
+    ),
+    Group(
+        "large-systems",
+        "Large systems",
+        "Iterative linear algebra. Banded and sparse matrices need only ``bandwidth=`` or ``sparsity=``.",
+        ("GMRES", "ILUPreconditioner", "BandedPreconditioner", "BlockDiagonalPreconditioner", "Preconditioner"),
+    ),
+    Group(
+        "theory",
+        "Study methods and linear theory",
+        "Coefficients, orders and stability of methods; linear DAEs taken apart.",
+        (
+            "analyse_method",
+            "formula",
+            "RungeKuttaTableau",
+            "MultistepFormula",
+            "extrapolation_table",
+            "modified_euler",
+            "order_conditions",
+            "linear",
+            "linear_system",
+        ),
+        ("method_analysis", "order_conditions", "linear"),
+    ),
+    Group(
+        "collections",
+        "Ready-made problems and tables",
+        "More than a hundred problems with sources and reference solutions, and the tables of the literature.",
+        ("library", "__version__"),
+        ("library", "reproduce"),
+    ),
+    Group(
+        "errors",
+        "Errors",
+        "Everything that Daedal raises. Exceptions of your own functions reach you unchanged.",
+        (
+            "DaedalError",
+            "InvalidProblemError",
+            "UnknownNameError",
+            "StructurallySingularError",
+            "InconsistentInitialError",
+            "IntegrationError",
+            "InvalidFileError",
+        ),
+    ),
+)

@@ -1,0 +1,308 @@
+"""Circuits: elements between nodes, as equations, at rest, and in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.circuits.consistency import LARGEST, consistent_start
+from daedal.circuits.elements import GROUND, Branch, Element
+from daedal.circuits.equations import FORMS, Equations
+from daedal.circuits.operating_point import OperatingPoint, state_at_rest
+from daedal.circuits.reading import contents
+from daedal.circuits.topology import Topology, independent_states, topology
+from daedal.tabular import listing
+
+ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
+"""Absolute tolerances of volts, amperes, coulombs and volt seconds."""
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A circuit.
+
+    Made by :func:`daedal.circuits.parse` or :func:`daedal.circuits.read`.
+
+    Attributes
+    ----------
+    elements : tuple of Element
+    title : str
+    held : dict
+        Voltages of nodes at the start, from ``.ic``.
+    t_span : tuple or None
+        The interval of ``.tran``.
+    ignored : tuple of str
+        Cards of the netlist that do not belong to a circuit.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> circuit = circuits.parse('''
+    ... V1 in 0 SIN(0 10 50)
+    ... D1 in out
+    ... C1 out 0 100u
+    ... R1 out 0 1k
+    ... ''')
+    >>> circuit.problem().names
+    ('v(in)', 'v(out)', 'i(V1)')
+    >>> sol = circuit.solve((0.0, 0.1))
+    >>> print(f"{sol['v(out)'].max():.2f}")
+    9.28
+    """
+
+    elements: tuple[Element, ...]
+    title: str = ""
+    held: Mapping[str, float] = field(default_factory=dict)
+    t_span: tuple[float, float] | None = None
+    ignored: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        check = self.topology  # refuses what cannot be solved
+        assert check is not None
+        for node in self.held:
+            if node not in self.nodes:
+                raise daedal.InvalidProblemError(f".ic names the node {node}, to which no element is connected")
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """The branches of all elements."""
+        couplings: dict[str, list[tuple[str, str]]] = {}
+        for element in self.elements:
+            if element.kind == "K":
+                one, other = element.control
+                couplings.setdefault(one, []).append((other, element.name))
+                couplings.setdefault(other, []).append((one, element.name))
+        return tuple(branch for element in self.elements for branch in element.branches(couplings))
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes but the ground, in the order of the netlist."""
+        named = dict.fromkeys(node for element in self.elements for node in element.nodes)
+        return tuple(node for node in named if node != GROUND)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Loops and cutsets, and the index that they tell."""
+        for element in self.elements:
+            for node in element.control if element.kind in "EG" else ():
+                if node != GROUND and node not in self.nodes:
+                    raise daedal.InvalidProblemError(
+                        f"{element.name} is controlled by the voltage of node {node}, to which no element is connected"
+                    )
+        return topology(self.branches, self.nodes)
+
+    @cached_property
+    def params(self) -> dict[str, float]:
+        """The values of all elements by name: ``R1``, ``D1.is``, ``V1.amplitude``."""
+        return {name: value for element in self.elements for name, value in element.parameters.items()}
+
+    def equations(self, form: str = "nodal") -> Equations:
+        """The equations in one of the forms ``nodal``, ``charge`` and ``tableau``."""
+        if form not in FORMS:
+            raise daedal.InvalidProblemError(f"form={form!r} is not known; choose one of {', '.join(FORMS)}")
+        return Equations(self.branches, self.nodes, form)
+
+    def problem(self, form: str = "nodal") -> daedal.ImplicitDAE:
+        """The equations as a problem, with the values of the elements as parameters by name.
+
+        Parameters
+        ----------
+        form : {"nodal", "charge", "tableau"}
+            Modified nodal analysis; the same with all charges and fluxes as unknowns; voltages and currents of all
+            branches.
+
+        Returns
+        -------
+        daedal.ImplicitDAE
+            Its unknowns are ``v(node)``, ``i(L1)``, ``q(C1)``, ``phi(L1)``, and in the tableau ``u(R1)`` and
+            ``i(R1)`` of all branches. The equation with the number of ``v(node)`` is Kirchhoff's current law there.
+
+        Examples
+        --------
+        >>> from daedal import circuits
+        >>> circuit = circuits.parse("V1 a 0 1\\nR1 a b 1k\\nC1 b 0 1u")
+        >>> circuit.problem("tableau").names
+        ('u(V1)', 'u(R1)', 'u(C1)', 'i(V1)', 'i(R1)', 'i(C1)', 'v(a)', 'v(b)')
+        """
+        equations = self.equations(form)
+
+        def residual(t, x, xp, p):
+            return equations.residual(t, x, xp, p)
+
+        return daedal.ImplicitDAE(residual, len(equations.names), params=dict(self.params), names=equations.names)
+
+    def operating_point(self, t: float = 0.0, form: str = "nodal") -> OperatingPoint:
+        """The state at rest, with the sources of time `t`: capacitors carry no current, inductors no voltage.
+
+        Raises
+        ------
+        daedal.InvalidProblemError
+            If the circuit does not determine it; the message names nodes or elements.
+        daedal.InconsistentInitialError
+            If none is found.
+        """
+        equations = self.equations(form)
+        return OperatingPoint(equations.names, state_at_rest(equations, self.params, float(t), {}))
+
+    def start(
+        self, t0: float = 0.0, *, form: str = "nodal", given: Mapping[str, float] | None = None, empty: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Consistent initial values.
+
+        Parameters
+        ----------
+        t0 : float
+        form : {"nodal", "charge", "tableau"}
+        given : mapping, optional
+            Voltages of capacitors, currents of inductors and voltages of nodes at the start, such as
+            ``{"C1": 5.0, "L1": 0.1, "v(out)": 1.0}``. They count before ``ic=`` and ``.ic`` of the netlist. All that is
+            not given is at its operating point.
+        empty : bool
+            Capacitors and inductors of which nothing is given are empty instead, as with ``uic`` in SPICE, but for
+            those whose voltage or current follows from sources and other ones.
+
+        Returns
+        -------
+        y0, yp0 : numpy.ndarray
+
+        Examples
+        --------
+        >>> from daedal import circuits
+        >>> circuit = circuits.parse("C1 a 0 1u\\nL1 a 0 1m\\nR1 a 0 1k")
+        >>> y0, yp0 = circuit.start(given={"C1": 5.0, "L1": 0.0})
+        >>> print(y0, yp0)
+        [5. 0.] [-5000.  5000.]
+        """
+        levels, equations = self._levels(given or {}, empty), self.equations(form)
+        x = state_at_rest(equations, self.params, float(t0), levels)
+        if len(x) <= LARGEST:
+            found = consistent_start(equations, self.params, float(t0), x, self.topology.index(form))
+            if found is not None:
+                return found
+        return daedal.consistent_initial(self.problem(form), float(t0), (x, None), atol=self.tolerances(form))
+
+    def with_values(self, values: Mapping[str, float]) -> Circuit:
+        """The same circuit with other values, by the names of :attr:`params`.
+
+        Examples
+        --------
+        >>> from daedal import circuits
+        >>> divider = circuits.parse("V1 a 0 12\\nR1 a b 1k\\nR2 b 0 3k")
+        >>> print(round(divider.with_values({"R2": 1e3, "V1": 10.0}).operating_point()["v(b)"], 9))
+        5.0
+        """
+        for name in values:
+            if name not in self.params:
+                raise daedal.UnknownNameError(f"the circuit has no parameter {name!r}; it has {listing(self.params)}")
+        return replace(self, elements=tuple(element.with_values(values) for element in self.elements))
+
+    def breakpoints(self, t0: float, t1: float) -> np.ndarray:
+        """The times between t0 and t1 at which sources have kinks or jumps."""
+        corners = [element.signal.corners(t0, t1) for element in self.elements if element.signal is not None]
+        return np.array(sorted({corner for found in corners for corner in found}))
+
+    def tolerances(self, form: str = "nodal") -> np.ndarray:
+        """Absolute tolerances for the unknowns: 1e-9 V, 1e-12 A, 1e-17 C, 1e-12 Vs."""
+        return np.array([ABSOLUTE[name.partition("(")[0]] for name in self.equations(form).names])
+
+    def solve(
+        self,
+        t_span: tuple[float, float] | None = None,
+        *,
+        form: str = "nodal",
+        given: Mapping[str, float] | None = None,
+        empty: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Integrate from the operating point, or from given voltages and currents; see :meth:`start`.
+
+        Parameters
+        ----------
+        t_span : (float, float), optional
+            That of ``.tran`` if it is not given.
+        form, given, empty
+            As for :meth:`start`.
+        **options
+            Of :func:`daedal.solve`; `params` are other values by name, as for :meth:`with_values`. Kinks of sources are
+            break points unless others are given; absolute tolerances are those of :meth:`tolerances`.
+
+        Returns
+        -------
+        daedal.Solution
+            A :class:`daedal.HybridSolution` where sources have kinks in the interval.
+        """
+        if t_span is None and self.t_span is None:
+            raise daedal.InvalidProblemError("t_span is missing: the netlist has no .tran card")
+        t0, t1 = map(float, t_span if t_span is not None else self.t_span or (0.0, 0.0))
+        if "params" in options:
+            return self.with_values(options.pop("params")).solve(t_span, form=form, given=given, empty=empty, **options)
+        options.setdefault("atol", self.tolerances(form))
+        corners = self.breakpoints(min(t0, t1), max(t0, t1))
+        if corners.size:
+            options.setdefault("breakpoints", corners)
+        initial = self.start(t0, form=form, given=given, empty=empty)
+        return daedal.solve(self.problem(form), (t0, t1), initial, **options)
+
+    def __str__(self) -> str:
+        counted = f"{len(self.elements)} elements, {len(self.nodes)} nodes besides the ground"
+        lines = [self.title or "circuit", counted, str(self.topology)]
+        return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
+
+    def _levels(self, given: Mapping[str, float], empty: bool) -> dict[str, float]:
+        """Voltages and currents that are held at the start, by name of the element or of the node's voltage."""
+        states = {element.name: element.initial for element in self.elements if element.kind in "CL"}
+        potentials = [f"v({node})" for node in self.nodes]
+        for name in given:
+            if name not in states and name not in potentials:
+                known = listing([*states, *potentials][:20])
+                raise daedal.InvalidProblemError(f"given: {name!r} is no capacitor, inductor or node of {known}")
+        levels = {name: initial for name, initial in states.items() if initial is not None}
+        levels |= {f"v({node})": level for node, level in self.held.items()}
+        levels |= {name: float(level) for name, level in given.items()}
+        if empty:
+            levels = dict.fromkeys(independent_states(self.branches, self.nodes, levels), 0.0) | levels
+        return levels
+
+
+def parse(text: str) -> Circuit:
+    """A circuit from the text of a netlist.
+
+    Parameters
+    ----------
+    text : str
+        One element in a line, as in SPICE; see the user guide on circuits for all of them.
+
+    Raises
+    ------
+    daedal.InvalidProblemError
+        With the line and what is wrong with it; or with the names of floating nodes, loops of voltage sources and
+        cutsets of current sources.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> print(circuits.parse('''
+    ... .title low-pass filter
+    ... V1 in 0 SIN(0 1 1k)
+    ... R1 in out 1k
+    ... C1 out 0 100n
+    ... '''))
+    low-pass filter
+    3 elements, 2 nodes besides the ground
+    index 1, 1 degrees of freedom
+    """
+    found = contents(text)
+    return Circuit(tuple(found.elements), found.title, found.held, found.t_span, tuple(found.ignored))
+
+
+def read(path: str | Path) -> Circuit:
+    """A circuit from a netlist file of SPICE, whose first line is always a title; see :func:`parse`."""
+    text = Path(path).read_text(encoding="utf-8")
+    title, _, rest = text.partition("\n")
+    return parse(f"* {title}\n{rest}") if title.strip() else parse(text)

@@ -1,0 +1,284 @@
+"""Elements of a circuit, taken apart into branches: two nodes each, and a law.
+
+What a law gives depends on the kind of its branch:
+
+* ``"R"`` (resistor, diode, transistor), ``"I"`` (current source), ``"G"`` (controlled one): the current;
+* ``"C"``: the charge; ``"L"``: the flux;
+* ``"V"`` (voltage source), ``"E"`` (controlled one, operational amplifier): what must vanish; the current is unknown.
+
+Currents flow through a branch from its positive to its negative node. A law sees the circuit as a
+:class:`~daedal.circuits.equations.State`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from daedal.circuits.devices import depletion_charge, ebers_moll, junction
+from daedal.circuits.signals import Constant, Signal
+
+GROUND = "0"
+CURRENT_GIVEN, WITH_CURRENT = ("R", "I", "G"), ("V", "E", "L")
+Law = Callable[[Any, Any], Any]
+Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor the others and what it is coupled by
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch: its name, its nodes, its kind and its law.
+
+    `linear` is whether a charge or a flux is a constant times voltage or currents, `controlled` whether the law
+    contains more than the branch and the other branches of its element, `junction` the name of the parameter with the
+    thermal voltage where the current is an exponential.
+    """
+
+    name: str
+    positive: str
+    negative: str
+    kind: str
+    law: Law = field(repr=False)
+    linear: bool = True
+    controlled: bool = False
+    junction: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        """Both ends."""
+        return self.positive, self.negative
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element as the netlist has it.
+
+    Attributes
+    ----------
+    name : str
+        Its first letter is its kind, as in SPICE.
+    nodes : tuple of str
+        Its terminals.
+    values : dict
+        Its parameters; the nameless one is called as the element.
+    signal : Signal, optional
+        Of an independent source.
+    control : tuple of str
+        The nodes of a controlling voltage, or the element with a controlling current; the coupled inductors.
+    initial : float, optional
+        Voltage of a capacitor or current of an inductor at the start.
+    type : str
+        ``"npn"`` or ``"pnp"``.
+    line : int
+        Where it stands in the netlist.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    values: Mapping[str, float] = field(default_factory=dict)
+    signal: Signal | None = None
+    control: tuple[str, ...] = ()
+    initial: float | None = None
+    type: str = ""
+    line: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The letter of its kind; elements of subcircuits have the names of these in front."""
+        return self.name.rpartition(".")[2][0].upper()
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Its numbers by their full names, such as ``R1`` or ``D1.is``."""
+        numbers = dict(self.values) | (self.signal.parameters if self.signal is not None else {})
+        return {self.parameter(name): number for name, number in numbers.items()}
+
+    def parameter(self, name: str) -> str:
+        """The full name of a parameter."""
+        return f"{self.name}.{name}" if name else self.name
+
+    def with_values(self, given: Mapping[str, float]) -> Element:
+        """The element with those of its parameters that are `given` by their full names."""
+        mine = {name: float(given[full]) for name in self.values if (full := self.parameter(name)) in given}
+        if self.signal is None:
+            return replace(self, values=dict(self.values) | mine)
+        names = self.signal.parameters
+        levels = {name or "level": float(given[full]) for name in names if (full := self.parameter(name)) in given}
+        return replace(self, signal=replace(self.signal, **levels))
+
+    def branches(self, couplings: Couplings) -> Iterator[Branch]:
+        """Its branches."""
+        yield from _BRANCHES[self.kind](self, couplings)
+
+
+def at_rest(branch: Branch, levels: Mapping[str, float]) -> Iterator[Branch]:
+    """What stands in the place of a branch where nothing changes: an inductor is a short circuit, a capacitor open.
+
+    One whose current or voltage is given in `levels` is a source.
+    """
+    level = levels.get(branch.name)
+    if branch.kind == "L" and level is None:
+        yield Branch(branch.name, *branch.nodes, "V", lambda state, v: v)
+    elif branch.kind == "L":
+        yield Branch(branch.name, *branch.nodes, "I", lambda state, v: level)
+    elif branch.kind == "C" and level is not None:
+        yield Branch(branch.name, *branch.nodes, "V", lambda state, v: v - level)
+    elif branch.kind != "C":
+        yield branch
+
+
+# --- one function for each kind ---------------------------------------------------------------------------------------
+
+
+def _resistor(element: Element, _) -> Iterator[Branch]:
+    name = element.name
+    yield Branch(name, *element.nodes, "R", lambda state, v: v / state.value(name))
+
+
+def _capacitor(element: Element, _) -> Iterator[Branch]:
+    name = element.name
+    yield Branch(name, *element.nodes, "C", lambda state, v: state.value(name) * v)
+
+
+def _inductor(element: Element, couplings: Couplings) -> Iterator[Branch]:
+    name = element.name
+    others = couplings.get(name, [])
+
+    def flux(state, i):
+        total = state.value(name) * i
+        for other, coupling in others:  # M = k sqrt(L1 L2)
+            total = total + state.value(coupling) * state.mean(name, other) * state.current(other)
+        return total
+
+    yield Branch(name, *element.nodes, "L", flux)
+
+
+def _voltage_source(element: Element, _) -> Iterator[Branch]:
+    signal, read = element.signal or Constant(), _reader(element)
+    yield Branch(element.name, *element.nodes, "V", lambda state, v: v - state.scale * signal.at(state.t, read(state)))
+
+
+def _current_source(element: Element, _) -> Iterator[Branch]:
+    signal, read = element.signal or Constant(), _reader(element)
+    yield Branch(element.name, *element.nodes, "I", lambda state, v: state.scale * signal.at(state.t, read(state)))
+
+
+def _by_voltage(element: Element, _) -> Iterator[Branch]:
+    name, control = element.name, element.control
+
+    def voltage(state, v):
+        return v - state.value(name) * state.voltage(*control)
+
+    def current(state, v):
+        return state.value(name) * state.voltage(*control)
+
+    kind, law = ("E", voltage) if element.kind == "E" else ("G", current)
+    yield Branch(name, *element.nodes, kind, law, controlled=True)
+
+
+def _by_current(element: Element, _) -> Iterator[Branch]:
+    name, (control,) = element.name, element.control
+
+    def voltage(state, v):
+        return v - state.value(name) * state.current(control)
+
+    def current(state, v):
+        return state.value(name) * state.current(control)
+
+    kind, law = ("E", voltage) if element.kind == "H" else ("G", current)
+    yield Branch(name, *element.nodes, kind, law, controlled=True)
+
+
+def _amplifier(element: Element, _) -> Iterator[Branch]:
+    """Ideal: equal voltages at both inputs, whatever current the output needs for it; else the gain is finite."""
+    name, (plus, minus, output, reference) = element.name, element.nodes
+
+    def ideal(state, v):
+        return state.voltage(plus, minus)
+
+    def finite(state, v):
+        return v - state.value(f"{name}.gain") * state.voltage(plus, minus)
+
+    yield Branch(name, output, reference, "E", finite if "gain" in element.values else ideal, controlled=True)
+
+
+def _diode(element: Element, _) -> Iterator[Branch]:
+    name, values, (anode, cathode) = element.name, element.values, element.nodes
+
+    def current(state, v):
+        thermal = state.value(f"{name}.n") * state.value(f"{name}.vt")
+        return junction(v, state.value(f"{name}.is"), thermal) + state.gmin * v
+
+    def charge(state, v):
+        total = _depletion(state, name, v, ("cjo", "vj", "m", "fc")) if "cjo" in values else 0.0
+        return total + state.value(f"{name}.tt") * current(state, v) if "tt" in values else total
+
+    yield Branch(name, anode, cathode, "R", current, junction=f"{name}.vt")
+    if "cjo" in values or "tt" in values:
+        yield Branch(f"{name}.c", anode, cathode, "C", charge, linear=False)
+
+
+def _transistor(element: Element, _) -> Iterator[Branch]:
+    name, values, (collector, base, emitter) = element.name, element.values, element.nodes
+    sign = -1.0 if element.type == "pnp" else 1.0  # pnp is npn with all voltages and currents reversed
+
+    def current(k):
+        def law(state, v):
+            be, bc = (sign * state.voltage(base, other) for other in (emitter, collector))
+            return sign * ebers_moll(be, bc, lambda key: state.value(f"{name}.{key}"))[k] + state.gmin * v
+
+        return law
+
+    def charge(keys, time, alpha, saturation):
+        def law(state, v):
+            total = _depletion(state, name, sign * v, (*keys, "fc")) if keys[0] in values else 0.0
+            if time in values:
+                strength, thermal = state.value(f"{name}.{saturation}"), state.value(f"{name}.vt")
+                moving = state.value(f"{name}.{alpha}") * junction(sign * v, strength, thermal)
+                total = total + state.value(f"{name}.{time}") * moving
+            return sign * total
+
+        return law
+
+    sides = (
+        ("be", emitter, ("cje", "vje", "mje"), "tf", "af", "ies"),
+        ("bc", collector, ("cjc", "vjc", "mjc"), "tr", "ar", "ics"),
+    )
+    for k, (side, other, keys, time, alpha, saturation) in enumerate(sides):
+        yield Branch(f"{name}.{side}", base, other, "R", current(k), junction=f"{name}.vt")
+        if keys[0] in values or time in values:
+            law = charge(keys, time, alpha, saturation)
+            yield Branch(f"{name}.c{side}", base, other, "C", law, linear=False)
+
+
+def _depletion(state: Any, name: str, v: Any, keys: tuple[str, ...]) -> Any:
+    return depletion_charge(v, *(state.value(f"{name}.{key}") for key in keys))
+
+
+def _coupling(element: Element, _) -> Iterator[Branch]:
+    yield from ()
+
+
+def _reader(element: Element) -> Callable[[Any], Callable[[str], Any]]:
+    def read(state):
+        return lambda name: state.value(element.parameter(name))
+
+    return read
+
+
+_BRANCHES: dict[str, Callable[..., Iterator[Branch]]] = {
+    "R": _resistor,
+    "C": _capacitor,
+    "L": _inductor,
+    "V": _voltage_source,
+    "I": _current_source,
+    "E": _by_voltage,
+    "G": _by_voltage,
+    "F": _by_current,
+    "H": _by_current,
+    "O": _amplifier,
+    "D": _diode,
+    "Q": _transistor,
+    "K": _coupling,
+}
+KINDS = tuple(_BRANCHES)

@@ -1,0 +1,206 @@
+"""Netlists: from text to cards, subcircuits unfolded, every complaint with its line.
+
+A line is an element or begins with a dot; ``*`` begins a comment line, ``;`` a comment, ``+`` goes on with the line
+above. Upper and lower case mean the same; the first spelling of a name is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from daedal.circuits.elements import GROUND
+from daedal.circuits.quantities import quantity
+from daedal.errors import InvalidProblemError
+
+DEEPEST = 20  # subcircuits within subcircuits
+OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
+"""Cards that say what is to be shown or how; they do not belong to the circuit."""
+
+_TOKEN = re.compile(r"[=()]|[^\s=(),]+")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A line with its tokens."""
+
+    line: int
+    text: str
+    tokens: tuple[str, ...]
+
+    @property
+    def head(self) -> str:
+        """The first token, in small letters."""
+        return self.tokens[0].lower()
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise an error that names the line."""
+        raise InvalidProblemError(f"line {self.line} of the netlist: {what}\n    {self.text}")
+
+    def number(self, text: str) -> float:
+        """A number, or an error with the line."""
+        try:
+            return quantity(text)
+        except InvalidProblemError as error:
+            self.fail(str(error))
+
+    def take(self, count: int, words: str) -> list[str]:
+        """So many tokens behind the first; `words` says what they are."""
+        given = self.tokens[1 : 1 + count]
+        if len(given) < count or set(given) & set("=()"):
+            self.fail(f"{self.tokens[0]} needs {words}")
+        return list(given)
+
+    def assignments(self, first: int) -> dict[str, str]:
+        """The pairs ``name = value`` from a token on; parentheses around them mean nothing."""
+        rest = [token for token in self.tokens[first:] if token not in "()"]
+        if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
+            self.fail(f"{' '.join(rest)!r} should be pairs like name=value")
+        return {name.lower(): value for name, value in zip(rest[::3], rest[2::3])}
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """A ``.model`` card: its type and its parameters as they are written."""
+
+    card: Card
+    type: str
+    values: Mapping[str, str]
+
+
+@dataclass
+class Scope:
+    """Where a card stands: in the netlist itself, or in a subcircuit that was called as `prefix`."""
+
+    names: Names
+    prefix: str = ""
+    ports: Mapping[str, str] = field(default_factory=dict)
+    models: dict[str, DeviceModel] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def node(self, name: str) -> str:
+        """The name of a node in the whole circuit."""
+        key = name.lower()
+        if key in (GROUND, "gnd"):
+            return GROUND
+        return self.ports.get(key) or self.names.spelling("node", self.prefix + name)
+
+    def element(self, name: str) -> str:
+        """The name of an element in the whole circuit."""
+        return self.names.spelling("element", self.prefix + name)
+
+    def model(self, name: str) -> DeviceModel | None:
+        """A model by its name, here or further out."""
+        found = self.models.get(name.lower())
+        return found if found is not None or self.outer is None else self.outer.model(name)
+
+
+class Names:
+    """The first spelling of each name."""
+
+    def __init__(self):
+        self._first: dict[tuple[str, str], str] = {}
+
+    def spelling(self, kind: str, name: str) -> str:
+        """The first spelling of a name."""
+        return self._first.setdefault((kind, name.lower()), name)
+
+
+@dataclass(frozen=True)
+class Subcircuit:
+    """The cards of a ``.subckt``, with the names of its nodes outside."""
+
+    card: Card
+    ports: tuple[str, ...]
+    cards: list[Card] = field(default_factory=list)
+
+
+def cards(text: str) -> Iterator[Card]:
+    """The lines of a netlist, continued ones put together, comments left out; up to ``.end``."""
+    waiting: list[tuple[int, str]] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.partition(";")[0].strip()
+        if not line or line.startswith("*"):
+            continue
+        if line.startswith("+"):
+            if not waiting:
+                Card(number, raw.strip(), ()).fail("there is no line that '+' could go on with")
+            waiting[-1] = waiting[-1][0], f"{waiting[-1][1]} {line[1:]}"
+        else:
+            waiting.append((number, line))
+    for number, line in waiting:
+        tokens = tuple(_TOKEN.findall(line))
+        card = Card(number, line, tokens)
+        if not tokens or tokens[0] in "=()":
+            card.fail("a line begins with the name of an element, with '.' or with '*'")
+        if card.head == ".end":
+            return
+        yield card
+
+
+def unfolded(text: str) -> Iterator[tuple[Card, Scope]]:
+    """All cards of a netlist but those of models and subcircuits, each with the scope in which its names stand."""
+    subcircuits: dict[str, Subcircuit] = {}
+    own = list(_taken_apart(cards(text), subcircuits))
+    yield from _walk(own, Scope(Names()), subcircuits, 0)
+
+
+def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> Iterator[Card]:
+    """The cards outside of subcircuits; these are entered."""
+    inside: Subcircuit | None = None
+    for card in given:
+        if card.head == ".subckt":
+            if inside is not None:
+                card.fail("a subcircuit cannot be defined within another one")
+            if len(card.tokens) < 3 or set(card.tokens[1:]) & set("=()"):
+                card.fail(".subckt needs a name and its nodes")
+            inside = subcircuits[card.tokens[1].lower()] = Subcircuit(card, tuple(t.lower() for t in card.tokens[2:]))
+        elif card.head == ".ends":
+            if inside is None:
+                card.fail("no subcircuit is open here")
+            inside = None
+        elif inside is not None:
+            inside.cards.append(card)
+        else:
+            yield card
+    if inside is not None:
+        inside.card.fail("this subcircuit is not closed by .ends")
+
+
+def _walk(
+    given: list[Card], scope: Scope, subcircuits: Mapping[str, Subcircuit], depth: int
+) -> Iterator[tuple[Card, Scope]]:
+    for card in given:
+        if card.head == ".model":
+            _enter_model(card, scope)
+    for card in given:
+        if card.head == ".model":
+            continue
+        if card.head[0] != "x":
+            yield card, scope
+            continue
+        if depth >= DEEPEST:
+            card.fail(f"subcircuits within subcircuits, more than {DEEPEST} deep; does one call itself?")
+        yield from _walk(*_called(card, scope, subcircuits), subcircuits, depth + 1)
+
+
+def _called(card: Card, scope: Scope, subcircuits: Mapping[str, Subcircuit]) -> tuple[list[Card], Scope]:
+    """The cards of the subcircuit that a line calls, and the scope of this call."""
+    *nodes, name = card.tokens[1:] or ("",)
+    found = subcircuits.get(name.lower())
+    if found is None:
+        known = ", ".join(subcircuits) or "none"
+        card.fail(f"there is no subcircuit {name!r}; known: {known}")
+    if len(nodes) != len(found.ports):
+        card.fail(f"subcircuit {name} has {len(found.ports)} nodes, but {len(nodes)} are given")
+    ports = {port: scope.node(node) for port, node in zip(found.ports, nodes)}
+    return found.cards, Scope(scope.names, f"{scope.prefix}{card.tokens[0]}.", ports, outer=scope)
+
+
+def _enter_model(card: Card, scope: Scope) -> None:
+    name, kind = card.take(2, "a name and a type: .model NAME TYPE(name=value ...)")
+    if name.lower() in scope.models:
+        card.fail(f"there is a model {name} already, in line {scope.models[name.lower()].card.line}")
+    scope.models[name.lower()] = DeviceModel(card, kind.lower(), card.assignments(3))

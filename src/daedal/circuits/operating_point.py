@@ -1,0 +1,191 @@
+r"""The operating point: :math:`F(t, x, 0) = 0`, by Newton's method with limited junction voltages.
+
+Where it does not converge from zero, it is led there: first with a conductance beside every junction that is taken away
+step by step, then with sources that are turned up (gmin and source stepping, as in SPICE; L. W. Nagel, SPICE2, 1975).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import daedal
+from daedal.circuits.elements import CURRENT_GIVEN, GROUND, Branch, at_rest
+from daedal.circuits.equations import Equations, State
+from daedal.circuits.quantities import in_engineering
+from daedal.circuits.topology import check_at_rest
+from daedal.tabular import listing
+
+ITERATIONS = 100
+LADDER = tuple(10.0**-k for k in range(2, 13))  # conductances beside the junctions, in siemens
+STEPS = tuple(k / 20.0 for k in range(1, 21))  # parts of the sources
+UNITS = {"v": "V", "u": "V", "i": "A", "q": "C", "phi": "Vs"}
+
+
+@dataclass(frozen=True)
+class OperatingPoint(Mapping[str, float]):
+    """Voltages and currents of a circuit at rest, by name.
+
+    Attributes
+    ----------
+    names : tuple of str
+    x : numpy.ndarray
+        All unknowns in the order of `names`.
+
+    Examples
+    --------
+    >>> from daedal import circuits
+    >>> point = circuits.parse("V1 a 0 12\\nR1 a b 1k\\nR2 b 0 3k").operating_point()
+    >>> print(point)
+    v(a)   = 12 V
+    v(b)   = 9 V
+    i(V1)  = -3 mA
+    """
+
+    names: tuple[str, ...]
+    x: np.ndarray
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.names:
+            raise daedal.UnknownNameError(f"the circuit has no unknown {name!r}; it has {listing(self.names[:20])}")
+        return float(self.x[self.names.index(name)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names)) + 1
+        return "\n".join(
+            f"{name:{width}} = {in_engineering(value, UNITS[name.partition('(')[0]])}" for name, value in self.items()
+        )
+
+
+def state_at_rest(
+    equations: Equations, params: Mapping[str, float], t: float, levels: Mapping[str, float]
+) -> np.ndarray:
+    """All unknowns of equations where nothing changes, with the sources of time `t`.
+
+    `levels` are voltages of capacitors, currents of inductors and voltages ``v(node)`` of nodes that are held. The
+    state is found by modified nodal analysis and completed to the unknowns of `equations`.
+    """
+    branches = [found for branch in equations.branches for found in at_rest(branch, levels)]
+    for node in equations.nodes:
+        if (name := f"v({node})") in levels:
+            holding = Branch(name, node, GROUND, "C", lambda state, v: v)
+            branches += at_rest(holding, levels)
+    check_at_rest(equations.branches, branches, equations.nodes)
+    search = _Search(Equations(tuple(branches), equations.nodes, "nodal"), dict(params), t)
+    return _completed(equations, search, levels)
+
+
+def _completed(equations: Equations, search: _Search, levels: Mapping[str, float]) -> np.ndarray:
+    """The unknowns of all forms from voltages of nodes and currents of sources and inductors."""
+    known = {f"i({name})": level for name, level in levels.items()}
+    known |= dict(zip(search.equations.names, search.result()))
+    x = np.array([known.get(name, 0.0) for name in equations.names])
+    places, state = equations.places, State(equations.places, search.t, x, search.params)
+    for branch in equations.branches:
+        v = state.voltage(*branch.nodes)
+        found = {"u": v}
+        if branch.kind in CURRENT_GIVEN and f"i({branch.name})" in places:
+            found["i"] = branch.law(state, v)
+        elif branch.kind == "C":
+            found["q"] = branch.law(state, v)
+        elif branch.kind == "L":
+            found["phi"] = branch.law(state, state.current(branch.name))
+        for letter, value in found.items():
+            if (place := places.get(f"{letter}({branch.name})")) is not None:
+                x[place] = value
+    return x
+
+
+class _Search:
+    """Newton's method on the equations at rest, machine code with exact derivatives."""
+
+    def __init__(self, equations: Equations, params: dict[str, float], t: float):
+        self.equations, self.t, self.params = equations, t, params
+        self.slope = np.zeros(len(equations.names))
+
+        def residual(t, x, xp, p):
+            return equations.residual(t, x, xp, p["values"], p["gmin"], p["scale"])
+
+        given: dict[str, Any] = {"values": params, "gmin": 0.0, "scale": 1.0}
+        bare = daedal.ImplicitDAE(residual, len(equations.names), params=given)
+        self.problem = bare.compiled(backend="trace")
+        self.junctions = [branch for branch in equations.branches if branch.junction]
+
+    def result(self) -> np.ndarray:
+        """The state at rest.
+
+        Raises
+        ------
+        daedal.InconsistentInitialError
+            If none is found.
+        """
+        zero = np.zeros(len(self.equations.names))
+        x = self.newton(zero, gmin=0.0, scale=1.0)
+        if x is None:
+            x = self.along(zero, [(g, 1.0) for g in (*LADDER, 0.0)])
+        if x is None:
+            x = self.along(zero, [(1e-9, part) for part in STEPS] + [(g, 1.0) for g in (*LADDER[8:], 0.0)])
+        if x is None:
+            raise daedal.InconsistentInitialError(
+                f"no operating point was found at t = {self.t:g}, neither from zero nor with conductances beside the "
+                "junctions that are taken away, nor with sources that are turned up. Remedy: give initial voltages and "
+                "currents (empty=True, or given={...}), and look for elements whose values are far off"
+            )
+        return x
+
+    def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
+        """From one pair of conductance and part of the sources to the next."""
+        found: np.ndarray | None = x
+        for gmin, scale in course:
+            found = self.newton(found, gmin, scale)
+            if found is None:
+                return None
+        return found
+
+    def newton(self, x: np.ndarray, gmin: float, scale: float) -> np.ndarray | None:
+        """A zero near `x`, or None."""
+        problem = replace(self.problem, params={"values": self.params, "gmin": gmin, "scale": scale})
+        for _ in range(ITERATIONS):
+            with np.errstate(all="ignore"):
+                r = problem.evaluate(self.t, x, self.slope)
+                partials = problem.exact_partials(self.t, x, self.slope)
+            if not np.isfinite(r).all() or partials is None or not np.isfinite(partials[1]).all():
+                return None
+            try:
+                step = np.linalg.solve(partials[1], -r)
+            except np.linalg.LinAlgError:
+                return None
+            share = self._share(x, step)
+            x = x + share * step
+            if share == 1.0 and np.all(np.abs(step) <= 1e-12 + 1e-9 * np.abs(x)):
+                return x
+        return None
+
+    def _share(self, x: np.ndarray, step: np.ndarray) -> float:
+        """The part of a step by which no junction voltage grows too far.
+
+        Above the critical voltage it may grow by 2 V_T log(1 + d / V_T) where Newton's method asks for d.
+        """
+        share = 1.0
+        for branch in self.junctions:
+            thermal = self.params[branch.junction]
+            before, change = (self._voltage(branch, numbers) for numbers in (x, step))
+            for sign in (1.0, -1.0):  # pnp junctions conduct backwards
+                after, growth = sign * (before + change), sign * change
+                if after > 20.0 * thermal and growth > 2.0 * thermal:
+                    room = max(20.0 * thermal - sign * before, 0.0) + 2.0 * thermal * math.log1p(growth / thermal)
+                    share = min(share, room / growth)
+        return share
+
+    def _voltage(self, branch: Branch, numbers: np.ndarray) -> float:
+        return State(self.equations.places, self.t, numbers, self.params).voltage(*branch.nodes)

@@ -1,0 +1,228 @@
+"""Forces of large machines as machine code: each is traced in the motion of the few bodies that it touches.
+
+Forces that differ in numbers and places only share code (:mod:`daedal.symbolic.alike`); a compiled loop
+(:mod:`daedal.multibody.loads`) goes over them. So the time for all of them grows with their number, and so does the
+time to make the code ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from daedal.kernels.records import Record
+from daedal.multibody.forces.force import Force
+from daedal.multibody.layout import Layout
+from daedal.multibody.loads import FORCES, Places
+from daedal.multibody.motion import Loads, Motion
+from daedal.symbolic import Graph, Traced, Untraceable, scalar_argument, trace
+from daedal.symbolic.alike import ARGUMENT, Alike, alike
+from daedal.symbolic.arrays import Array, array_of
+from daedal.symbolic.dependencies import Dependencies
+from daedal.symbolic.expression import symbol
+from daedal.symbolic.substitution import Substitution
+
+_SYMBOLIC = Substitution(Dependencies())
+_OWN = "daedal."  # parts of this package do not change
+_IN_THE_PLANE = {
+    "r": frozenset({2}),
+    "rotation": frozenset({2, 5, 6, 7}),
+    "linear": frozenset({2}),
+    "angular": frozenset({0, 1}),
+}
+"""Entries that vanish in models of the plane."""
+
+
+class _Local:
+    """An object of this module that a trace takes as it is."""
+
+    @property
+    def on_symbols(self):
+        return self
+
+
+class _SymbolicMotion(_Local, _SYMBOLIC.of(Motion)):  # type: ignore[misc]
+    """A motion that consists of symbols."""
+
+
+class _SymbolicLoads(_Local, _SYMBOLIC.of(Loads)):  # type: ignore[misc]
+    """Loads that are there where something acts."""
+
+    def __init__(self, layout, placed, shapes):
+        self._layout, self._placed = layout, placed
+        self.forces, self.torques, self.joint_forces = shapes
+
+
+class _Symbols:
+    """Rows of an array, as symbols that are made when they are asked for."""
+
+    def __init__(self, graph: Graph, first: int, size: int, shape: tuple[int, ...], zeros: frozenset[int]):
+        self._graph, self._first, self._size, self._shape, self._zeros = graph, first, size, shape, zeros
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int | slice):
+        if isinstance(index, slice):
+            return array_of([self[k] for k in range(self._size)[index]])
+        k = range(self._size)[index]
+        n = int(np.prod(self._shape, dtype=int))
+        entries: list[Any] = [
+            0.0 if i in self._zeros else symbol(self._graph, ARGUMENT, self._first + n * k + i) for i in range(n)
+        ]
+        return array_of(entries).reshape(self._shape) if self._shape else entries[0]
+
+
+class _Sums(dict):
+    """Rows of an array that are zero until something is added."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self._shape = shape
+
+    def __missing__(self, index: int):
+        return np.zeros(self._shape, dtype=object).view(Array) if self._shape else 0.0
+
+
+class _States:
+    """The states of forces, by name."""
+
+    def __init__(self, symbols: _Symbols, first: dict[str, slice]):
+        self._symbols, self._first = symbols, first
+
+    def __getitem__(self, name: str):
+        return self._symbols[self._first[name]]
+
+
+class _Element(_Local):
+    """One force, in the motion of what it touches."""
+
+    def __init__(self, code: ForceCode, force: Force):
+        self.force, self.graph, self._code = force, Graph(), code
+        self._is_own = type(force).__module__.startswith(_OWN)
+        functions = {name: value for name, value in vars(force).items() if callable(value)} if self._is_own else {}
+        self._given = functions if self._is_own else force  # what a trace has to walk through
+        self.may_change = bool(functions) or not self._is_own
+        self.targets: list[int] = []  # entries of the loads in the order of the results
+        zeros = _IN_THE_PLANE if code.layout.planar else {}
+        symbols = {
+            name: _Symbols(self.graph, first, size, shape, zeros.get(name, frozenset()))
+            for name, (first, size, shape) in code.places.arrays.items()
+        }
+        placed = SimpleNamespace(r=symbols["r"], rotation=symbols["rotation"])
+        moving = SimpleNamespace(linear=symbols["linear"], angular=symbols["angular"])
+        states = _States(symbols["states"], code.states)
+        self._placed = placed
+        self.motion = _SymbolicMotion(code.layout, symbols["q"], symbols["u"], placed, moving, states)
+
+    def on_symbols_with(self, given: Any) -> Any:
+        """The force as a trace calls it; of forces of this package, only functions of the user are `given` to it."""
+        if not self._is_own:
+            return given
+        force = object.__new__(_SYMBOLIC.of(type(self.force)))
+        force.__dict__.update(vars(self.force) | given)
+        return force
+
+    def loads(self) -> Any:
+        """New ones, without anything on them."""
+        return _SymbolicLoads(self._code.layout, self._placed, (_Sums((3,)), _Sums((3,)), _Sums(())))
+
+    def results(self, loads: Any, rates: Sequence[Any]) -> list[Any]:
+        """What `targets` have got; entries that are not among them yet are noted."""
+        n, n_v = self._code.layout.tree.father.size, self._code.layout.n_v
+        found = {3 * body + k: value for body, vector in loads.forces.items() for k, value in enumerate(vector)}
+        found |= {3 * (n + body) + k: value for body, vector in loads.torques.items() for k, value in enumerate(vector)}
+        found |= {6 * n + int(k): value for k, value in loads.joint_forces.items()}
+        first = self._code.states[self.force.name].start if rates else 0
+        found |= {6 * n + n_v + first + k: value for k, value in enumerate(rates)}
+        self.targets += [target for target in found if target not in self.targets]
+        return [found.get(target, 0.0) for target in self.targets]
+
+    def traced(self) -> Traced:
+        """All that the force does, without what is zero in any motion."""
+        while True:
+            known = len(self.targets)
+            try:
+                made = trace(partial(_applied, given=self._given), (scalar_argument(self.graph, "t"), self))
+                break
+            except Untraceable:
+                if len(self.targets) == known:
+                    raise  # otherwise another path through its branches has touched something else: once more
+        felt = [i for i, node in enumerate(made.nodes) if not self.graph.is_zero(node)]
+        self.targets = [self.targets[i] for i in felt]
+        return replace(made, nodes=tuple(made.nodes[i] for i in felt), shape=(len(felt),))
+
+
+def _applied(t, element, given):
+    force = element.on_symbols_with(given)
+    loads = element.loads()
+    force.apply(t, element.motion, loads)
+    rates = force.state_rate(t, element.motion) if force.initial else ()
+    return element.results(loads, rates)
+
+
+class ForceCode:
+    """The forces of a machine as machine code.
+
+    Parameters
+    ----------
+    forces : sequence of Force
+    layout : Layout
+
+    Raises
+    ------
+    Untraceable
+        Where one of them cannot be traced.
+    """
+
+    def __init__(self, forces: Sequence[Force], layout: Layout):
+        self.layout, self.places = layout, Places(layout, sum(len(force.initial) for force in forces))
+        self.states: dict[str, slice] = {}
+        first = 0
+        for force in forces:
+            self.states[force.name] = slice(first, first + len(force.initial))
+            first += len(force.initial)
+        elements = [_Element(self, force) for force in forces]
+        traces = [element.traced() for element in elements]
+        self._dependencies = Dependencies()
+        for element, traced in zip(elements, traces):
+            if element.may_change:
+                self._dependencies.add(traced.dependencies)
+        self.groups = alike(traces)
+        self._targets = [np.array(element.targets, dtype=np.int64) for element in elements]
+
+    @cached_property
+    def is_current(self) -> Callable[[], bool]:
+        """Tells whether functions of the user read the same from outside as when they were traced."""
+        return self._dependencies.check()
+
+    @cached_property
+    def record(self) -> Record:
+        """What the loop over the forces reads."""
+        groups = self.groups
+        sizes = np.array([_sizes(group) for group in groups], dtype=np.int64)
+        return Record(
+            FORCES,
+            groups=len(groups),
+            n_loads=self.places.n_loads,
+            sizes=sizes,
+            arguments=_joined([group.arguments for group in groups], np.int64),
+            constants=_joined([group.constants for group in groups], float),
+            targets=_joined([self._targets[i] for group in groups for i in group.members], np.int64),
+        )
+
+
+def _sizes(group: Alike) -> list[int]:
+    code = group.code
+    [result] = code.results
+    n_result = int(np.prod(code.shapes[result]))
+    return [code.address, len(group.members), group.arguments.shape[1], n_result, group.constants.shape[1], code.size]
+
+
+def _joined(arrays: Sequence[np.ndarray], kind: Any) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)]).astype(kind)

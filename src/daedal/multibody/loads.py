@@ -1,0 +1,100 @@
+"""The loads of all forces of a large machine: a compiled loop over machine code that many of them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from daedal.kernels.compilation import caller, kernel, part
+from daedal.kernels.records import ADDRESS, INTEGER, data_of, floats, integer_rows, integers, record_at
+from daedal.multibody.packed import PLACEMENT, VELOCITIES, floats_for, placement_at, velocities_at
+
+FORCES = np.dtype(
+    [
+        ("groups", INTEGER),
+        ("n_loads", INTEGER),
+        ("sizes", ADDRESS),  # for each group: address of its code, members, arguments, results, constants, block
+        ("arguments", ADDRESS),
+        ("constants", ADDRESS),
+        ("targets", ADDRESS),
+    ]
+)
+"""Groups of forces with the same code, one after the other; of each force arguments, constants and targets."""
+_SIZES = 6
+_call = caller(types.int32(types.float64, types.int64))
+
+
+class Places:
+    """Where forces find what they read: in a block [placement | velocities | q | u | states].
+
+    Attributes
+    ----------
+    arrays : dict
+        For each array where it begins, how many rows it has, and the shape of a row.
+    n_loads : int
+        Of the loads [forces | torques | forces of joints | rates of states].
+    """
+
+    def __init__(self, layout: Any, n_states: int):
+        n, n_q, n_v = layout.tree.father.size, layout.n_q, layout.n_v
+        moving = PLACEMENT[0] * n + PLACEMENT[1] * n_v
+        q = moving + VELOCITIES[0] * n
+        self.n_loads = 6 * n + n_v + n_states
+        self.arrays: dict[str, tuple[int, int, tuple[int, ...]]] = {
+            "r": (0, n, (3,)),
+            "rotation": (3 * n, n, (3, 3)),
+            "linear": (moving, n, (3,)),
+            "angular": (moving + 3 * n, n, (3,)),
+            "q": (q, n_q, ()),
+            "u": (q + n_q, n_v, ()),
+            "states": (q + n_q + n_v, n_states, ()),
+        }
+
+
+@part
+def room_for_motion(record):
+    """A block for the motion of a machine."""
+    n, n_v = record.n, record.n_v
+    moved = floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
+    return np.zeros(moved + record.n_q + n_v + record.n_states)
+
+
+@part
+def motion_in(record, block):
+    """Placement and velocities in such a block, which must be kept alive."""
+    n, n_v = record.n, record.n_v
+    room = data_of(block)
+    return placement_at(room, n, n_v), velocities_at(room + 8 * floats_for(n, n_v, PLACEMENT), n)
+
+
+@kernel
+def add_loads(address, t, motion, loads):
+    """Add what all forces do in a motion, laid out as :class:`Places` says; 0, or the status of one that failed."""
+    record = record_at(address, FORCES)
+    sizes = integer_rows(record.sizes, record.groups, _SIZES)
+    argument, constant, target = record.arguments, record.constants, record.targets
+    for group in range(record.groups):
+        code, members, n_x, n_y, n_c = (
+            sizes[group, 0],
+            sizes[group, 1],
+            sizes[group, 2],
+            sizes[group, 3],
+            sizes[group, 4],
+        )
+        block = np.zeros(sizes[group, 5])
+        at = data_of(block)
+        for _ in range(members):
+            places, constants, targets = integers(argument, n_x), floats(constant, n_c), integers(target, n_y)
+            for k in range(n_x):
+                block[k] = motion[places[k]]
+            for k in range(n_c):
+                block[n_x + n_y + k] = constants[k]
+            status = _call(code, t, at)
+            if status != 0:
+                return status
+            for k in range(n_y):
+                loads[targets[k]] += block[n_x + k]
+            argument, constant, target = argument + 8 * n_x, constant + 8 * n_c, target + 8 * n_y
+    return 0

@@ -1,0 +1,107 @@
+"""Code that many small functions share: the same operations, on other arguments and with other constants.
+
+A thousand springs are a thousand functions that differ in numbers and in where they are attached. What is left of a
+function when its constants and arguments are only counted, in the order of the graph, is its structure; functions of
+the same structure share machine code, which gets the constants as parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daedal.symbolic.graph import Graph
+from daedal.symbolic.machine import RAISES, MachineFunction, compile_function, may_raise
+from daedal.symbolic.trace import Traced
+
+ARGUMENT, CONSTANT, RESULT = "x", "c", "y"
+"""Names of what the code reads and writes: its block is [x | y | c | workspace]."""
+
+
+class Alike(NamedTuple):
+    """Functions with the same structure."""
+
+    code: MachineFunction
+    members: list[int]  # which of the functions
+    arguments: np.ndarray  # (members, n) which entry of all arguments each entry of x is
+    constants: np.ndarray  # (members, m) their c
+
+
+def alike(functions: Sequence[Traced]) -> list[Alike]:
+    """Functions of time and of entries of one vector of arguments, by their structure.
+
+    Examples
+    --------
+    >>> from daedal.symbolic import Graph, scalar_argument, trace
+    >>> from daedal.symbolic.expression import symbol
+    >>> from daedal.symbolic.alike import alike
+    >>> def spring(stiffness, k):
+    ...     graph = Graph()
+    ...     x = symbol(graph, "x", k)
+    ...     return trace(lambda t, x: [-stiffness * x], (scalar_argument(graph, "t"), x))
+    >>> [group] = alike([spring(2.0, 7), spring(3.0, 9)])
+    >>> group.arguments.tolist(), group.constants.tolist()
+    ([[7], [9]], [[-2.0], [-3.0]])
+    """
+    found: dict[Any, list[tuple[int, _Structure]]] = {}
+    for i, function in enumerate(functions):
+        structure = _structure(function)
+        found.setdefault(structure.key, []).append((i, structure))
+    groups = []
+    for own in found.values():
+        structures = [structure for _, structure in own]
+        arguments = np.array([structure.arguments for structure in structures], dtype=np.int64)
+        constants = np.array([structure.constants for structure in structures], dtype=float)
+        groups.append(Alike(_code(structures[0].key), [i for i, _ in own], arguments, constants))
+    return groups
+
+
+class _Structure(NamedTuple):
+    key: tuple  # (nodes, results, condition under which Python must be asked)
+    arguments: list[int]
+    constants: list[float]
+
+
+def _structure(function: Traced) -> _Structure:
+    graph = function.graph
+    number: dict[int, int] = {}
+    nodes: list[tuple] = []
+    arguments: list[int] = []
+    constants: list[float] = []
+    for i in graph.needed([*function.nodes, function.raises]):
+        operation, datum = graph.operations[i], graph.data[i]
+        if operation == "constant":
+            datum = len(constants)
+            constants.append(graph.data[i])
+        elif operation == "argument" and datum[0] not in graph.scalars:
+            arguments.append(datum[1])
+            datum = (ARGUMENT, len(arguments) - 1)
+        number[i] = len(nodes)
+        nodes.append((operation, tuple(number[k] for k in graph.operands[i]), datum))
+    results = tuple(number[i] for i in function.nodes)
+    return _Structure((tuple(nodes), results, number[function.raises]), arguments, constants)
+
+
+def _code(key: tuple) -> MachineFunction:
+    nodes, results, raises = key
+    graph, made = Graph(), []
+    sizes = {ARGUMENT: 0, CONSTANT: 0}
+    for operation, operands, datum in nodes:
+        if operation in ("constant", "argument"):
+            name, index = (CONSTANT, datum) if operation == "constant" else datum
+            made.append(graph.argument(name, index))
+            if name in sizes:
+                sizes[name] += 1
+        else:
+            made.append(graph.node(operation, tuple(made[k] for k in operands), datum))
+    entries = [made[i] for i in results]
+    asked = may_raise(graph, entries, made[raises])
+    return compile_function(
+        graph,
+        {ARGUMENT: sizes[ARGUMENT]},
+        {RESULT: entries},
+        {CONSTANT: sizes[CONSTANT]},
+        [(asked, RAISES)],
+    )

@@ -1,0 +1,34 @@
+"""The reference of the manual has every public name, once."""
+
+import importlib
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import daedal
+
+FOLDER = Path(__file__).parent.parent / "docs" / "_ext"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module("reference_groups")
+    sys.path.remove(str(FOLDER))
+
+
+def test_every_public_name_stands_in_exactly_one_group(reference):
+    grouped = Counter(name for group in reference.GROUPS for name in group.names)
+    assert {name for name, count in grouped.items() if count > 1} == set()
+    assert set(daedal.__all__) - set(grouped) == set(), "enter these in docs/_ext/reference_groups.py"
+    assert set(grouped) - set(daedal.__all__) == set()
+
+
+def test_every_module_has_one_page(reference):
+    shown = Counter(name for group in reference.GROUPS for name in group.modules)
+    assert shown == Counter(reference.MODULES.keys())
+    for name, (_, members) in reference.MODULES.items():
+        module = importlib.import_module(f"daedal.{name}")
+        assert all(hasattr(module, word) for word in members.split(", ") if word)
